@@ -13,11 +13,13 @@
 //! range   |=======|               one range, with its reason  ranges, capacity
 //! ```
 //!
-//! Every stage is linear in the number of chunks, except sorting the objects by address. If the critical chunks exceed the fast tier, the best are kept.
+//! Every stage is linear in the number of chunks, except sorting the objects by address and, by the prose reading of equation 2,
+//! the priorities of an uneven object. If the critical chunks exceed the fast tier, the best are kept.
 //!
 //! Not part of this module: the source of the counts, and the moves.
 
 mod capacity;
+mod cut;
 mod global;
 mod granularity;
 mod local;
@@ -28,6 +30,7 @@ mod ranges;
 mod selection;
 mod tree;
 
+pub use cut::Cut;
 pub use object::{DataObject, ObjectError};
 pub use object_selection::ObjectSelection;
 pub use parameters::{ChunkParameters, ParameterError};

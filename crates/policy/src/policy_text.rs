@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! thermos    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
-//! atmem      atmem=m:4,alpha:0.2,N:5,epsilon:0.25
+//! atmem      atmem=m:4,alpha:0.2,N:5,epsilon:0.25,theta:0.5,period:1000,eq2:printed
 //! ```
 
 use isotherm_model::port::SitePolicy;
 
-use crate::chunks::ChunkParameters;
+use crate::chunks::{ChunkParameters, Cut};
 use crate::registry::{by_name, names};
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::static_ratio::{Ratio, StaticRatio};
@@ -64,47 +64,70 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
 }
 
 /// The parameters in a text of chunk selection: those named after `=`, the defaults for the others.
-/// Without ε it is 1/m, the smallest value.
+/// Without ε it is 1/m, the smallest value; without a period it is the given one.
 ///
 /// # Errors
 /// Another name than [`ATMEM`], or a parameter that is unknown, malformed or out of range.
-pub fn chunk_parameters_from_text(text: &str) -> Result<ChunkParameters, PolicyTextError> {
+pub fn chunk_parameters_from_text(
+    text: &str,
+    sample_period: u64,
+) -> Result<ChunkParameters, PolicyTextError> {
     let wrong = |what: String| PolicyTextError {
         text: text.to_owned(),
         what,
     };
-    let (name, list) = text.split_once('=').unwrap_or((text, ""));
+    let (name, list) = match text.split_once('=') {
+        Some((name, list)) => (name, Some(list)),
+        None => (text, None),
+    };
     if name.trim() != ATMEM {
         return Err(wrong(format!("chunk selection is named {ATMEM}")));
     }
-    let mut parameters = ChunkParameters::default();
+    let mut parameters = ChunkParameters {
+        sample_period,
+        ..ChunkParameters::default()
+    };
     let mut epsilon = None;
-    for part in list.split(',').filter(|_| text.contains('=')) {
+    for part in list.into_iter().flat_map(|list| list.split(',')) {
         let (name, value) = part.split_once(':').unwrap_or((part, ""));
-        let value = value.trim();
-        let number = || {
-            let number = value.parse::<f64>();
-            number.map_err(|_| wrong(format!("\"{value}\" is no number; write m:4 or alpha:0.2")))
-        };
-        match name.trim() {
-            "m" => {
-                let arity = value.parse();
-                parameters.arity =
-                    arity.map_err(|_| wrong(format!("m is \"{value}\", and must be whole")))?;
-            }
-            "alpha" => parameters.alpha = number()?,
-            "N" => parameters.top_percent = number()?,
-            "epsilon" => epsilon = Some(number()?),
-            other => {
-                let what =
-                    format!("there is no parameter \"{other}\"; there are m, alpha, N, epsilon");
-                return Err(wrong(what));
-            }
-        }
+        set_parameter(&mut parameters, &mut epsilon, name.trim(), value.trim()).map_err(wrong)?;
     }
     parameters.epsilon = epsilon.unwrap_or(1.0 / f64::from(parameters.arity));
     let checked = parameters.check().map(|()| parameters);
     checked.map_err(|error| wrong(error.to_string()))
+}
+
+/// Sets one parameter by its name in a policy's text.
+fn set_parameter(
+    parameters: &mut ChunkParameters,
+    epsilon: &mut Option<f64>,
+    name: &str,
+    value: &str,
+) -> Result<(), String> {
+    let number = || {
+        let number = value.parse::<f64>();
+        number.map_err(|_| format!("\"{value}\" is no number; write m:4 or alpha:0.2"))
+    };
+    let whole = |_| format!("{name} is \"{value}\", and must be whole");
+    match name {
+        "m" => parameters.arity = value.parse().map_err(whole)?,
+        "period" => parameters.sample_period = value.parse().map_err(whole)?,
+        "alpha" => parameters.alpha = number()?,
+        "N" => parameters.top_percent = number()?,
+        "epsilon" => *epsilon = Some(number()?),
+        "theta" => parameters.tree_ratio = number()?,
+        "eq2" => {
+            let cut = Cut::from_word(value);
+            parameters.cut =
+                cut.ok_or_else(|| format!("eq2 is \"{value}\"; write eq2:printed or eq2:prose"))?;
+        }
+        other => {
+            return Err(format!(
+                "there is no parameter \"{other}\"; there are m, alpha, N, epsilon, theta, period, eq2"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Two whole numbers, not both zero.
@@ -120,7 +143,7 @@ fn ratio(text: &str) -> Option<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::{chunk_parameters_from_text, policy_from_text};
-    use crate::chunks::ChunkParameters;
+    use crate::chunks::{ChunkParameters, Cut};
     use crate::names;
     use crate::properties::{items, taken};
     use isotherm_model::units::Bytes;
@@ -162,12 +185,18 @@ mod tests {
 
     #[test]
     fn chunk_selection_takes_the_parameters_that_the_paper_names() {
-        let read = chunk_parameters_from_text;
+        let read = |text| chunk_parameters_from_text(text, 1);
         assert_eq!(read("atmem"), Ok(ChunkParameters::default()));
         let binary = read("atmem = m:2, alpha:0.5,N:20").unwrap();
         assert_eq!((binary.arity, binary.epsilon), (2, 0.5));
         assert_eq!((binary.alpha, binary.top_percent), (0.5, 20.0));
         assert_eq!(read("atmem=epsilon:1").unwrap().epsilon, 1.0);
+        let others = read("atmem=theta:0.25,period:1000,eq2:printed").unwrap();
+        assert_eq!((others.tree_ratio, others.sample_period), (0.25, 1000));
+        assert_eq!(others.cut, Cut::Printed);
+        assert_eq!(read("atmem=eq2:prose").unwrap().cut, Cut::Prose);
+        let given = chunk_parameters_from_text("atmem=m:4", 64).unwrap();
+        assert_eq!(given.sample_period, 64);
         for (text, part) in [
             ("atmen", "named atmem"),
             ("atmem=", "no parameter \"\"; there are m, alpha"),
@@ -179,7 +208,23 @@ mod tests {
                 "atmem=m:4,epsilon:0.1",
                 "epsilon is 0.1, and must be from 1/m",
             ),
-            ("atmem=theta:1", "there are m, alpha, N, epsilon"),
+            (
+                "atmem=theta:-1",
+                "the tree ratio is -1, and must be at least 0",
+            ),
+            (
+                "atmem=period:0",
+                "the sample period is 0, and must be at least 1",
+            ),
+            ("atmem=period:1.5", "period is \"1.5\", and must be whole"),
+            (
+                "atmem=eq2:text",
+                "eq2 is \"text\"; write eq2:printed or eq2:prose",
+            ),
+            (
+                "atmem=beta:1",
+                "there are m, alpha, N, epsilon, theta, period, eq2",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

@@ -46,7 +46,7 @@ impl Rule {
         let workload = request.workload;
         let fast = Bytes(workload.page().0.saturating_mul(u64::from(pages)));
         if name == ATMEM {
-            let parameters = chunk_parameters_from_text(text).map_err(wrong)?;
+            let parameters = chunk_parameters_from_text(text, 1).map_err(wrong)?;
             of_chunks(request, &parameters, fast)
         } else {
             let policy = policy_from_text(text).map_err(wrong)?;

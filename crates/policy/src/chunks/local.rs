@@ -1,6 +1,7 @@
 //! Hybrid local selection (ATMem, section 4.2): finds the critical chunks of one object by its
 //! samples, and the weight of the object among all.
 
+use super::cut::{Cut, percentile, search};
 use super::granularity::Chunks;
 use super::parameters::ChunkParameters;
 
@@ -25,25 +26,38 @@ pub(super) struct Local {
     pub(super) weight: Option<f64>,
 }
 
-/// θ (equation 2): the highest of three lower bounds. `priorities` holds all chunks of the object;
-/// their order changes.
+/// θ (equation 2): the highest of three lower bounds. `priorities` holds all chunks of the object; it is overwritten.
 ///
-/// - P_n, the priority of the last chunk among the top N per cent (their number rounded up);
+/// - the cut: P_n, the priority of the last chunk among the top N per cent (their number rounded up), or where the search of the
+///   paper's text ends ([`Cut`]);
 /// - α times the highest priority, which leaves out the long tail of a skewed object;
 /// - min PR / Freq. The paper defines min PR as the least possible priority of a chunk of this
 ///   size, that is, one missed read in a chunk. Divided by the sampling frequency it is the
 ///   priority that a single sample gives. A chunk without a sample is therefore never critical.
-fn threshold(priorities: &mut [f64], chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
+fn threshold(priorities: &mut Vec<f64>, chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
     let one_sample = parameters.sample_period as f64 / chunk_bytes;
-    if priorities.is_empty() {
-        return one_sample;
-    }
     let highest = priorities.iter().copied().fold(0.0, f64::max);
+    let floor = one_sample.max(parameters.alpha * highest);
+    if highest < floor {
+        return floor;
+    }
     // Multiplied before the division: whole per cent of a whole number are exact.
     let top = (parameters.top_percent * priorities.len() as f64 / 100.0).ceil() as usize;
-    let last = top.clamp(1, priorities.len()) - 1;
-    let (_, percentile, _) = priorities.select_nth_unstable_by(last, |a, b| b.total_cmp(a));
-    percentile.max(parameters.alpha * highest).max(one_sample)
+    let top = top.clamp(1, priorities.len());
+    match parameters.cut {
+        Cut::Printed => percentile(priorities, top).max(floor),
+        Cut::Prose => {
+            priorities.retain(|priority| *priority >= floor);
+            let steep = (parameters.alpha * highest).max(chance(highest, one_sample));
+            search(priorities, top, steep)
+        }
+    }
+}
+
+/// The fall of priority that sampling makes by chance: twice the standard deviation of the hottest chunk's, whose n samples deviate by
+/// the square root of n.
+fn chance(highest: f64, one_sample: f64) -> f64 {
+    2.0 * (highest * one_sample).sqrt()
 }
 
 /// Marks the critical chunks (equation 3) by appending a category for each; `scratch` is emptied.
@@ -82,6 +96,7 @@ pub(super) fn select(
 #[cfg(test)]
 mod tests {
     use super::{Category, select};
+    use crate::chunks::cut::Cut;
     use crate::chunks::granularity::Chunks;
     use crate::chunks::parameters::ChunkParameters;
     use isotherm_model::units::Bytes;
@@ -101,6 +116,7 @@ mod tests {
 
     const ALL: ChunkParameters = ChunkParameters {
         arity: 2,
+        cut: Cut::Printed,
         alpha: 0.0,
         top_percent: 100.0,
         epsilon: 0.5,
@@ -135,5 +151,56 @@ mod tests {
         };
         assert_eq!(critical(&[5; 7], &top), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(critical(&[1, 5, 5, 1], &top), [1, 2]);
+    }
+
+    /// A hundred chunks, of which one in seven has this many samples and the others that many.
+    fn hundred(hot: u64, cold: u64) -> Vec<u64> {
+        let count = |chunk: u64| if chunk.is_multiple_of(7) { hot } else { cold };
+        (0..100).map(count).collect()
+    }
+
+    #[test]
+    fn by_the_papers_text_a_skewed_object_has_fewer_than_n_per_cent_and_an_even_one_all() {
+        let prose = ChunkParameters {
+            cut: Cut::Prose,
+            alpha: 0.1,
+            top_percent: 20.0,
+            ..ALL
+        };
+        let printed = ChunkParameters {
+            cut: Cut::Printed,
+            ..prose
+        };
+        let count = |reads: &[u64], parameters| critical(reads, parameters).len();
+        let (skewed, even) = (hundred(1000, 300), hundred(1000, 950));
+        assert_eq!((count(&skewed, &prose), count(&even, &prose)), (15, 100));
+        assert_eq!(
+            (count(&skewed, &printed), count(&even, &printed)),
+            (100, 100)
+        );
+        // Ties aside, the printed equation selects N per cent of each.
+        let decline: Vec<u64> = (0..100).map(|chunk| 1000 - chunk).collect();
+        assert_eq!(
+            (count(&decline, &prose), count(&decline, &printed)),
+            (100, 20)
+        );
+    }
+
+    #[test]
+    fn by_the_papers_text_what_sampling_makes_by_chance_is_no_fall() {
+        let prose = ChunkParameters {
+            cut: Cut::Prose,
+            alpha: 0.1,
+            top_percent: 20.0,
+            ..ALL
+        };
+        let (few, many) = (hundred(6, 3), hundred(600, 300));
+        assert_eq!(critical(&few, &prose).len(), 100);
+        assert_eq!(critical(&many, &prose).len(), 15);
+        let sampled = ChunkParameters {
+            sample_period: 100,
+            ..prose
+        };
+        assert_eq!(critical(&many, &sampled).len(), 100);
     }
 }

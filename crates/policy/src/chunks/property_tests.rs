@@ -6,7 +6,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use proptest::prelude::*;
 
-use super::{ChunkParameters, ChunkSelection, DataObject, FastRange, Fit, select};
+use super::{ChunkParameters, ChunkSelection, Cut, DataObject, FastRange, Fit, select};
 
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
@@ -45,11 +45,12 @@ prop_compose! {
     fn parameters()(
         arity in 2_u32..6, alpha in 0.0_f64..1.0, top_percent in 1.0_f64..=100.0,
         above in 0.0_f64..0.5, tree_ratio in 0.0_f64..1.0, sample_period in 1_u64..6,
-        most_chunks in 1_u32..90
+        most_chunks in 1_u32..90, prose in any::<bool>()
     ) -> ChunkParameters {
         let epsilon = 1.0 / f64::from(arity) + above;
         ChunkParameters {
             arity, alpha, top_percent, epsilon, tree_ratio, sample_period, most_chunks,
+            cut: if prose { Cut::Prose } else { Cut::Printed },
         }
     }
 }
@@ -176,6 +177,7 @@ proptest! {
     fn the_selection_is_that_of_the_equations_leaf_by_leaf(
         shapes in shapes(), parameters in parameters()
     ) {
+        let parameters = ChunkParameters { cut: Cut::Printed, ..parameters };
         let mut objects = objects(&shapes);
         objects.sort_by_key(|object| (object.process, object.address));
         let selection = select(&objects, &parameters, AMPLE).unwrap();
