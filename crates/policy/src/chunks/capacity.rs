@@ -65,7 +65,7 @@ pub(super) fn bound(
 }
 
 /// Bytes of these chunks.
-pub(super) fn total(candidates: &[Candidate]) -> u128 {
+fn total(candidates: &[Candidate]) -> u128 {
     candidates.iter().map(|chunk| u128::from(chunk.bytes)).sum()
 }
 

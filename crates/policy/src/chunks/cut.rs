@@ -44,6 +44,9 @@ impl Cut {
 
 /// P_n: the lowest priority among this many of the highest. The order of the priorities changes.
 pub(super) fn percentile(priorities: &mut [f64], top: usize) -> f64 {
+    if top == priorities.len() {
+        return priorities.iter().copied().fold(f64::INFINITY, f64::min);
+    }
     let (_, percentile, _) = priorities.select_nth_unstable_by(top - 1, |a, b| b.total_cmp(a));
     *percentile
 }

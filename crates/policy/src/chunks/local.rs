@@ -26,7 +26,14 @@ pub(super) struct Local {
     pub(super) weight: Option<f64>,
 }
 
-/// θ (equation 2): the highest of three lower bounds. `priorities` holds all chunks of the object; it is overwritten.
+/// Storage for the priorities of one object after another: all in order of address, and those to be sorted.
+#[derive(Default)]
+pub(super) struct Priorities {
+    chunks: Vec<f64>,
+    scratch: Vec<f64>,
+}
+
+/// θ (equation 2): the highest of three lower bounds.
 ///
 /// - the cut: P_n, the priority of the last chunk among the top N per cent (their number rounded up), or where the search of the
 ///   paper's text ends ([`Cut`]);
@@ -34,22 +41,26 @@ pub(super) struct Local {
 /// - min PR / Freq. The paper defines min PR as the least possible priority of a chunk of this
 ///   size, that is, one missed read in a chunk. Divided by the sampling frequency it is the
 ///   priority that a single sample gives. A chunk without a sample is therefore never critical.
-fn threshold(priorities: &mut Vec<f64>, chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
+fn threshold(priorities: &mut Priorities, chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
+    let Priorities { chunks, scratch } = priorities;
     let one_sample = parameters.sample_period as f64 / chunk_bytes;
-    let highest = priorities.iter().copied().fold(0.0, f64::max);
+    let highest = chunks.iter().copied().fold(0.0, f64::max);
     let floor = one_sample.max(parameters.alpha * highest);
-    if highest < floor {
+    scratch.clear();
+    scratch.extend(chunks.iter().filter(|priority| **priority >= floor));
+    if scratch.is_empty() {
         return floor;
     }
     // Multiplied before the division: whole per cent of a whole number are exact.
-    let top = (parameters.top_percent * priorities.len() as f64 / 100.0).ceil() as usize;
-    let top = top.clamp(1, priorities.len());
+    let top = (parameters.top_percent * chunks.len() as f64 / 100.0).ceil() as usize;
+    let top = top.clamp(1, chunks.len());
     match parameters.cut {
-        Cut::Printed => percentile(priorities, top).max(floor),
+        // The last of the top is below the other bounds.
+        Cut::Printed if top > scratch.len() => floor,
+        Cut::Printed => percentile(scratch, top),
         Cut::Prose => {
-            priorities.retain(|priority| *priority >= floor);
             let steep = (parameters.alpha * highest).max(chance(highest, one_sample));
-            search(priorities, top, steep)
+            search(scratch, top, steep)
         }
     }
 }
@@ -60,7 +71,7 @@ fn chance(highest: f64, one_sample: f64) -> f64 {
     2.0 * (highest * one_sample).sqrt()
 }
 
-/// Marks the critical chunks (equation 3) by appending a category for each; `scratch` is emptied.
+/// Marks the critical chunks (equation 3) by appending a category for each.
 ///
 /// W (equation 4) is the mean priority of the critical chunks, computed as their missed reads
 /// divided by their bytes. For equal chunks this is the same number; a short last chunk counts by
@@ -69,24 +80,33 @@ pub(super) fn select(
     chunks: Chunks<'_>,
     parameters: &ChunkParameters,
     categories: &mut Vec<Category>,
-    scratch: &mut Vec<f64>,
+    priorities: &mut Priorities,
 ) -> Local {
-    scratch.clear();
-    scratch.extend(chunks.priorities());
-    let threshold = threshold(scratch, chunks.chunk.0 as f64, parameters);
-    let (mut reads, mut bytes) = (0_u128, 0_u128);
-    for (index, priority) in chunks.priorities().enumerate() {
-        let is_critical = priority >= threshold;
-        if is_critical {
-            reads += u128::from(chunks.reads[index]);
-            bytes += u128::from(chunks.bytes_between(index, index + 1).0);
-        }
-        categories.push(if is_critical {
-            Category::Sampled
-        } else {
-            Category::Cold
-        });
+    priorities.chunks.clear();
+    priorities.chunks.extend(chunks.priorities());
+    let threshold = threshold(priorities, chunks.chunk.0 as f64, parameters);
+    let first = categories.len();
+    categories.extend(
+        priorities
+            .chunks
+            .iter()
+            .map(|priority| match *priority >= threshold {
+                true => Category::Sampled,
+                false => Category::Cold,
+            }),
+    );
+    let (mut reads, mut critical) = (0_u128, 0_u64);
+    for (category, count) in categories[first..].iter().zip(chunks.reads) {
+        let is_critical = *category == Category::Sampled;
+        reads += u128::from(*count) * u128::from(is_critical);
+        critical += u64::from(is_critical);
     }
+    let last = chunks.reads.len().saturating_sub(1);
+    let lacking = match categories[first..].last() {
+        Some(Category::Sampled) => chunks.chunk.0 - chunks.bytes_between(last, last + 1).0,
+        _ => 0,
+    };
+    let bytes = u128::from(critical) * u128::from(chunks.chunk.0) - u128::from(lacking);
     Local {
         threshold,
         weight: (bytes > 0).then(|| reads as f64 / bytes as f64),
@@ -95,7 +115,7 @@ pub(super) fn select(
 
 #[cfg(test)]
 mod tests {
-    use super::{Category, select};
+    use super::{Category, Priorities, select};
     use crate::chunks::cut::Cut;
     use crate::chunks::granularity::Chunks;
     use crate::chunks::parameters::ChunkParameters;
@@ -108,7 +128,12 @@ mod tests {
             bytes: Bytes(4096 * reads.len() as u64),
         };
         let mut categories = Vec::new();
-        select(chunks, parameters, &mut categories, &mut Vec::new());
+        select(
+            chunks,
+            parameters,
+            &mut categories,
+            &mut Priorities::default(),
+        );
         (0..reads.len())
             .filter(|&i| categories[i] == Category::Sampled)
             .collect()

@@ -79,6 +79,20 @@ impl Categorised<'_> {
         }
     }
 
+    /// Bytes of the critical chunks.
+    pub(super) fn bytes(&self) -> Bytes {
+        let critical = self.categories.iter();
+        let critical = critical.filter(|category| **category != Category::Cold);
+        let last = self.categories.len().saturating_sub(1);
+        let lacking = match self.categories.last() {
+            None | Some(Category::Cold) => 0,
+            Some(_) => self.chunks.chunk.0 - self.chunks.bytes_between(last, last + 1).0,
+        };
+        // The last multiple may exceed the address space that the object ends in.
+        let bytes = critical.count() as u128 * u128::from(self.chunks.chunk.0);
+        Bytes(u64::try_from(bytes - u128::from(lacking)).unwrap_or(u64::MAX))
+    }
+
     /// Passes each critical chunk to `add`.
     pub(super) fn candidates(&self, first: usize, mut add: impl FnMut(Candidate)) {
         for (index, priority) in self.chunks.priorities().enumerate() {

@@ -5,7 +5,7 @@ use isotherm_model::units::Bytes;
 use super::capacity;
 use super::global::WeightSpace;
 use super::granularity::{Chunks, add_chunks, chunk_bytes};
-use super::local::{self, Category, Local};
+use super::local::{self, Category, Local, Priorities};
 use super::object::{DataObject, ObjectError, in_order};
 use super::object_selection::ObjectSelection;
 use super::parameters::{ChunkParameters, ParameterError};
@@ -43,7 +43,6 @@ impl ChunkSelection {
 }
 
 /// The chunks of all objects in a few arrays.
-#[derive(Default)]
 struct AllChunks {
     reads: Vec<u64>,
     categories: Vec<Category>,
@@ -81,7 +80,12 @@ pub fn select(
 ) -> Result<ChunkSelection, SelectionError> {
     parameters.check()?;
     let objects = in_order(objects)?;
-    let mut all = AllChunks::default();
+    let counts = objects.iter().map(|object| object.missed_reads.len()).sum();
+    let mut all = AllChunks {
+        reads: Vec::with_capacity(counts),
+        categories: Vec::with_capacity(counts),
+        starts: Vec::with_capacity(objects.len() + 1),
+    };
     let mut facts = sampled(&objects, parameters, &mut all);
     promote(&mut facts, parameters, &mut all);
     let (left, left_out) = left_by_capacity(&facts, &all, capacity);
@@ -104,14 +108,16 @@ fn left_by_capacity(
     all: &AllChunks,
     capacity: Bytes,
 ) -> (Vec<bool>, Bytes) {
+    let objects = || facts.iter().enumerate();
+    let critical = objects().map(|(object, facts)| u128::from(all.of(object, facts).bytes().0));
+    if critical.sum::<u128>() <= u128::from(capacity.0) {
+        return (Vec::new(), Bytes::ZERO);
+    }
     let mut candidates = Vec::with_capacity(all.reads.len());
-    for (object, facts) in facts.iter().enumerate() {
+    for (object, facts) in objects() {
         let first = all.starts[object];
         all.of(object, facts)
             .candidates(first, |chunk| candidates.push(chunk));
-    }
-    if capacity::total(&candidates) <= u128::from(capacity.0) {
-        return (Vec::new(), Bytes::ZERO);
     }
     let mut left = vec![false; all.reads.len()];
     let left_out = capacity::bound(&mut candidates, capacity, |chunk| left[chunk] = true);
@@ -124,7 +130,7 @@ fn sampled(
     parameters: &ChunkParameters,
     all: &mut AllChunks,
 ) -> Vec<ObjectSelection> {
-    let mut scratch = Vec::new();
+    let mut priorities = Priorities::default();
     let mut facts = Vec::with_capacity(objects.len());
     for object in objects {
         let chunk = chunk_bytes(object.bytes, object.grain, parameters.most_chunks);
@@ -137,7 +143,7 @@ fn sampled(
             bytes: object.bytes,
         };
         let Local { threshold, weight } =
-            local::select(chunks, parameters, &mut all.categories, &mut scratch);
+            local::select(chunks, parameters, &mut all.categories, &mut priorities);
         facts.push(ObjectSelection {
             process: object.process,
             site: object.site,
