@@ -249,7 +249,8 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub tiers: TiersChoice,
     /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
-    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
+    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional,
+    /// atmem[=PARAMETERS]
     #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
     /// Whether sites are placed in parts where the profile proves that their objects are hot in some places only: `auto`, where that
@@ -399,7 +400,7 @@ pub(crate) struct SimulateArgs {
     /// Simulate 1/2, 1/4, ... 1/128 of the footprint
     #[arg(long)]
     pub sweep: bool,
-    /// A policy, some with a parameter: static-ratio=1:3, atmem=m:4,alpha:0.2,N:5,epsilon:0.25; may be
+    /// A policy, some with a parameter: static-ratio=1:3, atmem=m:4,alpha:0.2,N:5,eq2:printed; may be
     /// given several times [default: all that suit the input]
     #[arg(long = "policy", value_name = "NAME", value_parser = ALL_POLICIES, hide_possible_values = true)]
     pub policies: Vec<String>,
@@ -650,6 +651,7 @@ mod tests {
         let listed: Vec<&str> = listed
             .map(|name| name.trim().split('[').next().unwrap_or_default())
             .collect();
-        assert_eq!(listed, isotherm_policy::names().collect::<Vec<_>>());
+        let known = isotherm_policy::names().chain([isotherm_policy::ATMEM]);
+        assert_eq!(listed, known.collect::<Vec<_>>());
     }
 }

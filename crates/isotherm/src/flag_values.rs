@@ -11,9 +11,12 @@ use crate::run_policies;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
-/// Policies of `isotherm plan`.
-pub(crate) const SITE_POLICIES: KnownValues<String> =
-    KnownValues::any(|| isotherm_policy::names().collect());
+/// Policies of `isotherm plan`: site policies, and ATMem, which selects chunks of data objects.
+pub(crate) const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| {
+    isotherm_policy::names()
+        .chain([isotherm_policy::ATMEM])
+        .collect()
+});
 /// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
 pub(crate) const RUN_POLICIES: KnownValues<String> =
     KnownValues::new(|| run_policies::names().collect(), run_policies::read);

@@ -2,6 +2,7 @@
 //! stages, and prints; other crates make the decisions.
 #![forbid(unsafe_code)]
 
+mod chunk_plan;
 mod cli;
 mod command_line;
 mod commands;

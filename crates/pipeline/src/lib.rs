@@ -30,6 +30,7 @@ mod data_objects;
 mod items;
 mod blocks;
 mod parts;
+mod chunk_parts;
 mod expected;
 mod retry_backoff;
 mod merge;
@@ -40,6 +41,7 @@ mod unit_step;
 mod step;
 
 pub use attribute::Attribution;
+pub use chunk_parts::{ChunkParts, chunk_parts};
 pub use count_worth::{CountWorth, count_worth};
 pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};
@@ -47,7 +49,9 @@ pub use expected::expected_times;
 pub use items::{items, labels};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
-pub use parts::{SitePart, SiteParts, part_items, site_parts};
+pub use parts::{
+    PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,
+};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use step::{Step, StepReport};

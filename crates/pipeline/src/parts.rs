@@ -11,6 +11,7 @@
 //! accessed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
@@ -51,9 +52,74 @@ pub struct SitePart {
 /// The parts of the sites whose accesses have known places, in order and side by side.
 pub type SiteParts = BTreeMap<SiteId, Vec<SitePart>>;
 
+/// The places in the objects of a site, from the first on, and what lies in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SitePlaces {
+    /// Bytes of a place in an object; a multiple of the profile's chunk.
+    pub grain: Bytes,
+    /// What lies in each place; the objects that are shorter have no bytes in the last ones.
+    pub counts: Vec<PlaceCount>,
+    /// Samples of all places together.
+    pub(crate) samples: f64,
+}
+
+/// What lies in one place of all objects of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlaceCount {
+    /// Accesses.
+    pub accesses: u64,
+    /// Those of them that follow a stream.
+    pub streamed: u64,
+    /// Bytes of the objects that were accessed.
+    pub bytes: u64,
+}
+
+impl SitePlaces {
+    /// These places as a part.
+    pub(crate) fn part(&self, places: Range<usize>) -> SitePart {
+        let counts = &self.counts[places.clone()];
+        let sum = |of: fn(&PlaceCount) -> u64| counts.iter().map(of).sum::<u64>();
+        SitePart {
+            start: Bytes(places.start as u64 * self.grain.0),
+            end: Bytes(places.end as u64 * self.grain.0),
+            accesses: Accesses(sum(|count| count.accesses)),
+            streamed: Accesses(sum(|count| count.streamed)),
+            bytes: sum(|count| count.bytes),
+        }
+    }
+
+    /// The parts of even heat; one where the samples do not prove more.
+    fn divide(&self) -> Vec<SitePart> {
+        let accesses = self.counts.iter().map(|count| count.accesses);
+        let accesses = accesses.fold(0, u64::saturating_add);
+        let samples_per_access = self.samples / accesses.max(1) as f64;
+        let bin = |count: &PlaceCount| Bin {
+            samples: count.accesses as f64 * samples_per_access,
+            bytes: count.bytes as f64,
+        };
+        let proof: Vec<Bin> = self.counts.iter().map(bin).collect();
+        let mut penalty = penalty(self.samples);
+        let mut found = blocks(&proof, penalty);
+        while found.len() > PARTS_AT_MOST {
+            penalty *= 2.0;
+            found = blocks(&proof, penalty);
+        }
+        found.into_iter().map(|block| self.part(block)).collect()
+    }
+}
+
 /// The parts of the sites of a profile.
 #[must_use]
 pub fn site_parts(profile: &Profile) -> SiteParts {
+    let places = site_places(profile).into_iter();
+    places
+        .map(|(site, places)| (site, places.divide()))
+        .collect()
+}
+
+/// The places of the sites whose accesses have known places.
+#[must_use]
+pub fn site_places(profile: &Profile) -> BTreeMap<SiteId, SitePlaces> {
     let samples_per_access = samples_per_access(profile);
     let mut sites = BTreeMap::<SiteId, Places>::new();
     for heat in &profile.heat {
@@ -62,10 +128,25 @@ pub fn site_parts(profile: &Profile) -> SiteParts {
             .or_default()
             .add(heat, profile.meta.chunk);
     }
-    let parts = sites.iter().filter(|(site, _)| site.is_placeable());
-    let parts =
-        parts.map(|(site, places)| (*site, places.divide(profile.meta.chunk, samples_per_access)));
-    parts.filter(|(_, parts)| !parts.is_empty()).collect()
+    let places = sites.iter().filter(|(site, _)| site.is_placeable());
+    let counted = |(site, places): (&SiteId, &Places)| {
+        Some((
+            *site,
+            places.counted(profile.meta.chunk, samples_per_access)?,
+        ))
+    };
+    places.filter_map(counted).collect()
+}
+
+/// Accesses that one sample of the profile stands for.
+#[must_use]
+pub fn sample_period(profile: &Profile) -> u64 {
+    let samples = samples_per_access(profile);
+    if samples > 0.0 {
+        (1.0 / samples).round().max(1.0) as u64
+    } else {
+        1
+    }
 }
 
 /// The parts as a policy takes them: those of each item share its value and its weight.
@@ -90,7 +171,10 @@ fn shared(item: &Item, parts: &[SitePart]) -> Vec<PartItem> {
 }
 
 /// Divides a number by shares, so that the parts add up to it.
-fn division(whole: u64, shares: impl Iterator<Item = u64> + Clone) -> impl Iterator<Item = u64> {
+pub(crate) fn division(
+    whole: u64,
+    shares: impl Iterator<Item = u64> + Clone,
+) -> impl Iterator<Item = u64> {
     let total = shares.clone().fold(0, u64::saturating_add);
     let mut division = Division::new(whole, total);
     shares.map(move |share| division.next(share))
@@ -134,50 +218,28 @@ impl Places {
         counts.1 = counts.1.saturating_add(heat.streamed.0);
     }
 
-    /// The parts of these objects; one where their heat is even, as far as the samples say, and none where their places are not known.
-    fn divide(&self, chunk: Bytes, samples_per_access: f64) -> Vec<SitePart> {
+    /// What lies in each place, of places as small as the samples allow; `None` where the places are not known.
+    fn counted(&self, chunk: Bytes, samples_per_access: f64) -> Option<SitePlaces> {
         let samples = self.known as f64 * samples_per_access;
         let largest = self.objects.iter().map(|(_, range)| range.bytes).max();
-        let Some(largest) = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST) else {
-            return Vec::new();
-        };
+        let largest = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST)?;
         if self.known == 0 || (self.known as f64) < self.all as f64 * KNOWN_AT_LEAST {
-            return Vec::new();
+            return None;
         }
         let proves = samples >= SAMPLES_AT_LEAST;
         let most =
             ((samples / SAMPLES_PER_BIN) as u64).clamp(1, if proves { BINS_AT_MOST } else { 1 });
         let bin = largest.0.div_ceil(most).next_multiple_of(chunk.0.max(1));
-        let counts = self.bins(bin, largest.0.div_ceil(bin) as usize);
-        let proof: Vec<Bin> = counts
-            .iter()
-            .map(|count| Bin {
-                samples: count.accesses as f64 * samples_per_access,
-                bytes: count.bytes as f64,
-            })
-            .collect();
-        let mut penalty = penalty(samples);
-        let mut found = blocks(&proof, penalty);
-        while found.len() > PARTS_AT_MOST {
-            penalty *= 2.0;
-            found = blocks(&proof, penalty);
-        }
-        let part = |block: std::ops::Range<usize>| {
-            let sum = |of: fn(&Counted) -> u64| counts[block.clone()].iter().map(of).sum::<u64>();
-            SitePart {
-                start: Bytes(block.start as u64 * bin),
-                end: Bytes(block.end as u64 * bin),
-                accesses: Accesses(sum(|count| count.accesses)),
-                streamed: Accesses(sum(|count| count.streamed)),
-                bytes: sum(|count| count.bytes),
-            }
-        };
-        found.into_iter().map(part).collect()
+        Some(SitePlaces {
+            grain: Bytes(bin),
+            counts: self.bins(bin, largest.0.div_ceil(bin) as usize),
+            samples,
+        })
     }
 
     /// What lies in each bin of the objects.
-    fn bins(&self, bin: u64, bins: usize) -> Vec<Counted> {
-        let mut counts = vec![Counted::default(); bins];
+    fn bins(&self, bin: u64, bins: usize) -> Vec<PlaceCount> {
+        let mut counts = vec![PlaceCount::default(); bins];
         let last = bins.saturating_sub(1);
         for (place, (accesses, streamed)) in &self.counts {
             let count = &mut counts[((place / bin) as usize).min(last)];
@@ -200,14 +262,6 @@ impl Places {
         }
         counts
     }
-}
-
-/// What lies in one bin.
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    accesses: u64,
-    streamed: u64,
-    bytes: u64,
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub use first_touch::FirstTouch;
 pub use fractional::Fractional;
 pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
-pub use plan::{PlanRequest, plan};
+pub use plan::{PlanRequest, plan, plan_selected};
 pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy_from_text};
 pub use registry::{POLICIES, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};

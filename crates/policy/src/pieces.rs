@@ -74,6 +74,13 @@ impl Pieces {
         all
     }
 
+    /// Where a piece starts in its site's objects; 0 of a whole site.
+    pub(crate) fn start(&self, number: usize) -> Bytes {
+        self.pieces[number]
+            .range
+            .map_or(Bytes::ZERO, |(start, _)| start)
+    }
+
     fn add(&mut self, item: Item, piece: Piece) {
         self.items.push(item);
         self.pieces.push(piece);

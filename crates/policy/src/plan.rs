@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Assignment, Caller, Item, PartItem, Plan, Value, Weight};
-use isotherm_model::port::SitePolicy;
+use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
@@ -96,12 +96,47 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
     let sites = canonical(request.items);
     let mut pieces = Pieces::of(&sites, request.parts);
-    let placed = choose(request, &mut pieces);
+    let placed = choose(request, &mut pieces, None);
     assemble(request, &sites, &pieces, placed)
 }
 
-/// The tier of each piece, and why.
-fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
+/// As [`plan`](plan()), but the fastest tier gets the parts that are selected, by their site and the start of the part; the start of a
+/// site without parts is 0. Tiers between the fastest and the slowest are filled by the request's policy. `name` is that of the
+/// selection.
+#[must_use]
+pub fn plan_selected(
+    request: &PlanRequest<'_>,
+    name: &str,
+    is_selected: impl Fn(SiteId, Bytes) -> bool,
+) -> Plan {
+    let sites = canonical(request.items);
+    let mut pieces = Pieces::of(&sites, request.parts);
+    let choice = |number: usize| {
+        let taken = is_selected(pieces.items[number].site, pieces.start(number));
+        let reason = match taken {
+            true => "taken: critical by its samples or those of its neighbours",
+            false => "left out: not critical, or colder than what fills the tier",
+        };
+        Choice {
+            item: number,
+            taken,
+            reason: reason.to_owned(),
+        }
+    };
+    let fastest = (0..pieces.items.len()).map(choice).collect();
+    let placed = choose(request, &mut pieces, Some(fastest));
+    Plan {
+        policy: name.to_owned(),
+        ..assemble(request, &sites, &pieces, placed)
+    }
+}
+
+/// The tier of each piece, and why; the choice for the fastest tier where it is made already.
+fn choose(
+    request: &PlanRequest<'_>,
+    pieces: &mut Pieces,
+    mut fastest: Option<Vec<Choice>>,
+) -> Vec<Placed> {
     let slowest = request.tiers.slowest();
     let mut placed: Vec<Placed> = vec![(slowest, String::new()); pieces.items.len()];
     let mut waiting: Vec<usize> = (0..pieces.items.len()).collect();
@@ -112,7 +147,9 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
         let capacity = tier.capacity.saturating_sub(spilled);
         let mut left = Vec::new();
         let mut used = Bytes::ZERO;
-        for choice in request.policy.choose(&offered, capacity) {
+        let made = fastest.take();
+        let fills = request.policy.fills() && made.is_none();
+        for choice in made.unwrap_or_else(|| request.policy.choose(&offered, capacity)) {
             let at = waiting[choice.item];
             if choice.taken {
                 used += pieces.items[at].weight;
@@ -125,7 +162,7 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
         left.sort_unstable();
         waiting = left;
         spilled = used.saturating_sub(capacity);
-        if request.policy.fills() && request.parts.is_some() {
+        if fills && request.parts.is_some() {
             let here = TierIndex(index);
             let taken = (0..placed.len())
                 .filter(|piece| placed[*piece].0 == here)

@@ -37,7 +37,7 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
         None => (text.trim(), None),
     };
     let Some(known) = by_name(name) else {
-        let names: Vec<&str> = names().collect();
+        let names: Vec<&str> = names().chain([ATMEM]).collect();
         return Err(wrong(format!("there are {}", names.join(", "))));
     };
     let Some(parameter) = parameter else {

@@ -14,8 +14,9 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{SiteParts, expected_times};
-use isotherm_policy::{FirstTouch, PlanRequest, policy_from_text};
+use isotherm_policy::{FirstTouch, PlanRequest, Thermos, policy_from_text};
 
+use crate::chunk_plan;
 use crate::cli::PlanArgs;
 use crate::split::{self, Split};
 use crate::tiers_choice;
@@ -59,7 +60,12 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
 }
 
 fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> {
-    let policy = policy_from_text(&args.policy).context("--policy")?;
+    let by_chunks = chunk_plan::is_named(&args.policy);
+    let policy: Box<dyn SitePolicy> = match by_chunks {
+        // That of the tiers between the fastest and the slowest.
+        true => Box::new(Thermos::default()),
+        false => policy_from_text(&args.policy).context("--policy")?,
+    };
     let value = Value::from_word(&args.value).with_context(|| {
         format!(
             "--value {}: must be `accesses`, `bandwidth` or `latency`",
@@ -108,15 +114,14 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         callers: has_value.then_some(&callers),
         ..PlanRequest::new(&*policy, &items, &tiers)
     };
-    let parts = match args.split {
-        Split::Auto if split::is_possible(&tiers) => isotherm_pipeline::site_parts(profile),
-        Split::Auto | Split::Never => SiteParts::new(),
+    let (mut plan, parts) = match by_chunks {
+        true => chunk_plan::plan(&args.policy, args.split, profile, &whole)?,
+        false => by_sites(args.split, profile, &whole),
     };
-    let mut plan = with_parts(&whole, &isotherm_pipeline::part_items(&items, &parts));
     plan.expected = expected_times(profile, &plan, &parts);
     if let Some(expected) = plan
         .expected
-        .filter(|times| policy.fills() && times.planned - times.first_touch > SLOWER)
+        .filter(|times| !by_chunks && policy.fills() && times.planned - times.first_touch > SLOWER)
     {
         console.warn(&format!(
             "placing its sites apart would make the program slower than first touch does: {:.2} times the time of all fast against \
@@ -127,6 +132,16 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     }
     plan.frames = frames(profile, &plan);
     Ok(plan)
+}
+
+/// The plan of a site policy, and the parts that it may have.
+fn by_sites(split: Split, profile: &Profile, whole: &PlanRequest<'_>) -> (Plan, SiteParts) {
+    let parts = match split {
+        Split::Auto if split::is_possible(whole.tiers) => isotherm_pipeline::site_parts(profile),
+        Split::Auto | Split::Never => SiteParts::new(),
+    };
+    let items = isotherm_pipeline::part_items(whole.items, &parts);
+    (with_parts(whole, &items), parts)
 }
 
 /// How much slower than first touch a plan may be expected to be, over the time of all fast: less cannot be told apart.
@@ -266,7 +281,7 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
     use isotherm_console::Console;
-    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::batch::{Epoch, ObjectRange, Process, SourceReport};
     use isotherm_model::plan::Plan;
     use isotherm_model::profile::{Heat, Meta, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -275,6 +290,10 @@ mod tests {
 
     /// The plan of a profile with one site of so many samples beyond the caches, and so many that they served.
     fn plan(accesses: u64, served: u64) -> Result<Plan, String> {
+        decided(&profile(accesses, served), &[])
+    }
+
+    fn profile(accesses: u64, served: u64) -> Profile {
         let mut profile = Profile::new(Meta::default());
         let id = SiteId(1);
         profile.sites = vec![Site {
@@ -296,11 +315,21 @@ mod tests {
             usable: 900,
             ..SourceReport::new("timer", "")
         }];
-        let words = ["isotherm", "plan", "app.iso", "--tiers", "emulated:cxl"];
+        profile
+    }
+
+    /// The plan of a profile by these flags.
+    fn decided(profile: &Profile, flags: &[&str]) -> Result<Plan, String> {
+        let words = ["isotherm", "plan", "app.iso"];
+        let tiers = match flags.contains(&"--tiers") {
+            true => &[][..],
+            false => &["--tiers", "emulated:cxl"],
+        };
+        let words = words.iter().chain(tiers).chain(flags);
         let Command::Plan(args) = Cli::parse_from(words).command else {
             panic!("another command");
         };
-        decide(&args, &profile, Console::new(true)).map_err(|error| format!("{error:#}"))
+        decide(&args, profile, Console::new(true)).map_err(|error| format!("{error:#}"))
     }
 
     #[test]
@@ -318,5 +347,72 @@ mod tests {
         assert_eq!(plan(500, 400).expect("a plan").assignments.len(), 1);
         let refused = plan(0, 0).expect_err("no sample");
         assert!(refused.contains("no access to any site"), "{refused}");
+    }
+
+    /// A profile of one object of 128 chunks, of which seven hold most of the accesses.
+    fn uneven() -> Profile {
+        let mut profile = profile(0, 100);
+        let chunk = 64 << 10;
+        profile.meta.chunk = Bytes(chunk);
+        profile.sites[0].peak_rss = Bytes(128 * chunk);
+        let object = ObjectRange {
+            address: 1 << 30,
+            bytes: Bytes(128 * chunk),
+        };
+        let row = profile.heat[0];
+        let heat = (0..128).map(|number| Heat {
+            address: object.address + number * chunk,
+            object: Some(object),
+            accesses: Accesses(if (32..39).contains(&number) { 500 } else { 5 }),
+            served: Accesses(0),
+            ..row
+        });
+        profile.heat.extend(heat);
+        profile.sources[0].taken = 9_000;
+        profile.sources[0].usable = 4_700;
+        profile
+    }
+
+    #[test]
+    fn chunk_selection_plans_the_hot_part_of_a_site() {
+        let profile = uneven();
+        let chunk = profile.meta.chunk.0;
+        let plan = decided(&profile, &["--policy", "atmem", "--fast", "2MiB"]).expect("a plan");
+        assert_eq!(plan.policy, "atmem");
+        let [site] = plan.assignments.as_slice() else {
+            panic!("{:?}", plan.assignments);
+        };
+        assert_eq!(site.tier, TierIndex(1));
+        let parts = site.parts.iter();
+        let parts: Vec<_> = parts
+            .map(|part| (part.start.0 / chunk, part.end.0 / chunk, part.tier.0))
+            .collect();
+        assert_eq!(parts, [(32, 40, 0)]);
+        assert_eq!(plan.bytes_in(TierIndex::FASTEST), Bytes(8 * chunk));
+        let expected = plan.expected.expect("the timer sampled");
+        assert!(expected.planned < expected.first_touch, "{expected:?}");
+
+        let whole = ["--policy", "atmem", "--split", "never", "--fast", "2MiB"];
+        let whole = decided(&profile, &whole).expect("a plan");
+        assert_eq!(whole.bytes_in(TierIndex::FASTEST), Bytes(0));
+    }
+
+    #[test]
+    fn chunk_selection_is_refused_where_parts_cannot_be_placed_or_a_parameter_is_wrong() {
+        let refused = |flags: &[&str]| decided(&uneven(), flags).expect_err("refused");
+        let trap = [
+            "--policy",
+            "atmem",
+            "--tiers",
+            "emulated:tmp",
+            "--fast",
+            "2MiB",
+        ];
+        let trap = refused(&trap);
+        assert!(trap.contains("the page trap places whole sites"), "{trap}");
+        let wrong = refused(&["--policy", "atmem=m:1", "--fast", "2MiB"]);
+        assert!(wrong.contains("m is 1, and must be at least 2"), "{wrong}");
+        let unknown = refused(&["--policy", "atmen"]);
+        assert!(unknown.contains("fractional, atmem"), "{unknown}");
     }
 }
