@@ -66,18 +66,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         true => Box::new(Thermos::default()),
         false => policy_from_text(&args.policy).context("--policy")?,
     };
-    let value = Value::from_word(&args.value).with_context(|| {
-        format!(
-            "--value {}: must be `accesses`, `bandwidth` or `latency`",
-            args.value
-        )
-    })?;
-    let weight = Weight::from_word(&args.weight).with_context(|| {
-        format!(
-            "--weight {}: must be `peak-rss` or `peak-requested`",
-            args.weight
-        )
-    })?;
+    let (value, weight) = quantities(args)?;
     let shown = args.profile.display();
     if profile.sites.is_empty() {
         bail!("{shown}: holds no allocation site; was the program stopped at once?");
@@ -132,6 +121,23 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     }
     plan.frames = frames(profile, &plan);
     Ok(plan)
+}
+
+/// What is the value of a site, and what its weight.
+fn quantities(args: &PlanArgs) -> Result<(Value, Weight)> {
+    let value = Value::from_word(&args.value).with_context(|| {
+        format!(
+            "--value {}: must be `accesses`, `bandwidth` or `latency`",
+            args.value
+        )
+    })?;
+    let weight = Weight::from_word(&args.weight).with_context(|| {
+        format!(
+            "--weight {}: must be `peak-rss` or `peak-requested`",
+            args.weight
+        )
+    })?;
+    Ok((value, weight))
 }
 
 /// The plan of a site policy, and the parts that it may have.
