@@ -16,7 +16,7 @@ use isotherm_model::port::SitePolicy;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
-use isotherm_policy::chunks::{ChunkParameters, Cut, DataObject, select};
+use isotherm_policy::chunks::{ChunkParameters, CutReading, DataObject, select};
 use isotherm_policy::{Hotset, Knapsack, PAGE, PlanRequest, Thermos, plan, standing};
 
 const SEED: u64 = 2018;
@@ -238,7 +238,7 @@ fn chunks() {
 fn million(counts: &[u64], usual: &ChunkParameters) {
     let counts = &counts[..1_000_000_usize.next_multiple_of(CHUNKS)];
     let mut usual_time = 0.0;
-    for cut in Cut::ALL {
+    for cut in CutReading::ALL {
         let parameters = ChunkParameters { cut, ..*usual };
         let capacity = Bytes(counts.len() as u64 * PAGE / 4);
         let name = format!("hot stretches, 25 % fast, eq2:{}", cut.word());

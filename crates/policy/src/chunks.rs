@@ -30,7 +30,7 @@ mod ranges;
 mod selection;
 mod tree;
 
-pub use cut::Cut;
+pub use cut::CutReading;
 pub use object::{DataObject, ObjectError};
 pub use object_selection::ObjectSelection;
 pub use parameters::{ChunkParameters, ParameterError};

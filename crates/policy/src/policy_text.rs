@@ -7,7 +7,7 @@
 
 use isotherm_model::port::SitePolicy;
 
-use crate::chunks::{ChunkParameters, Cut};
+use crate::chunks::{ChunkParameters, CutReading};
 use crate::registry::{by_name, names};
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::static_ratio::{Ratio, StaticRatio};
@@ -117,7 +117,7 @@ fn set_parameter(
         "epsilon" => *epsilon = Some(number()?),
         "theta" => parameters.tree_ratio = number()?,
         "eq2" => {
-            let cut = Cut::from_word(value);
+            let cut = CutReading::from_word(value);
             parameters.cut =
                 cut.ok_or_else(|| format!("eq2 is \"{value}\"; write eq2:printed or eq2:prose"))?;
         }
@@ -143,7 +143,7 @@ fn ratio(text: &str) -> Option<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::{chunk_parameters_from_text, policy_from_text};
-    use crate::chunks::{ChunkParameters, Cut};
+    use crate::chunks::{ChunkParameters, CutReading};
     use crate::names;
     use crate::properties::{items, taken};
     use isotherm_model::units::Bytes;
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(read("atmem=epsilon:1").unwrap().epsilon, 1.0);
         let others = read("atmem=theta:0.25,period:1000,eq2:printed").unwrap();
         assert_eq!((others.tree_ratio, others.sample_period), (0.25, 1000));
-        assert_eq!(others.cut, Cut::Printed);
-        assert_eq!(read("atmem=eq2:prose").unwrap().cut, Cut::Prose);
+        assert_eq!(others.cut, CutReading::Printed);
+        assert_eq!(read("atmem=eq2:prose").unwrap().cut, CutReading::Prose);
         let given = chunk_parameters_from_text("atmem=m:4", 64).unwrap();
         assert_eq!(given.sample_period, 64);
         for (text, part) in [

@@ -15,14 +15,14 @@
 
 /// How the cut of equation 2 is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum CutReading {
     /// P_n, as the equation is printed: N per cent of the chunks and those that tie.
     Printed,
     /// The search of the paper's text: fewer than N per cent of a skewed distribution, more of an even one.
     Prose,
 }
 
-impl Cut {
+impl CutReading {
     /// Both, in the order of the paper.
     pub const ALL: [Self; 2] = [Self::Printed, Self::Prose];
 

@@ -1,7 +1,7 @@
 //! Hybrid local selection (ATMem, section 4.2): finds the critical chunks of one object by its
 //! samples, and the weight of the object among all.
 
-use super::cut::{Cut, percentile, search};
+use super::cut::{CutReading, percentile, search};
 use super::granularity::Chunks;
 use super::parameters::ChunkParameters;
 
@@ -36,7 +36,7 @@ pub(super) struct Priorities {
 /// θ (equation 2): the highest of three lower bounds.
 ///
 /// - the cut: P_n, the priority of the last chunk among the top N per cent (their number rounded up), or where the search of the
-///   paper's text ends ([`Cut`]);
+///   paper's text ends ([`CutReading`]);
 /// - α times the highest priority, which leaves out the long tail of a skewed object;
 /// - min PR / Freq. The paper defines min PR as the least possible priority of a chunk of this
 ///   size, that is, one missed read in a chunk. Divided by the sampling frequency it is the
@@ -56,9 +56,9 @@ fn threshold(priorities: &mut Priorities, chunk_bytes: f64, parameters: &ChunkPa
     let top = top.clamp(1, chunks.len());
     match parameters.cut {
         // The last of the top is below the other bounds.
-        Cut::Printed if top > scratch.len() => floor,
-        Cut::Printed => percentile(scratch, top),
-        Cut::Prose => {
+        CutReading::Printed if top > scratch.len() => floor,
+        CutReading::Printed => percentile(scratch, top),
+        CutReading::Prose => {
             let steep = (parameters.alpha * highest).max(chance(highest, one_sample));
             search(scratch, top, steep)
         }
@@ -116,7 +116,7 @@ pub(super) fn select(
 #[cfg(test)]
 mod tests {
     use super::{Category, Priorities, select};
-    use crate::chunks::cut::Cut;
+    use crate::chunks::cut::CutReading;
     use crate::chunks::granularity::Chunks;
     use crate::chunks::parameters::ChunkParameters;
     use isotherm_model::units::Bytes;
@@ -141,7 +141,7 @@ mod tests {
 
     const ALL: ChunkParameters = ChunkParameters {
         arity: 2,
-        cut: Cut::Printed,
+        cut: CutReading::Printed,
         alpha: 0.0,
         top_percent: 100.0,
         epsilon: 0.5,
@@ -187,13 +187,13 @@ mod tests {
     #[test]
     fn by_the_papers_text_a_skewed_object_has_fewer_than_n_per_cent_and_an_even_one_all() {
         let prose = ChunkParameters {
-            cut: Cut::Prose,
+            cut: CutReading::Prose,
             alpha: 0.1,
             top_percent: 20.0,
             ..ALL
         };
         let printed = ChunkParameters {
-            cut: Cut::Printed,
+            cut: CutReading::Printed,
             ..prose
         };
         let count = |reads: &[u64], parameters| critical(reads, parameters).len();
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn by_the_papers_text_what_sampling_makes_by_chance_is_no_fall() {
         let prose = ChunkParameters {
-            cut: Cut::Prose,
+            cut: CutReading::Prose,
             alpha: 0.1,
             top_percent: 20.0,
             ..ALL

@@ -1,6 +1,6 @@
 //! The parameters of chunk selection, by the paper's names, checked once.
 
-use super::cut::Cut;
+use super::cut::CutReading;
 
 /// Parameters of chunk selection. The paper prints only one value, the least tree ratio of an
 /// octree, 0.125, which is the default here; the other defaults are ours.
@@ -9,13 +9,13 @@ pub struct ChunkParameters {
     /// m: children of an inner node of the tree, at least 2.
     pub arity: u32,
     /// The reading of equation 2.
-    pub cut: Cut,
+    pub cut: CutReading,
     /// α (equation 2): a critical chunk has at least this fraction of its object's highest
-    /// priority, from 0 to 1. To [`Cut::Prose`] it is also the fall of priority, as a fraction of the highest, that is significant.
+    /// priority, from 0 to 1. To [`CutReading::Prose`] it is also the fall of priority, as a fraction of the highest, that is significant.
     pub alpha: f64,
     /// N (equation 2): the percentage of an object's chunks, the hottest, that can be critical by
-    /// sampling by [`Cut::Printed`] (more where the last of them ties with others), and the width of the windows that
-    /// [`Cut::Prose`] compares; above 0, at most 100.
+    /// sampling by [`CutReading::Printed`] (more where the last of them ties with others), and the width of the windows that
+    /// [`CutReading::Prose`] compares; above 0, at most 100.
     pub top_percent: f64,
     /// ε (equation 5): the tree ratio that suffices in the object of the highest weight, from 1/m
     /// to 1.
@@ -44,7 +44,7 @@ impl Default for ChunkParameters {
     /// of the leaves more where the weight is lowest; counts unscaled; 4,096 chunks per object.
     fn default() -> Self {
         Self {
-            cut: Cut::Prose,
+            cut: CutReading::Prose,
             alpha: 0.1,
             top_percent: 10.0,
             tree_ratio: 0.5,
@@ -63,7 +63,7 @@ impl ChunkParameters {
     pub fn of_arity(arity: u32) -> Self {
         Self {
             arity,
-            cut: Cut::Printed,
+            cut: CutReading::Printed,
             alpha: 0.0,
             top_percent: 100.0,
             epsilon: 1.0 / f64::from(arity),

@@ -6,7 +6,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use proptest::prelude::*;
 
-use super::{ChunkParameters, ChunkSelection, Cut, DataObject, FastRange, Fit, select};
+use super::{ChunkParameters, ChunkSelection, CutReading, DataObject, FastRange, Fit, select};
 
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
@@ -50,7 +50,7 @@ prop_compose! {
         let epsilon = 1.0 / f64::from(arity) + above;
         ChunkParameters {
             arity, alpha, top_percent, epsilon, tree_ratio, sample_period, most_chunks,
-            cut: if prose { Cut::Prose } else { Cut::Printed },
+            cut: if prose { CutReading::Prose } else { CutReading::Printed },
         }
     }
 }
@@ -177,7 +177,7 @@ proptest! {
     fn the_selection_is_that_of_the_equations_leaf_by_leaf(
         shapes in shapes(), parameters in parameters()
     ) {
-        let parameters = ChunkParameters { cut: Cut::Printed, ..parameters };
+        let parameters = ChunkParameters { cut: CutReading::Printed, ..parameters };
         let mut objects = objects(&shapes);
         objects.sort_by_key(|object| (object.process, object.address));
         let selection = select(&objects, &parameters, AMPLE).unwrap();
