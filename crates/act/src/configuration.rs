@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
-    RuntimeMode, STATIC_BY_PLAN, StaticRecord, TELL_APART, TierRecord, TierRecordKind,
+    RuntimeMode, SPLIT, SPLITS_MAX, STATIC_BY_PLAN, StaticRecord, TELL_APART, TierRecord,
+    TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
@@ -16,6 +17,8 @@ use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::MempolicyMode;
+
+use crate::splits::{self, Split, SplitTables};
 
 /// The settings of the runtime.
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct Configuration {
     pub default_tier: TierIndex,
     /// Tier of each site ([`Plan::tiers_by_site`]).
     pub entries: Vec<(SiteId, TierIndex)>,
+    /// Sites whose objects are placed in parts.
+    pub splits: BTreeMap<SiteId, Split>,
     /// Tier of each direct caller ([`Plan::tiers_by_caller`]), if all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time, the period of trapping, and the random seed, if that source is on.
@@ -74,6 +79,17 @@ pub enum ConfigurationError {
     NodeOutOfRange(u32),
     /// The runtime does not support this size of the cache filter.
     Filter(Bytes),
+    /// A part of a site's objects is not made of whole pages, or does not follow the part before it.
+    Part {
+        /// The site.
+        site: SiteId,
+        /// First byte of the part.
+        start: Bytes,
+        /// First byte past it.
+        end: Bytes,
+    },
+    /// So many sites cannot be placed in parts.
+    TooManySplits(usize),
 }
 
 impl std::fmt::Display for ConfigurationError {
@@ -89,6 +105,17 @@ impl std::fmt::Display for ConfigurationError {
                 f,
                 "a cache filter of {size} is not possible; use a power of two from 64B to 1MiB"
             ),
+            Self::Part { site, start, end } => write!(
+                f,
+                "the part from byte {} to byte {} of site {site} is not possible; parts are whole pages, in order, and do not overlap",
+                start.0, end.0
+            ),
+            Self::TooManySplits(count) => {
+                write!(
+                    f,
+                    "{count} sites with parts are too many; at most {SPLITS_MAX} are possible"
+                )
+            }
             Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
             Self::NodeOutOfRange(node) => {
                 write!(
@@ -122,6 +149,7 @@ impl Configuration {
             tiers: None,
             default_tier: TierIndex::FASTEST,
             entries: Vec::new(),
+            splits: BTreeMap::new(),
             callers: None,
             trapping: None,
             access_period: None,
@@ -145,6 +173,7 @@ impl Configuration {
         let callers = plan.tiers_by_caller();
         Self {
             entries: plan.tiers_by_site(callers.as_ref()),
+            splits: splits::of_plan(&plan.assignments),
             callers,
             ..Self::all_in(plan, plan.default_tier)
         }
@@ -198,7 +227,7 @@ impl Configuration {
     /// The bytes of the file.
     ///
     /// # Errors
-    /// A depth, tier or node out of range.
+    /// A depth, tier or node out of range; parts that are not in order.
     pub fn to_bytes(&self) -> Result<Vec<u8>, ConfigurationError> {
         if self.depth == 0 || self.depth as usize > MAX_DEPTH {
             return Err(ConfigurationError::Depth(self.depth));
@@ -221,7 +250,8 @@ impl Configuration {
             return Err(ConfigurationError::NoSuchTier(tier));
         }
         let records = tiers.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-        let sites = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
+        let splits = splits::tables(&self.splits, tiers.len())?;
+        let sites = self.sites();
         let callers = self.callers.iter().map(|callers| {
             let tier = |tier: Option<TierIndex>| tier.map_or(TELL_APART, |tier| tier.0);
             callers
@@ -230,15 +260,32 @@ impl Configuration {
         });
         // Callers without a site are known, too: a table without entries differs from no table.
         let callers = callers.map(|callers| table(callers, 1)).next();
-        Ok(self.encode(&records, &table(sites, 0), &callers.unwrap_or_default()))
+        let callers = callers.unwrap_or_default();
+        Ok(self.encode(&records, &table(sites.into_iter(), 0), &callers, &splits))
     }
 
-    fn encode(&self, tiers: &[TierRecord], slots: &[PlanEntry], callers: &[PlanEntry]) -> Vec<u8> {
+    /// The name of each site, and the word of its entry.
+    fn sites(&self) -> BTreeMap<u64, u32> {
+        let whole = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
+        let split = (0..).zip(self.splits.keys());
+        let split = split.map(|(index, site)| (site.0, SPLIT | index));
+        whole.chain(split).collect()
+    }
+
+    fn encode(
+        &self,
+        tiers: &[TierRecord],
+        slots: &[PlanEntry],
+        callers: &[PlanEntry],
+        SplitTables { splits, parts }: &SplitTables,
+    ) -> Vec<u8> {
         let tiers_offset = size_of::<ConfigHeader>() as u64;
         let entries_offset = tiers_offset + size_of_val(tiers) as u64;
         let callers_offset = entries_offset + size_of_val(slots) as u64;
         let statics_offset = callers_offset + size_of_val(callers) as u64;
-        let file_bytes = statics_offset + size_of_val(&self.statics[..]) as u64;
+        let splits_offset = statics_offset + size_of_val(&self.statics[..]) as u64;
+        let parts_offset = splits_offset + size_of_val(&splits[..]) as u64;
+        let file_bytes = parts_offset + size_of_val(&parts[..]) as u64;
         let emulation = self.emulation();
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
         let trapping = PageTrapConfig {
@@ -286,6 +333,8 @@ impl Configuration {
         let static_tier = self.static_tier.map_or(STATIC_BY_PLAN, |tier| tier.0);
         put32(&mut out, &[self.statics.len() as u32, static_tier]);
         put64(&mut out, &[statics_offset]);
+        put32(&mut out, &[splits.len() as u32, parts.len() as u32]);
+        put64(&mut out, &[splits_offset, parts_offset]);
         for tier in tiers {
             put32(&mut out, &[tier.kind, tier.policy]);
             put64(&mut out, &[tier.capacity_bytes]);
@@ -299,6 +348,13 @@ impl Configuration {
             out.extend(object.module);
             put32(&mut out, &[object.module_bytes, object.reserved]);
             put64(&mut out, &[object.name, object.offset, object.bytes]);
+        }
+        for split in splits {
+            put32(&mut out, &[split.tier, split.first_part, split.parts, 0]);
+        }
+        for part in parts {
+            put64(&mut out, &[part.start, part.end]);
+            put32(&mut out, &[part.tier, 0]);
         }
         debug_assert_eq!(out.len() as u64, file_bytes);
         out
@@ -398,8 +454,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{Configuration, ConfigurationError, table};
-    use isotherm_abi::config::{PlanEntry, StaticRecord};
+    use crate::splits::Split;
+    use isotherm_abi::config::{PlanEntry, SPLIT, StaticRecord};
     use isotherm_model::emulation::Emulation;
+    use isotherm_model::plan::Part;
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
     use isotherm_model::units::Bytes;
@@ -436,7 +494,7 @@ mod tests {
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 200 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 224 + 2 * 144 + 2 * 16);
         config.callers = Some(BTreeMap::new());
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
         let object = StaticRecord {
@@ -449,6 +507,22 @@ mod tests {
         };
         config.statics = vec![object; 3];
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16 + 3 * 64);
+        let part = Part {
+            start: Bytes(0),
+            end: Bytes(4096),
+            tier: TierIndex(0),
+            value: 1,
+            weight: Bytes(4096),
+        };
+        let split = Split {
+            tier: TierIndex(1),
+            parts: vec![part],
+        };
+        // The entry of the site is there already.
+        config.splits = BTreeMap::from([(SiteId(77), split)]);
+        let with_split = bytes.len() + 16 + 3 * 64 + 16 + 24;
+        assert_eq!(config.to_bytes().unwrap().len(), with_split);
+        assert_eq!(config.sites()[&77], SPLIT);
     }
 
     #[test]

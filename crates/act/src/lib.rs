@@ -17,6 +17,7 @@ pub mod dry_run;
 pub mod movement;
 pub mod placement_requests;
 pub mod site_moves;
+pub mod splits;
 
 #[cfg(test)]
 #[path = "../../session/tests/support/session_bytes.rs"]
