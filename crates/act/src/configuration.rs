@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
-    RuntimeMode, SPLIT, SPLITS_MAX, STATIC_BY_PLAN, StaticRecord, TELL_APART, TierRecord,
+    ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PartRecord, PlanEntry,
+    RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord, StaticRecord, TELL_APART, TierRecord,
     TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -18,7 +18,7 @@ use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::MempolicyMode;
 
-use crate::splits::{self, Split, SplitTables};
+use crate::splits::{self, Split, SplitError, SplitTables};
 
 /// The settings of the runtime.
 #[derive(Clone, Debug)]
@@ -79,17 +79,8 @@ pub enum ConfigurationError {
     NodeOutOfRange(u32),
     /// The runtime does not support this size of the cache filter.
     Filter(Bytes),
-    /// A part of a site's objects is not made of whole pages, or does not follow the part before it.
-    Part {
-        /// The site.
-        site: SiteId,
-        /// First byte of the part.
-        start: Bytes,
-        /// First byte past it.
-        end: Bytes,
-    },
-    /// So many sites cannot be placed in parts.
-    TooManySplits(usize),
+    /// The parts of objects cannot be written.
+    Split(SplitError),
 }
 
 impl std::fmt::Display for ConfigurationError {
@@ -105,17 +96,7 @@ impl std::fmt::Display for ConfigurationError {
                 f,
                 "a cache filter of {size} is not possible; use a power of two from 64B to 1MiB"
             ),
-            Self::Part { site, start, end } => write!(
-                f,
-                "the part from byte {} to byte {} of site {site} is not possible; parts are whole pages, in order, and do not overlap",
-                start.0, end.0
-            ),
-            Self::TooManySplits(count) => {
-                write!(
-                    f,
-                    "{count} sites with parts are too many; at most {SPLITS_MAX} are possible"
-                )
-            }
+            Self::Split(error) => error.fmt(f),
             Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
             Self::NodeOutOfRange(node) => {
                 write!(
@@ -125,6 +106,12 @@ impl std::fmt::Display for ConfigurationError {
                 )
             }
         }
+    }
+}
+
+impl From<SplitError> for ConfigurationError {
+    fn from(error: SplitError) -> Self {
+        Self::Split(error)
     }
 }
 
@@ -286,7 +273,6 @@ impl Configuration {
         let splits_offset = statics_offset + size_of_val(&self.statics[..]) as u64;
         let parts_offset = splits_offset + size_of_val(&splits[..]) as u64;
         let file_bytes = parts_offset + size_of_val(&parts[..]) as u64;
-        let emulation = self.emulation();
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
         let trapping = PageTrapConfig {
             pages,
@@ -314,7 +300,7 @@ impl Configuration {
             bandwidth_percent,
             cache_bytes,
             sample_ns,
-        } = emulation;
+        } = self.emulation();
         put64(&mut out, &[period_ns, access_ns, hot_ns, migrate_ns]);
         put32(&mut out, &[latency_percent, bandwidth_percent]);
         put64(&mut out, &[cache_bytes, sample_ns]);
@@ -335,27 +321,11 @@ impl Configuration {
         put64(&mut out, &[statics_offset]);
         put32(&mut out, &[splits.len() as u32, parts.len() as u32]);
         put64(&mut out, &[splits_offset, parts_offset]);
-        for tier in tiers {
-            put32(&mut out, &[tier.kind, tier.policy]);
-            put64(&mut out, &[tier.capacity_bytes]);
-            put64(&mut out, &tier.nodes);
-        }
-        for slot in slots.iter().chain(callers) {
-            put64(&mut out, &[slot.hash]);
-            put32(&mut out, &[slot.tier, slot.reserved]);
-        }
-        for object in &self.statics {
-            out.extend(object.module);
-            put32(&mut out, &[object.module_bytes, object.reserved]);
-            put64(&mut out, &[object.name, object.offset, object.bytes]);
-        }
-        for split in splits {
-            put32(&mut out, &[split.tier, split.first_part, split.parts, 0]);
-        }
-        for part in parts {
-            put64(&mut out, &[part.start, part.end]);
-            put32(&mut out, &[part.tier, 0]);
-        }
+        put_tiers(&mut out, tiers);
+        put_entries(&mut out, slots);
+        put_entries(&mut out, callers);
+        put_statics(&mut out, &self.statics);
+        put_splits(&mut out, splits, parts);
         debug_assert_eq!(out.len() as u64, file_bytes);
         out
     }
@@ -397,6 +367,45 @@ fn put32(out: &mut Vec<u8>, values: &[u32]) {
 
 fn put64(out: &mut Vec<u8>, values: &[u64]) {
     out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+}
+
+fn put_tiers(out: &mut Vec<u8>, tiers: &[TierRecord]) {
+    for tier in tiers {
+        put32(out, &[tier.kind, tier.policy]);
+        put64(out, &[tier.capacity_bytes]);
+        put64(out, &tier.nodes);
+    }
+}
+
+fn put_entries(out: &mut Vec<u8>, slots: &[PlanEntry]) {
+    for slot in slots {
+        put64(out, &[slot.hash]);
+        put32(out, &[slot.tier, slot.reserved]);
+    }
+}
+
+fn put_statics(out: &mut Vec<u8>, statics: &[StaticRecord]) {
+    for object in statics {
+        out.extend(object.module);
+        put32(out, &[object.module_bytes, object.reserved]);
+        put64(out, &[object.name, object.offset, object.bytes]);
+    }
+}
+
+fn put_splits(out: &mut Vec<u8>, splits: &[SplitRecord], parts: &[PartRecord]) {
+    for split in splits {
+        let SplitRecord {
+            tier,
+            first_part,
+            parts,
+            reserved,
+        } = *split;
+        put32(out, &[tier, first_part, parts, reserved]);
+    }
+    for part in parts {
+        put64(out, &[part.start, part.end]);
+        put32(out, &[part.tier, part.reserved]);
+    }
 }
 
 fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
@@ -457,7 +466,7 @@ mod tests {
     use crate::splits::Split;
     use isotherm_abi::config::{PlanEntry, SPLIT, StaticRecord};
     use isotherm_model::emulation::Emulation;
-    use isotherm_model::plan::Part;
+    use isotherm_model::plan::PlacedPart;
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
     use isotherm_model::units::Bytes;
@@ -507,7 +516,7 @@ mod tests {
         };
         config.statics = vec![object; 3];
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16 + 3 * 64);
-        let part = Part {
+        let part = PlacedPart {
             start: Bytes(0),
             end: Bytes(4096),
             tier: TierIndex(0),

@@ -1,14 +1,14 @@
 //! Sites whose objects are placed in parts, as the runtime reads them (`abi::config`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use isotherm_abi::config::{PartRecord, SPLITS_MAX, SplitRecord};
 use isotherm_abi::page_tiers::PAGE_BYTES;
-use isotherm_model::plan::{Assignment, Part};
+use isotherm_model::plan::{Assignment, PlacedPart};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
-
-use crate::configuration::ConfigurationError;
+use isotherm_model::units::Bytes;
 
 /// The placement of each object of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,8 +16,47 @@ pub struct Split {
     /// Tier of what lies in no part.
     pub tier: TierIndex,
     /// Ranges of each object that go elsewhere, in order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlacedPart>,
 }
+
+/// Why parts of objects cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SplitError {
+    /// A part, or the rest of an object, is to go to a tier that does not exist.
+    NoSuchTier(TierIndex),
+    /// A part is not made of whole pages, or does not follow the part before it.
+    Part {
+        /// The site.
+        site: SiteId,
+        /// First byte of the part.
+        start: Bytes,
+        /// First byte past it.
+        end: Bytes,
+    },
+    /// So many sites cannot be placed in parts.
+    TooMany(usize),
+}
+
+impl fmt::Display for SplitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
+            Self::Part { site, start, end } => write!(
+                f,
+                "the part from byte {} to byte {} of site {site} is not possible; parts are whole pages, in order, and do not overlap",
+                start.0, end.0
+            ),
+            Self::TooMany(count) => {
+                write!(
+                    f,
+                    "{count} sites with parts are too many; at most {SPLITS_MAX} are possible"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SplitError {}
 
 /// The splits of a plan.
 pub(crate) fn of_plan(assignments: &[Assignment]) -> BTreeMap<SiteId, Split> {
@@ -46,9 +85,9 @@ pub(crate) struct SplitTables {
 pub(crate) fn tables(
     splits: &BTreeMap<SiteId, Split>,
     tiers: usize,
-) -> Result<SplitTables, ConfigurationError> {
+) -> Result<SplitTables, SplitError> {
     if splits.len() > SPLITS_MAX as usize {
-        return Err(ConfigurationError::TooManySplits(splits.len()));
+        return Err(SplitError::TooMany(splits.len()));
     }
     let mut tables = SplitTables::default();
     for (site, split) in splits {
@@ -64,7 +103,7 @@ pub(crate) fn tables(
     Ok(tables)
 }
 
-fn record(part: &Part) -> PartRecord {
+fn record(part: &PlacedPart) -> PartRecord {
     PartRecord {
         start: part.start.0,
         end: part.end.0,
@@ -76,12 +115,12 @@ fn record(part: &Part) -> PartRecord {
 /// Checks that the tiers exist, and that the parts are whole pages, in order, and disjoint.
 ///
 /// # Errors
-/// [`ConfigurationError::NoSuchTier`], [`ConfigurationError::Part`].
-fn check(site: SiteId, split: &Split, tiers: usize) -> Result<(), ConfigurationError> {
+/// [`SplitError::NoSuchTier`], [`SplitError::Part`].
+fn check(site: SiteId, split: &Split, tiers: usize) -> Result<(), SplitError> {
     let named = split.parts.iter().map(|part| part.tier);
     let mut named = named.chain([split.tier]);
     if let Some(tier) = named.find(|tier| tier.0 as usize >= tiers) {
-        return Err(ConfigurationError::NoSuchTier(tier));
+        return Err(SplitError::NoSuchTier(tier));
     }
     let mut end = 0;
     for part in &split.parts {
@@ -89,7 +128,7 @@ fn check(site: SiteId, split: &Split, tiers: usize) -> Result<(), ConfigurationE
             part.start.0.is_multiple_of(PAGE_BYTES) && part.end.0.is_multiple_of(PAGE_BYTES);
         if !pages || part.start.0 < end || part.start >= part.end {
             let (start, end) = (part.start, part.end);
-            return Err(ConfigurationError::Part { site, start, end });
+            return Err(SplitError::Part { site, start, end });
         }
         end = part.end.0;
     }
@@ -101,16 +140,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use isotherm_abi::config::{PartRecord, SplitRecord};
-    use isotherm_model::plan::Part;
+    use isotherm_model::plan::PlacedPart;
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Bytes;
 
-    use super::{Split, tables};
-    use crate::configuration::ConfigurationError;
+    use super::{Split, SplitError, tables};
 
     fn split(tier: u32, parts: &[(u64, u64, u32)]) -> Split {
-        let part = |&(start, end, tier): &(u64, u64, u32)| Part {
+        let part = |&(start, end, tier): &(u64, u64, u32)| PlacedPart {
             start: Bytes(start),
             end: Bytes(end),
             tier: TierIndex(tier),
@@ -158,9 +196,9 @@ mod tests {
             [(0, 0x1000, 0), (0x2000, 0x2fff, 0)],
         ] {
             let error = refused(split(1, &wrong));
-            assert!(matches!(error, Some(ConfigurationError::Part { .. })));
+            assert!(matches!(error, Some(SplitError::Part { .. })));
         }
-        let no_tier = Some(ConfigurationError::NoSuchTier(TierIndex(2)));
+        let no_tier = Some(SplitError::NoSuchTier(TierIndex(2)));
         assert_eq!(refused(split(1, &[(0, 0x1000, 2)])), no_tier);
         assert_eq!(refused(split(2, &[(0, 0x1000, 0)])), no_tier);
     }
