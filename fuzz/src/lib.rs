@@ -23,6 +23,9 @@ mod path;
 #[path = "../../crates/runtime/src/plan.rs"]
 #[allow(dead_code, clippy::all, reason = "as above")]
 mod plan;
+#[path = "../../crates/runtime/src/split_table.rs"]
+#[allow(dead_code, clippy::all, reason = "as above")]
+mod split_table;
 mod targets;
 
 pub use targets::{CANARY, TARGETS, Target, target};

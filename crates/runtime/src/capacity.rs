@@ -11,6 +11,8 @@
 //! - A chunk gives its room back when it leaves the pool. One whose contents the allocator discarded keeps its tier
 //!   for its next data, unless room is short: then it becomes slow, if no page of it is resident. So does what the allocator
 //!   took beyond its need: it rounds up to a fifth.
+//! - Of objects that are placed in parts ([`crate::split`]) single pages are counted, in chunks that are not. A page gives its
+//!   room back when its object is freed, though the allocator keeps the memory for some seconds.
 //! - A forked child begins with a share of nothing. The chunks that it inherits stay the parent's: as long as neither writes, the
 //!   pages are the same. Copies that writes make are in the tier of the chunk and are not counted. The kernel wipes our
 //!   charges in every child (`MADV_WIPEONFORK`), however it was made.
@@ -20,6 +22,7 @@
 //! Without a limit nothing is mapped, and [`is_limited`] is one load.
 
 mod ledger;
+pub(crate) mod pages;
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -50,8 +53,11 @@ const SPARE: u8 = 0x80;
 const PAGES: usize = CHUNK / memory::PAGE_BYTES;
 
 static LEDGER: OnceLock<Ledger> = OnceLock::new();
-/// Address of the mapping that the kernel wipes in every child: the slot + 1, then a charge for each chunk, tier + 1 or 0.
+/// Address of the mapping that the kernel wipes in every child: the slot + 1, then a charge for each chunk, tier + 1 or 0, then
+/// the same for each page, if pages are counted.
 static CHARGES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// Pages that have a charge: all of the pool, or none.
+static COUNTED_PAGES: AtomicUsize = AtomicUsize::new(0);
 /// In place of the slot: a thread is joining.
 const JOINING: usize = usize::MAX;
 /// Inode of the pid namespace at the last query.
@@ -71,7 +77,7 @@ pub(crate) fn finish() {
     }
 }
 
-/// Maps the ledger of the session, if the capacity of a tier is limited.
+/// Maps the ledger of the session, if the capacity of a tier is limited. The pool has so many chunks.
 ///
 /// # Errors
 /// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].
@@ -79,6 +85,7 @@ pub(crate) fn start(
     tiers: &[TierRecord],
     directory: Option<&CStr>,
     chunks: usize,
+    counts_pages: bool,
 ) -> Result<(), OffReason> {
     let Some(limits) = limits(tiers) else {
         return Ok(());
@@ -87,7 +94,8 @@ pub(crate) fn start(
     let base = shared_file::map(directory, FILE_NAME, FILE_BYTES)?.ok_or(OffReason::NoSession)?;
     // SAFETY: the file is as long as that, only this user writes it, and it is never unmapped.
     let ledger = unsafe { Ledger::at(base, limits) }.ok_or(OffReason::BadConfig)?;
-    let bytes = CHARGES_OFFSET + chunks;
+    let pages = if counts_pages { chunks * PAGES } else { 0 };
+    let bytes = CHARGES_OFFSET + chunks + pages;
     let charges = memory::fresh(bytes).map_err(|_| OffReason::NoAddressSpace)?;
     // SAFETY: the memory was mapped just now. Kernels before 4.14 do not know the advice: there a child
     // shares its parent's slot.
@@ -96,6 +104,7 @@ pub(crate) fn start(
         core::ptr::with_exposed_provenance_mut(charges),
         Ordering::Release,
     );
+    COUNTED_PAGES.store(pages, Ordering::Release);
     // Called once.
     let _ = LEDGER.set(ledger);
     joined().map(|_| ()).ok_or(OffReason::NoSession)
@@ -191,23 +200,37 @@ pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usi
     let Some((ledger, slot)) = joined() else {
         return 0;
     };
-    let mut taken = ledger.take(slot, tier, range.len() as u64, CHUNK as u64);
-    if taken < range.len() as u64 {
-        make_room(ledger, tier, make_slow);
-        taken += ledger.take(slot, tier, range.len() as u64 - taken, CHUNK as u64);
-    }
-    let taken = taken as usize;
+    let taken = take_room((ledger, slot), tier, range.len(), CHUNK, make_slow);
     for chunk in chunks(&(range.start..range.start + taken)) {
         if let Some(charge) = charge(chunk) {
             charge.store(tier as u8 + 1, Ordering::Release);
         }
     }
     publish(ledger, slot);
-    session::count(
-        SessionCounter::Spilled,
-        ((range.len() - taken) / memory::PAGE_BYTES) as u64,
-    );
+    count_spilled(range.len() - taken);
     taken
+}
+
+/// Takes room for at most so many bytes of a tier, in whole units; where it is short, finds more.
+fn take_room(
+    (ledger, slot): (&Ledger, usize),
+    tier: u32,
+    bytes: usize,
+    unit: usize,
+    make_slow: impl Fn(Range<usize>),
+) -> usize {
+    let (bytes, unit) = (bytes as u64, unit as u64);
+    let mut taken = ledger.take(slot, tier, bytes, unit);
+    if taken < bytes {
+        make_room(ledger, tier, make_slow);
+        taken += ledger.take(slot, tier, bytes - taken, unit);
+    }
+    taken as usize
+}
+
+/// Counts bytes that go to another tier than wanted.
+fn count_spilled(bytes: usize) {
+    session::count(SessionCounter::Spilled, (bytes / memory::PAGE_BYTES) as u64);
 }
 
 /// Takes room in a tier for the first part of a range outside the pool, in pages. It stays taken. Returns the bytes of that part.
@@ -220,8 +243,7 @@ pub(crate) fn take_for_good(range: &Range<usize>, tier: u32) -> usize {
     };
     let taken = ledger.take(slot, tier, range.len() as u64, memory::PAGE_BYTES as u64);
     publish(ledger, slot);
-    let spilled = (range.len() as u64 - taken) / memory::PAGE_BYTES as u64;
-    session::count(SessionCounter::Spilled, spilled);
+    count_spilled(range.len() - taken as usize);
     taken as usize
 }
 

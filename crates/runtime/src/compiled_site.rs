@@ -36,7 +36,7 @@ impl CompiledSite {
         Self(unsafe { &*site })
     }
 
-    /// What [`crate::resolve_site`] noted: the tier in guided mode, the site else.
+    /// What [`crate::resolve_site`] noted: the tier or the number of a split in guided mode, the site else.
     #[inline]
     fn number(self) -> u32 {
         self.0.number.load(Ordering::Relaxed).wrapping_sub(1)

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PlanEntry,
-    RuntimeMode, STATIC_BY_PLAN, StaticRecord, TierRecord,
+    ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PartRecord,
+    PlanEntry, RuntimeMode, STATIC_BY_PLAN, SplitRecord, StaticRecord, TierRecord,
 };
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -22,7 +22,8 @@ use rustix::fs::{self, OFlags};
 use rustix::io::Errno;
 
 use crate::path::Path;
-use crate::plan::{Callers, PlanTable};
+use crate::plan::{Callers, Sites, Target};
+use crate::split_table::Splits;
 
 /// Largest accepted configuration: room for more than a million sites.
 const FILE_BYTES_MAX: u64 = 1 << 28;
@@ -63,8 +64,10 @@ pub(crate) struct Config {
     pub(crate) moves: bool,
     /// The tiers, fastest first.
     pub(crate) tiers: &'static [TierRecord],
-    /// The tier of each site of the plan.
-    pub(crate) entries: PlanTable,
+    /// The placement of each site of the plan.
+    pub(crate) entries: Sites,
+    /// The placement of sites whose objects are placed in parts.
+    pub(crate) splits: Splits,
     /// The tier of each direct caller of the plan's sites, where they are known.
     pub(crate) callers: Callers,
     /// Static data whose sites are known.
@@ -74,9 +77,26 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Tier of the site with this name, or the default.
-    pub(crate) fn tier_or_default(&self, hash: u64) -> u32 {
-        self.entries.tier_of(hash).unwrap_or(self.default_tier)
+    /// Placement of the site with this name, or the default.
+    pub(crate) fn target_or_default(&self, hash: u64) -> Target {
+        let planned = self.entries.target_of(hash);
+        planned.unwrap_or(Target::Tier(self.default_tier))
+    }
+
+    /// Tier of what is not placed in parts.
+    pub(crate) fn tier_of(&self, target: Target) -> u32 {
+        match target {
+            Target::Tier(tier) => tier,
+            Target::Split(index) => {
+                let split = self.splits.get(index);
+                split.map_or(self.default_tier, |split| split.tier)
+            }
+        }
+    }
+
+    /// The slowest tier.
+    pub(crate) const fn slowest(&self) -> u32 {
+        self.tiers.len().saturating_sub(1) as u32
     }
 
     /// Tier of whatever the direct caller with this name allocates ([`Callers::tier_of`]).
@@ -196,6 +216,9 @@ fn check(file: &'static [u64]) -> Option<Config> {
     let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
     let statics =
         table::<StaticRecord>(file, header.statics_offset, u64::from(header.static_count))?;
+    let splits = table::<SplitRecord>(file, header.splits_offset, u64::from(header.split_count))?;
+    let parts = table::<PartRecord>(file, header.parts_offset, u64::from(header.part_count))?;
+    let splits = Splits::checked(splits, parts, tiers.len())?;
     let sound = header.magic == MAGIC
         && header.version == VERSION
         && header.file_bytes == size_of_val(file) as u64
@@ -233,7 +256,8 @@ fn check(file: &'static [u64]) -> Option<Config> {
         access_filter_lines: u64::from(header.access_filter_lines),
         moves: mode == RuntimeMode::Online && header.mover == Mover::Staged as u32,
         tiers,
-        entries: PlanTable::of_sites(entries, tiers.len())?,
+        entries: Sites::checked(entries, tiers.len(), splits.len())?,
+        splits,
         callers: Callers::checked(callers, tiers.len())?,
         statics,
         static_tier: (header.static_tier != STATIC_BY_PLAN).then_some(header.static_tier),
@@ -293,7 +317,7 @@ const TIERS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use isotherm_abi::config::TELL_APART;
+    use isotherm_abi::config::{SPLIT, TELL_APART};
 
     use super::*;
 
@@ -328,7 +352,7 @@ mod tests {
         let config = checked(|_, _| {}).unwrap();
         assert_eq!(config.mode, RuntimeMode::Guided);
         assert_eq!(config.tiers.len(), 2);
-        assert_eq!(config.entries.tier_of(42), Some(1));
+        assert_eq!(config.entries.target_of(42), Some(Target::Tier(1)));
     }
 
     #[test]
@@ -375,6 +399,11 @@ mod tests {
         assert!(checked(|header, _| header.static_tier = 2).is_none());
         assert!(checked(|header, _| header.static_count = u32::MAX).is_none());
         assert!(checked(|header, _| header.statics_offset += 4).is_none());
+        assert!(checked(|_, entries| entries[0].tier = SPLIT).is_none());
+        assert!(checked(|header, _| header.split_count = u32::MAX).is_none());
+        assert!(checked(|header, _| header.part_count = u32::MAX).is_none());
+        assert!(checked(|header, _| header.splits_offset += 4).is_none());
+        assert!(checked(|header, _| header.parts_offset = u64::MAX - 7).is_none());
         assert!(checked(|header, _| header.emulation.period_ns = NANOS_MAX + 1).is_none());
         let timed = |latency, bandwidth, sample| {
             let edit = |header: &mut ConfigHeader, _: &mut [PlanEntry; 2]| {

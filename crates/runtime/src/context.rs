@@ -14,7 +14,7 @@
 //! again after 1,024 hits, and after twice as many each time the guess was right; a return address with a wrong
 //! guess is unwound always.
 //!
-//! The cached value is what the mode needs: the tier in guided mode, else the site. Behind the caches of the
+//! The cached value is what the mode needs: the tier or the split in guided mode, else the site. Behind the caches of the
 //! threads is one shared table from whole contexts to values, so that a context is named (modules looked up,
 //! build-ids hashed) once in a process.
 
@@ -58,7 +58,7 @@ struct Way {
     mask: u64,
     /// Offsets of the checked words, in words above the stack pointer.
     slots: [u16; CHECKED],
-    /// Tier or site.
+    /// Tier, the number of a split, or site.
     value: u32,
     /// Arena that serves the site, as of the last count; 0 is the shared arena.
     arena: u32,
@@ -220,7 +220,7 @@ impl Cache {
         Some(known)
     }
 
-    /// The value of an allocation's context, if it is found at once: in guided mode, the tier.
+    /// The value of an allocation's context, if it is found at once: in guided mode, the tier or the number of a split.
     #[inline(always)]
     pub(crate) fn quick_value(&mut self, caller: Caller) -> Option<u32> {
         self.quick(caller).map(|way| way.value)
@@ -569,7 +569,7 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
             // and the allocation does not need the number.
             let _ = site::of(context, kind);
         }
-        config.tier_or_default(site::name(context, kind))
+        config.target_or_default(site::name(context, kind)).arena()
     } else {
         site::of(context, kind)
     };

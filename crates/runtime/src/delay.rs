@@ -266,8 +266,8 @@ pub(crate) fn set_segments(ranges: impl Iterator<Item = Range<usize>>) {
     }
 }
 
-/// Sets the tier of a range of static data, in whole pages.
-pub(crate) fn place_static(range: &Range<usize>, tier: u32) {
+/// Sets the tier of whole pages: of static data, or of an object of the pool that begins.
+pub(crate) fn place_pages(range: &Range<usize>, tier: u32) {
     if let Some(pair) = pair() {
         pair.tiers.want_pages(range, side_of(tier));
     }

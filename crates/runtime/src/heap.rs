@@ -10,7 +10,9 @@ use crate::config::{self, Config};
 use crate::errno::{errno, set_errno};
 use crate::fast_path::HOT;
 use crate::instance::{self, INSTANCES, Instance};
+use crate::plan::Target;
 use crate::reentrancy;
+use crate::split;
 use crate::start;
 use crate::state;
 use crate::thread;
@@ -21,7 +23,7 @@ const PLAIN: &Instance = &INSTANCES[0];
 
 /// Identifies an allocation's site: its calling context, or a record of the compiler pass.
 pub(crate) trait Origin: Copy {
-    /// The arena that serves an allocation of this many bytes; counts the allocation, where sites are counted.
+    /// The arena that serves an allocation of this many bytes, or the number of a split; counts the allocation, where sites are counted.
     fn arena(self, bytes: usize) -> u32;
 }
 
@@ -111,14 +113,28 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// As [`allocate_in`], for an arena that is not called directly.
+/// As [`allocate_in`], for an arena that is not called directly, or the number of a split.
 #[inline(never)]
 fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    if let Some(index) = Target::split_of_arena(arena) {
+        return allocate_split(index, bytes, flags);
+    }
     let block = reentrancy::allocate(arena, bytes, flags);
     if block.is_null() {
         set_errno(libc::ENOMEM);
     }
     block
+}
+
+/// As [`allocate_in`], for a site that has a split.
+fn allocate_split(index: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    if split::is_large(bytes) && split::runs() {
+        let block = reentrancy::allocate_in_parts(index, bytes, flags);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    allocate_in(split::base_tier(index), bytes, flags)
 }
 
 /// The last resort where a tier's instance has no memory.
@@ -251,8 +267,7 @@ pub(crate) unsafe fn reallocate(
     moved
 }
 
-/// Resizes a block. It keeps its arena, unless that is the arena of data without a placement and the caller's
-/// site has one: a block that grows at a hot site belongs to that site.
+/// Resizes a block. It keeps its arena, unless the caller's site has [another](other_arena).
 ///
 /// # Safety
 /// The block is one of ours and, if the answer is not null, is not used any more.
@@ -263,14 +278,11 @@ pub(crate) unsafe fn resize(
     origin: impl Origin,
 ) -> *mut c_void {
     let arena = arena_of(block);
-    if arena == config::current().map_or(0, unplaced) {
-        let wanted = origin.arena(bytes);
-        if wanted != arena {
-            // SAFETY: the caller's promise.
-            let moved = unsafe { move_block(block, wanted, bytes, flags) };
-            if !moved.is_null() {
-                return moved;
-            }
+    if let Some(wanted) = other_arena(arena, bytes, origin) {
+        // SAFETY: the caller's promise.
+        let moved = unsafe { move_block(block, wanted, bytes, flags) };
+        if !moved.is_null() {
+            return moved;
         }
     }
     // SAFETY: the caller's promise, and the block belongs to the arena.
@@ -278,8 +290,46 @@ pub(crate) unsafe fn resize(
         match instance::straight(arena) {
             Some(instance) if flags == 0 => (instance.realloc)(block, bytes),
             Some(instance) => (instance.rallocx)(block, bytes.max(1), flags),
+            None if split::owns(arena) => resize_split(block, bytes, flags),
             None => reentrancy::reallocate(arena, block, bytes, flags),
         }
+    }
+}
+
+/// The arena to which a block moves when it is resized: from that of data without a placement to the one of the caller's site,
+/// and from any to where the site's objects are placed in parts. A block that grows at a hot site belongs to that site.
+#[inline]
+fn other_arena(arena: u32, bytes: usize, origin: impl Origin) -> Option<u32> {
+    let is_unplaced = arena == config::current().map_or(0, unplaced);
+    let grows = split::is_large(bytes) && split::runs() && !split::owns(arena);
+    if !is_unplaced && !grows {
+        return None;
+    }
+    let wanted = split::arena_for(origin.arena(bytes), bytes);
+    let may_move = is_unplaced || Target::split_of_arena(wanted).is_some();
+    (wanted != arena && may_move).then_some(wanted)
+}
+
+/// Resizes a block that is placed in parts. A small one goes to the base tier.
+///
+/// # Safety
+/// As for [`resize`].
+#[inline(never)]
+unsafe fn resize_split(block: *mut c_void, bytes: usize, flags: c_int) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if split::is_large(bytes) {
+            let moved = reentrancy::reallocate_in_parts(block, bytes, flags);
+            if !moved.is_null() {
+                return moved;
+            }
+        }
+        move_block(
+            block,
+            split::base_tier(split::of_block(block)),
+            bytes,
+            flags,
+        )
     }
 }
 

@@ -17,6 +17,7 @@ use isotherm_abi::session::{CHUNK_MAPPING, MappingRecord, NO_TIER, SessionCounte
 use isotherm_sys::memory;
 
 use crate::lock::{Guard, Lock};
+use crate::page_placement;
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::session;
@@ -176,6 +177,7 @@ impl Mappings {
     ) -> memory::Result<()> {
         self.cut(range);
         placement::settle(range.start, range.len());
+        page_placement::forget(range);
         let outer = range.start / CHUNK * CHUNK..range.end.next_multiple_of(CHUNK);
         self.for_each_unused(&outer, |chunks| {
             placement::forget(chunks.start, chunks.len())

@@ -17,6 +17,7 @@ use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::resident;
 use crate::site;
+use crate::split;
 use crate::state;
 use crate::unwind::{Caller, unwind};
 
@@ -72,13 +73,14 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
         pool::release(address, rounded);
         return None;
     }
-    placement::place(address, rounded, tier);
-    mappings.add(Mapping {
+    let mapping = Mapping {
         address,
         bytes,
         site,
         tier,
-    });
+    };
+    place(&mapping, address, address..address + rounded);
+    mappings.add(mapping);
     drop(mappings);
     if flags & libc::MAP_POPULATE != 0 {
         // As with mmap itself, a failure to populate is no failure. Linux 5.14 knows the advice.
@@ -113,6 +115,22 @@ fn memory_bytes() -> u64 {
     bytes
 }
 
+/// Places chunks that a mapping has got, and its bytes from `first` on where its site has a split.
+fn place(mapping: &Mapping, first: usize, chunks: Range<usize>) {
+    let split = config::current().and_then(|config| {
+        let target = site::target(config, mapping.site);
+        Some((config.slowest(), split::of_target(config, target)?))
+    });
+    let tier = split.as_ref().map_or(mapping.tier, |(slowest, _)| *slowest);
+    if !chunks.is_empty() {
+        placement::place(chunks.start, chunks.len(), tier);
+    }
+    if let Some((_, split)) = split {
+        let end = mapping.address + mapping.bytes;
+        split::place(&split, mapping.address, &(first..end));
+    }
+}
+
 /// Site and tier of the mapping that the program is making.
 fn site_and_tier(config: &Config, bytes: usize) -> (u32, u32) {
     let caller = Caller {
@@ -125,7 +143,7 @@ fn site_and_tier(config: &Config, bytes: usize) -> (u32, u32) {
     let tier = if config.tiers.is_empty() {
         NO_TIER
     } else {
-        site::tier(config, site)
+        config.tier_of(site::target(config, site))
     };
     (site, tier)
 }
@@ -321,16 +339,12 @@ unsafe fn grow_in_place(old: &Range<usize>, new_bytes: usize) -> Option<usize> {
         }
         return None;
     }
-    if new_chunk_end > chunk_end {
-        placement::place(chunk_end, new_chunk_end - chunk_end, mapping.tier);
-    }
-    mappings.change(
-        slot,
-        Mapping {
-            bytes: new_end - mapping.address,
-            ..mapping
-        },
-    );
+    let grown = Mapping {
+        bytes: new_end - mapping.address,
+        ..mapping
+    };
+    place(&grown, old.end, chunk_end..new_chunk_end);
+    mappings.change(slot, grown);
     Some(old.start)
 }
 
@@ -361,12 +375,13 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
     }
     // If another thread mapped the hole first, its chunks are never reused.
     let _ = mappings.release(old, || close_hole(old));
-    placement::place(new, rounded, mapping.tier);
-    mappings.add(Mapping {
+    let moved = Mapping {
         address: new,
         bytes: new_bytes,
         ..mapping
-    });
+    };
+    place(&moved, new, new..new + rounded);
+    mappings.add(moved);
     Ok(new)
 }
 

@@ -3,14 +3,14 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use isotherm_abi::config::TierRecordKind;
+use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::page_tiers::PAGE_BYTES;
 use isotherm_abi::session::OffReason;
 use isotherm_sys::memory;
 use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
 use crate::capacity;
-use crate::config;
+use crate::config::{self, Config};
 use crate::delay;
 use crate::emulation::{self, RangeUse};
 use crate::mover_lock;
@@ -62,13 +62,13 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
 
 /// Places static data, which may be touched already: moves what this process has to itself.
 pub(crate) fn place_static(range: Range<usize>, tier: u32) {
-    delay::place_static(&range, tier);
+    delay::place_pages(&range, tier);
     let tiers = config::current().map_or(0, |config| config.tiers.len() as u32);
     let mut rest = range;
     for tier in tier..tiers {
         let taken = capacity::take_for_good(&rest, tier);
         if taken > 0 {
-            set_nodes(rest.start, taken, tier, policy::set_and_move_by_number);
+            move_to(rest.start..rest.start + taken, tier);
         }
         rest.start += taken;
         if rest.is_empty() {
@@ -78,24 +78,34 @@ pub(crate) fn place_static(range: Range<usize>, tier: u32) {
 }
 
 /// Gives chunks that hold nothing the tier whose capacity is not limited.
-fn place_in_slowest(chunks: Range<usize>) {
-    let tiers = config::current().map_or(0, |config| config.tiers.len());
-    bind(chunks.start, chunks.len(), tiers.saturating_sub(1) as u32);
+pub(crate) fn place_in_slowest(chunks: Range<usize>) {
+    let slowest = config::current().map_or(0, Config::slowest);
+    bind(chunks.start, chunks.len(), slowest);
 }
 
 /// Gives chunks the slowest tier, if others have a limit.
 pub(crate) fn move_to_slowest(chunks: Range<usize>) {
     if capacity::is_limited() {
         capacity::give_back(&chunks);
-        let tiers = config::current().map_or(0, |config| config.tiers.len());
-        let slowest = tiers.saturating_sub(1) as u32;
-        set_nodes(
-            chunks.start,
-            chunks.len(),
-            slowest,
-            policy::set_and_move_by_number,
-        );
+        move_to(chunks, config::current().map_or(0, Config::slowest));
     }
+}
+
+/// Requests the nodes of a tier for the pages of a range, those that are resident too.
+fn move_to(range: Range<usize>, tier: u32) {
+    set_nodes(
+        range.start,
+        range.len(),
+        tier,
+        policy::set_and_move_by_number,
+    );
+}
+
+/// As [`move_to`], for a part of an object, whose refusal does not end the placement of other data. Returns whether the range is
+/// placed now.
+pub(crate) fn move_part_to(range: &Range<usize>, tier: u32) -> bool {
+    let set = policy::set_and_move_by_number;
+    !REFUSED.load(Ordering::Relaxed) && try_nodes(range.start, range.len(), tier, set).is_ok()
 }
 
 /// Requests the nodes of a tier for the next pages of a range.
@@ -106,18 +116,24 @@ fn bind(address: usize, bytes: usize, tier: u32) {
 /// A system call that sets the policy of a range: its address and bytes, the kernel's number of the policy, the nodes.
 type SetPolicy = fn(usize, usize, u32, &NodeMask) -> memory::Result<()>;
 
-/// Requests the nodes of a tier for a range.
+/// Requests the nodes of a tier for a range. Where the kernel refuses, nothing is placed from then on.
 fn set_nodes(address: usize, bytes: usize, tier: u32, set: SetPolicy) {
-    let tiers = config::current().map_or(&[][..], |config| config.tiers);
-    let Some(record) = tiers.get(tier as usize) else {
-        return;
-    };
-    if record.kind != TierRecordKind::Nodes as u32 {
-        return;
-    }
     if REFUSED.load(Ordering::Relaxed) {
         return;
     }
+    let bound = try_nodes(address, bytes, tier, set);
+    if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
+        session::off(OffReason::NoPlacement);
+    }
+}
+
+/// As [`set_nodes`]; answers the kernel's error. No error where the tier is no node.
+fn try_nodes(address: usize, bytes: usize, tier: u32, set: SetPolicy) -> memory::Result<()> {
+    let tiers = config::current().map_or(&[][..], |config| config.tiers);
+    let is_node = |record: &&TierRecord| record.kind == TierRecordKind::Nodes as u32;
+    let Some(record) = tiers.get(tier as usize).filter(is_node) else {
+        return Ok(());
+    };
     let nodes: u32 = record.nodes.iter().map(|word| word.count_ones()).sum();
     let many = MempolicyMode::PreferredMany as u32;
     let wanted = if record.policy == MempolicyMode::Preferred as u32 && nodes > 1 {
@@ -126,14 +142,12 @@ fn set_nodes(address: usize, bytes: usize, tier: u32, set: SetPolicy) {
         record.policy
     };
     let mask = NodeMask::from_words(record.nodes);
-    let mut bound = set(address, bytes, wanted, &mask);
+    let bound = set(address, bytes, wanted, &mask);
     if bound.is_err() && wanted == many {
         // Kernels before 5.15 do not know the policy; one preferred node is next best.
-        bound = set(address, bytes, MempolicyMode::Preferred as u32, &mask);
+        return set(address, bytes, MempolicyMode::Preferred as u32, &mask);
     }
-    if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
-        session::off(OffReason::NoPlacement);
-    }
+    bound
 }
 
 /// Pages of the pool below an address, a multiple of a page in it.

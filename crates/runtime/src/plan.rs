@@ -1,34 +1,68 @@
 //! The plan's tables: the tier of a site's name and of a direct caller's, without a lock.
 //!
 //! A table is checked when it is made, and made of memory that never changes: every search in it ends, and
-//! every tier that it returns is one of the configuration's, so that it can be an index.
+//! every tier and every split that it returns is one of the configuration's, so that it can be an index.
 
-use isotherm_abi::config::{PlanEntry, TELL_APART};
+use isotherm_abi::config::{PlanEntry, SPLIT, SPLITS_MAX, TELL_APART};
 
-/// Names with their tiers, an open-addressed table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlanTable(&'static [PlanEntry]);
+/// The placement of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// All of its data goes to this tier.
+    Tier(u32),
+    /// Its objects are placed in parts: an index into the splits ([`crate::split_table`]).
+    Split(u32),
+}
 
-impl PlanTable {
-    /// A table of sites. `None` unless each tier is below `tiers` and a search ends.
-    pub(crate) fn of_sites(slots: &'static [PlanEntry], tiers: usize) -> Option<Self> {
-        Self::checked(slots, |tier| (tier as usize) < tiers)
+/// The first arena number that stands for a split; those of arenas are lower.
+pub(crate) const FIRST_SPLIT: u32 = 1 << 16;
+
+// A context is cached with 20 bits for the number.
+const _: () = assert!(FIRST_SPLIT + SPLITS_MAX <= 1 << 20);
+
+impl Target {
+    /// The arena of a tier, or the number that stands for a split where arenas are expected.
+    pub(crate) const fn arena(self) -> u32 {
+        match self {
+            Self::Tier(tier) => tier,
+            Self::Split(index) => FIRST_SPLIT + index,
+        }
     }
 
-    fn checked(slots: &'static [PlanEntry], is_tier: impl Fn(u32) -> bool) -> Option<Self> {
+    /// The split of such a number.
+    #[inline]
+    pub(crate) const fn split_of_arena(number: u32) -> Option<u32> {
+        number.checked_sub(FIRST_SPLIT)
+    }
+
+    const fn of_word(word: u32) -> Self {
+        match word & SPLIT {
+            0 => Self::Tier(word),
+            _ => Self::Split(word & !SPLIT),
+        }
+    }
+}
+
+/// Names with a word each, an open-addressed table.
+#[derive(Clone, Copy, Debug)]
+struct PlanTable(&'static [PlanEntry]);
+
+impl PlanTable {
+    /// `None` unless each word is one that `is_known`, and a search ends.
+    fn checked(slots: &'static [PlanEntry], is_known: impl Fn(u32) -> bool) -> Option<Self> {
         let ends = slots.is_empty()
             || (slots.len().is_power_of_two() && slots.iter().any(|slot| slot.hash == 0));
-        let known = |slot: &PlanEntry| slot.hash == 0 || is_tier(slot.tier);
+        let known = |slot: &PlanEntry| slot.hash == 0 || is_known(slot.tier);
         (ends && slots.iter().all(known)).then_some(Self(slots))
     }
 
-    /// Tier of the site with this name, if the plan names it.
-    pub(crate) fn tier_of(&self, hash: u64) -> Option<u32> {
+    /// The word of this name, if the table has it.
+    fn word_of(&self, hash: u64) -> Option<u32> {
         let mask = self.0.len().checked_sub(1)?;
         let mut slot = hash as usize & mask;
         loop {
             let entry = &self.0[slot];
-            // First, because an empty slot's tier was never checked.
+            // First, because an empty slot's word was never checked.
             if entry.hash == 0 {
                 return None;
             }
@@ -40,12 +74,36 @@ impl PlanTable {
     }
 }
 
+/// The plan's sites.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sites(PlanTable);
+
+impl Sites {
+    /// The table. `None` unless each tier is below `tiers`, each split below `splits`, and a search ends.
+    pub(crate) fn checked(
+        slots: &'static [PlanEntry],
+        tiers: usize,
+        splits: usize,
+    ) -> Option<Self> {
+        let is_known = |word| match Target::of_word(word) {
+            Target::Tier(tier) => (tier as usize) < tiers,
+            Target::Split(index) => (index as usize) < splits,
+        };
+        PlanTable::checked(slots, is_known).map(Self)
+    }
+
+    /// The placement of the site with this name, if the plan names it.
+    pub(crate) fn target_of(&self, hash: u64) -> Option<Target> {
+        self.0.word_of(hash).map(Target::of_word)
+    }
+}
+
 /// The direct callers of the plan's sites.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callers(PlanTable);
 
 impl Callers {
-    /// As [`PlanTable::of_sites`]; an entry may also state that its contexts must be distinguished.
+    /// As [`Sites::checked`], without splits; an entry may also state that its contexts must be distinguished.
     pub(crate) fn checked(slots: &'static [PlanEntry], tiers: usize) -> Option<Self> {
         let is_tier = |tier| tier == TELL_APART || (tier as usize) < tiers;
         PlanTable::checked(slots, is_tier).map(Self)
@@ -58,7 +116,7 @@ impl Callers {
         if self.0.0.is_empty() {
             return None;
         }
-        let tier = self.0.tier_of(hash).unwrap_or(default);
+        let tier = self.0.word_of(hash).unwrap_or(default);
         (tier != TELL_APART).then_some(tier)
     }
 }
@@ -81,22 +139,33 @@ mod tests {
 
     #[test]
     fn a_name_is_found_past_others_that_took_its_slot() {
-        let table = slots([(3, 7, 1), (0, 11, 2), (1, 15, 3)]);
-        let table = PlanTable::of_sites(table, 4).unwrap();
-        assert_eq!(table.tier_of(7), Some(1));
-        assert_eq!(table.tier_of(15), Some(3));
-        assert_eq!(table.tier_of(19), None);
-        assert_eq!(PlanTable::of_sites(&[], 0).unwrap().tier_of(19), None);
+        let table = slots([(3, 7, 1), (0, 11, 2), (1, 15, SPLIT | 3)]);
+        let table = Sites::checked(table, 4, 4).unwrap();
+        assert_eq!(table.target_of(7), Some(Target::Tier(1)));
+        assert_eq!(table.target_of(15), Some(Target::Split(3)));
+        assert_eq!(table.target_of(19), None);
+        assert_eq!(Sites::checked(&[], 0, 0).unwrap().target_of(19), None);
     }
 
     #[test]
-    fn a_table_with_a_tier_that_is_not_there_cannot_be_made() {
-        let with = |tier| slots([(3, 7, 1), (0, 11, tier), (1, 15, 3)]);
-        assert!(PlanTable::of_sites(with(2), 4).is_some());
-        for tier in [4, TELL_APART] {
-            assert!(PlanTable::of_sites(with(tier), 4).is_none());
+    fn a_table_with_a_tier_or_a_split_that_is_not_there_cannot_be_made() {
+        let with = |word| slots([(3, 7, 1), (0, 11, word), (1, 15, 3)]);
+        assert!(Sites::checked(with(2), 4, 0).is_some());
+        assert!(Sites::checked(with(SPLIT | 1), 4, 2).is_some());
+        for word in [4, SPLIT, SPLIT | 1, TELL_APART] {
+            assert!(Sites::checked(with(word), 4, 0).is_none());
         }
+        assert!(Sites::checked(with(SPLIT | 2), 4, 2).is_none());
         assert!(Callers::checked(with(TELL_APART), 4).is_some());
         assert!(Callers::checked(with(4), 4).is_none());
+        assert!(Callers::checked(with(SPLIT), 4).is_none());
+    }
+
+    #[test]
+    fn a_number_stands_for_a_tier_or_a_split() {
+        assert_eq!(Target::Tier(7).arena(), 7);
+        assert_eq!(Target::split_of_arena(7), None);
+        let number = Target::Split(9).arena();
+        assert_eq!(Target::split_of_arena(number), Some(9));
     }
 }

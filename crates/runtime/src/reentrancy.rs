@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A block of an instance that the thread is in is not freed at once, but put on a list of the thread, which is
-//! freed when the thread has left the allocator.
+//! freed when the thread has left the allocator. In guided mode only blocks that are placed in parts ([`crate::split`]) need this.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -21,6 +21,7 @@ use crate::arena;
 use crate::block;
 use crate::errno::set_errno;
 use crate::instance::{self, INSTANCES, Instance};
+use crate::split;
 use crate::thread;
 use crate::tls::{self, ReentrancyState};
 
@@ -105,7 +106,7 @@ fn has_spares() -> bool {
 /// Whether a block of this arena must wait until the thread has left the allocator.
 fn must_wait(arena: u32, level: u32) -> bool {
     let number = instance::running_as(arena).map_or(0, |_| arena);
-    has_spares() && number < level
+    (has_spares() && number < level) || (split::owns(arena) && level > 0)
 }
 
 /// Allocates from an arena that is not called directly; in a handler that interrupted the allocator, from a
@@ -156,10 +157,40 @@ pub(crate) unsafe extern "C" fn free_block(arena: u32, block: *mut c_void) {
             }
             None => {
                 let _visit = enter(0);
-                thread::free_block(arena, block);
+                match split::owns(arena) {
+                    true => split::free_block(block),
+                    false => thread::free_block(arena, block),
+                }
             }
         }
     }
+}
+
+/// Allocates a large block of a site that has a split. Null where there is no memory, and in a handler that interrupted the
+/// allocator: the base tier has other locks.
+pub(crate) fn allocate_in_parts(index: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    if level() > 0 {
+        return null_mut();
+    }
+    let _visit = enter(0);
+    split::allocate(index, bytes, flags)
+}
+
+/// Resizes a block that is placed in parts to one that is large, too. Null as for [`allocate_in_parts`].
+///
+/// # Safety
+/// As for [`free_block`], unless the answer is null.
+pub(crate) unsafe fn reallocate_in_parts(
+    block: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> *mut c_void {
+    if level() > 0 {
+        return null_mut();
+    }
+    let _visit = enter(0);
+    // SAFETY: the caller's promise.
+    unsafe { split::reallocate(block, bytes, flags) }
 }
 
 /// Resizes a block of an arena that is not called directly; it stays in that arena, except in a handler that
@@ -228,7 +259,10 @@ pub(crate) unsafe fn resize_in_place(
             return (instance.sallocx)(block, 0);
         }
         let _visit = enter(number);
-        (instance.xallocx)(block, bytes, extra, flags)
+        match split::owns(arena) {
+            true => split::resize_in_place(block, bytes, extra, flags),
+            false => (instance.xallocx)(block, bytes, extra, flags),
+        }
     }
 }
 

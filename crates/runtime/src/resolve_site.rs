@@ -11,7 +11,7 @@ use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::site::{DescribedSite, Routes, SitePointer};
 
 use crate::compiled_site_routes;
-use crate::config::{self, Config};
+use crate::config;
 use crate::fast_path::HOT;
 use crate::free_route::{self, Free};
 use crate::reentrancy;
@@ -47,10 +47,11 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
         return unserved(0);
     };
     site.number.store(number + 1, Ordering::Release);
-    let tier = (HOT.state.get() != state::PROFILE).then_some(number);
+    // A split has no instance of its own, so that each of its allocations is looked at.
+    let arena = (HOT.state.get() != state::PROFILE).then_some(number);
     Routes {
-        heap: compiled_site_routes::heap(tier),
-        operator_new: compiled_site_routes::operator_new(tier),
+        heap: compiled_site_routes::heap(arena),
+        operator_new: compiled_site_routes::operator_new(arena),
         settled: 1,
     }
 }
@@ -68,7 +69,7 @@ unsafe extern "C" fn resolve_free(own: usize) -> Option<Free> {
     is_ours(own, &OUR_FREE).then(free_route::current)
 }
 
-/// The tier of a site, or its number where sites are counted; `None` where it cannot be had now
+/// The tier of a site or the number of its split, or the site's number where sites are counted; `None` where it cannot be had now
 /// (in a signal handler that interrupted the making of another).
 fn number_of(described: &DescribedSite) -> Option<u32> {
     let Some(config) = config::current() else {
@@ -88,11 +89,7 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
         // Told so that a plan of another program or version can be called foreign.
         let _ = record(described);
     }
-    Some(tier(config, described.id))
-}
-
-fn tier(config: &Config, id: u64) -> u32 {
-    config.tier_or_default(id)
+    Some(config.target_or_default(described.id).arena())
 }
 
 /// The site's number in the tables. The addresses of records stand for the frames, the site's own or

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::extent;
 use crate::lock::Lock;
 use crate::module;
+use crate::plan::Target;
 use crate::session;
 use crate::tables::{self, Tables, part};
 use crate::unwind::Context;
@@ -284,7 +285,8 @@ fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
     if arena != 0 {
         return arena;
     }
-    let tier = config.tier_or_default(record.hash.load(Ordering::Relaxed));
+    let target = config.target_or_default(record.hash.load(Ordering::Relaxed));
+    let tier = config.tier_of(target);
     let Some(arena) = extent::create_arena(site + 1, tier) else {
         return 0;
     };
@@ -327,15 +329,12 @@ pub(crate) fn add_live(arena: u32, bytes: i64) {
     }
 }
 
-/// The tier that the plan or the observer gave to a site.
-pub(crate) fn tier(config: &Config, site: u32) -> u32 {
-    let Some(private) = tables::private() else {
-        return config.default_tier;
+/// The placement that the plan gave to a site.
+pub(crate) fn target(config: &Config, site: u32) -> Target {
+    let Some(private) = tables::private().filter(|_| site != NO_SITE) else {
+        return Target::Tier(config.default_tier);
     };
-    if site == NO_SITE {
-        return config.default_tier;
-    }
-    config.tier_or_default(private.site(site).hash.load(Ordering::Relaxed))
+    config.target_or_default(private.site(site).hash.load(Ordering::Relaxed))
 }
 
 /// Takes the lock before a fork.

@@ -29,6 +29,7 @@ use crate::pool;
 use crate::resident;
 use crate::session;
 use crate::site;
+use crate::split;
 use crate::staged;
 use crate::state;
 use crate::statics;
@@ -133,13 +134,15 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         session::start(directory, &config);
     }
     let directory = variable(env::SESSION);
-    capacity::start(config.tiers, directory, bytes >> CHUNK_SHIFT)?;
+    let counts_pages = split::is_wanted(&config);
+    capacity::start(config.tiers, directory, bytes >> CHUNK_SHIFT, counts_pages)?;
     start_emulation(&config, directory)?;
     if config.moves {
         staged::start();
     }
     // Last, because the instances take their first chunks: the trap must see them.
     register_arenas(&config);
+    split::start(&config)?;
     Ok(if config.mode == RuntimeMode::Guided {
         state::GUIDED
     } else {

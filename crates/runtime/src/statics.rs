@@ -22,6 +22,7 @@ use crate::mapping::{self, Mapping};
 use crate::module;
 use crate::placement;
 use crate::site;
+use crate::split;
 use crate::state;
 use crate::unwind::Context;
 
@@ -67,14 +68,19 @@ fn add(config: &Config, object: &StaticRecord) {
     context.addresses[0] = address.wrapping_add((object.name.wrapping_sub(object.offset)) as usize);
     let planned = config
         .entries
-        .tier_of(site::name(&context, SiteHashKind::Static));
+        .target_of(site::name(&context, SiteHashKind::Static));
     if planned.is_none() && config.mode == RuntimeMode::Guided {
         return;
     }
     let is_placed = config.static_tier.is_some() || emulation::runs();
-    if let Some(tier) = planned.filter(|_| !is_placed) {
-        placement::place_static(address..address + bytes, tier);
+    if let Some(target) = planned.filter(|_| !is_placed) {
+        let range = address..address + bytes;
+        match split::of_target(config, target) {
+            Some(split) => split::place_static(&split, &range),
+            None => placement::place_static(range, config.tier_of(target)),
+        }
     }
+    let planned_tier = planned.map(|target| config.tier_of(target));
     let site = site::of(&context, SiteHashKind::Static);
     site::add_mapping(site, object.bytes);
     if let Some(mappings) = mapping::lock() {
@@ -82,7 +88,7 @@ fn add(config: &Config, object: &StaticRecord) {
             address,
             bytes,
             site,
-            tier: config.static_tier.or(planned).unwrap_or(NO_TIER),
+            tier: config.static_tier.or(planned_tier).unwrap_or(NO_TIER),
         });
     }
 }

@@ -73,6 +73,9 @@ fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
         0,
         pair(0, header.static_tier),
         end as u64,
+        0,
+        end as u64,
+        end as u64,
     ];
     let mut file = header.magic.to_vec();
     let mut put = |word: u64| file.extend_from_slice(&word.to_ne_bytes());

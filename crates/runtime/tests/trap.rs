@@ -102,6 +102,9 @@ fn configuration(
         u64::from(header.access_period),
         pair(0, header.static_tier),
         end as u64,
+        0,
+        end as u64,
+        end as u64,
     ];
     for word in words {
         file.extend_from_slice(&word.to_le_bytes());

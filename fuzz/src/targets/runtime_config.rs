@@ -4,13 +4,16 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
 use isotherm_act::configuration::Configuration;
-use isotherm_model::site::SiteId;
+use isotherm_act::splits::Split;
 use isotherm_model::emulation::Emulation;
+use isotherm_model::plan::PlacedPart;
+use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use super::seeds::Seeds;
 use crate::config::{self, Config};
+use crate::plan::Target;
 
 pub(crate) fn check(data: &[u8]) -> bool {
     is_taken(data)
@@ -46,9 +49,44 @@ fn is_sound(config: &Config) {
     }
     // A search ends and answers a tier that there is, for the names of the seeds and for others.
     for hash in (0..256).chain([u64::MAX]) {
-        assert!(config.entries.tier_of(hash).is_none_or(is_tier));
+        if let Some(target) = config.entries.target_of(hash) {
+            assert!(is_tier(config.tier_of(target)));
+            is_placed(config, target);
+        }
         let of_caller = config.callers.tier_of(hash, config.default_tier);
         assert!(of_caller.is_none_or(|tier| config.tiers.is_empty() || is_tier(tier)));
+    }
+}
+
+/// Bytes of an object that is cut into pieces.
+const OBJECT: usize = 1 << 30;
+
+/// The pieces of an object follow one another, and are in tiers that there are.
+fn is_placed(config: &Config, target: Target) {
+    let Target::Split(index) = target else {
+        return;
+    };
+    let split = config
+        .splits
+        .get(index)
+        .expect("each split that is named exists");
+    let mut end = 0;
+    for (piece, tier) in split.pieces(0..OBJECT) {
+        assert!(piece.start == end && !piece.is_empty() && piece.start.is_multiple_of(4096));
+        assert!((tier as usize) < config.tiers.len());
+        end = piece.end;
+    }
+    assert_eq!(end, OBJECT);
+}
+
+/// A part in so many pages.
+fn part(start: u64, end: u64, tier: u32) -> PlacedPart {
+    PlacedPart {
+        start: Bytes(start << 12),
+        end: Bytes(end << 12),
+        tier: TierIndex(tier),
+        value: 1,
+        weight: Bytes(1),
     }
 }
 
@@ -57,8 +95,20 @@ pub(crate) fn seeds() -> Seeds {
     let mut guided = Configuration::online(4, tiers, TierIndex(1));
     guided.mode = isotherm_abi::config::RuntimeMode::Guided;
     guided.entries = vec![(SiteId(0x77), TierIndex(0)), (SiteId(0x87), TierIndex(1))];
-    [("guided", guided), ("profile", Configuration::profile(8))]
-        .into_iter()
-        .filter_map(|(name, configuration)| Some((name, configuration.to_bytes().ok()?)))
-        .collect()
+    let mut split = guided.clone();
+    for (site, parts) in [
+        (0x77, vec![part(1, 9, 1), part(9, 1 << 20, 0)]),
+        (0x97, vec![part(0, 1, 1)]),
+    ] {
+        let tier = TierIndex(0);
+        split.splits.insert(SiteId(site), Split { tier, parts });
+    }
+    [
+        ("guided", guided),
+        ("split", split),
+        ("profile", Configuration::profile(8)),
+    ]
+    .into_iter()
+    .filter_map(|(name, configuration)| Some((name, configuration.to_bytes().ok()?)))
+    .collect()
 }

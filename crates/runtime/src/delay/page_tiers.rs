@@ -1,8 +1,8 @@
 //! The tier of each page of the pool, for the emulation by time: a byte for each page and one for each chunk.
 //!
 //! A page gets its tier when it is first known to hold data: at a sample in it, or when its residency is looked up.
-//! It is fast where its chunk is to be fast and the fast tier has room, slow otherwise, as `MPOL_PREFERRED` does on real
-//! nodes. Any thread may change any entry, so there is no lock: the counts follow the entries.
+//! It is fast where it is to be fast, by itself or as its chunk, and the fast tier has room, slow otherwise, as `MPOL_PREFERRED`
+//! does on real nodes. Any thread may change any entry, so there is no lock: the counts follow the entries.
 //!
 //! Static data of the program lies outside the pool: its segments have the entries behind those of the pool.
 //!
@@ -76,8 +76,9 @@ pub(crate) struct PageTiers {
     pool: Range<usize>,
     /// Set before the first thread is sampled.
     segments: OnceLock<([Segment; SEGMENTS], usize)>,
-    /// The tier that each page of a segment is to have; [`UNKNOWN`] for one that is not placed.
-    wanted_in_segments: Sparse<AtomicU8>,
+    /// The tier that each page is to have by itself: of objects that are placed in parts, and of static data. [`UNKNOWN`] for one
+    /// that goes where its chunk does, and in a segment for one that is not placed.
+    wanted_pages: Sparse<AtomicU8>,
     /// The tier that each chunk's data is to have; [`UNKNOWN`] for chunks without data.
     wanted: Sparse<AtomicU8>,
     tiers: Sparse<AtomicU8>,
@@ -97,7 +98,7 @@ impl PageTiers {
         let chunks = pool.len() / CHUNK_BYTES;
         Ok(Self {
             segments: OnceLock::new(),
-            wanted_in_segments: Sparse::map(SEGMENT_CHUNKS * CHUNK_PAGES)?,
+            wanted_pages: Sparse::map((chunks + SEGMENT_CHUNKS) * CHUNK_PAGES)?,
             wanted: Sparse::map(chunks)?,
             tiers: Sparse::map((chunks + SEGMENT_CHUNKS) * CHUNK_PAGES)?,
             high: AtomicU32::new(0),
@@ -166,22 +167,19 @@ impl PageTiers {
         })
     }
 
-    /// Says in which tier the pages of static data are to be.
+    /// Says in which tier the pages of a range are to be, of an object that begins or of static data. What a page of another
+    /// tier holds is of no use.
     pub(crate) fn want_pages(&self, range: &Range<usize>, side: Side) {
         for address in range.clone().step_by(PAGE_BYTES) {
-            if let Some(wanted) = self
-                .page(address)
-                .and_then(|page| self.wanted_in_segment(page))
-            {
-                wanted.store(side.code(), Ordering::Relaxed);
+            let Some(page) = self.page(address) else {
+                continue;
+            };
+            self.wanted_pages[page].store(side.code(), Ordering::Relaxed);
+            let tier = self.tiers[page].load(Ordering::Relaxed);
+            if tier != UNKNOWN && tier != side.code() {
+                self.release(page);
             }
         }
-    }
-
-    /// The entry of a page of a segment.
-    fn wanted_in_segment(&self, page: usize) -> Option<&AtomicU8> {
-        let first = self.wanted.len() * CHUNK_PAGES;
-        self.wanted_in_segments.get(page.checked_sub(first)?)
     }
 
     /// Chunks that may have data, in the pool and in segments: see [`Self::nth_chunk`].
@@ -249,7 +247,13 @@ impl PageTiers {
         let end = address.saturating_add(bytes) & !(PAGE_BYTES - 1);
         let inside = first.max(self.pool.start)..end.min(self.pool.end);
         for address in inside.step_by(PAGE_BYTES) {
-            self.release((address - self.pool.start) / PAGE_BYTES);
+            let page = (address - self.pool.start) / PAGE_BYTES;
+            self.release(page);
+            let wanted = &self.wanted_pages[page];
+            // Most pages have none, and their bytes stay untouched.
+            if released && wanted.load(Ordering::Relaxed) != UNKNOWN {
+                wanted.store(UNKNOWN, Ordering::Relaxed);
+            }
         }
         if released {
             for wanted in &self.wanted[self.chunks(address, bytes)] {
@@ -269,13 +273,13 @@ impl PageTiers {
     }
 
     fn decide(&self, page: usize) -> Side {
-        let wanted = match self.wanted_in_segment(page) {
-            None => self.wanted(page / CHUNK_PAGES).unwrap_or(Side::Fast),
-            Some(wanted) => match Side::of(wanted.load(Ordering::Relaxed)) {
-                // Static data that is not placed takes no room.
-                None => return Side::Fast,
-                Some(wanted) => wanted,
-            },
+        let of_page = Side::of(self.wanted_pages[page].load(Ordering::Relaxed));
+        let chunk = page / CHUNK_PAGES;
+        let wanted = match of_page {
+            Some(wanted) => wanted,
+            // Static data that is not placed takes no room.
+            None if chunk >= self.wanted.len() => return Side::Fast,
+            None => self.wanted(chunk).unwrap_or(Side::Fast),
         };
         let fits = wanted == Side::Fast && self.take_room();
         let side = if fits { Side::Fast } else { Side::Slow };
@@ -453,6 +457,26 @@ mod tests {
         assert_eq!(places[0], (0x5000, 4));
         assert_eq!(places[1], (0x100_0000, 512));
         assert_eq!(places[2], (0x120_0000, 257));
+    }
+
+    #[test]
+    fn pages_of_a_part_have_a_tier_of_their_own_until_their_chunk_is_released() {
+        let tiers = tiers(2);
+        tiers.want(BASE, CHUNK_BYTES, Side::Slow);
+        let pages = |from: usize, to: usize| BASE + from * PAGE_BYTES..BASE + to * PAGE_BYTES;
+        let sides = || [0, 1, 2, 3].map(|page| tiers.tier_of(page) == Side::Fast);
+        assert_eq!(sides(), [false; 4]);
+        tiers.want_pages(&pages(1, 4), Side::Fast);
+        assert_eq!(sides(), [false, true, true, false], "the last has no room");
+        tiers.want_pages(&pages(0, 2), Side::Slow);
+        tiers.want_pages(&pages(2, 4), Side::Fast);
+        assert_eq!(sides(), [false, false, true, true]);
+        assert_eq!(tiers.bytes(), bytes(2, 2));
+        tiers.forget(BASE, CHUNK_BYTES, false);
+        assert_eq!(sides(), [false, false, true, true]);
+        tiers.forget(BASE, CHUNK_BYTES, true);
+        tiers.want(BASE, CHUNK_BYTES, Side::Slow);
+        assert_eq!(sides(), [false; 4]);
     }
 
     #[test]

@@ -36,6 +36,11 @@ impl<T: Zeroed> Sparse<T> {
         let items = unsafe { core::slice::from_raw_parts(start, length) };
         Ok(Self { items })
     }
+
+    /// The items, for as long as the process lives.
+    pub(crate) const fn items(&self) -> &'static [T] {
+        self.items
+    }
 }
 
 impl<T: Zeroed> Deref for Sparse<T> {

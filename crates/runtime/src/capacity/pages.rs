@@ -1,0 +1,74 @@
+//! The room of single pages of the pool: of objects that are placed in parts.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use isotherm_abi::capacity::LIMITED_TIERS;
+use isotherm_sys::memory::PAGE_BYTES;
+
+use super::{
+    CHARGES, CHARGES_OFFSET, COUNTED_PAGES, LEDGER, count_spilled, is_limited, joined, publish,
+    take_room,
+};
+use crate::pool::{self, CHUNK};
+
+/// The charges of the pages of a range; empty where pages are not counted, and outside the pool.
+fn charges(range: &Range<usize>) -> &'static [AtomicU8] {
+    let pool = pool::range();
+    let inside = pool.start <= range.start && range.start <= range.end && range.end <= pool.end;
+    if !is_limited() || !inside || COUNTED_PAGES.load(Ordering::Acquire) == 0 {
+        return &[];
+    }
+    let first = (range.start - pool.start) / PAGE_BYTES;
+    let pages = range.len() / PAGE_BYTES;
+    let offset = CHARGES_OFFSET + pool.len() / CHUNK + first;
+    // SAFETY: the mapping has a charge for each page of the pool behind those of the chunks, and stays for ever.
+    unsafe {
+        let start = CHARGES.load(Ordering::Acquire).add(offset);
+        core::slice::from_raw_parts(start.cast(), pages)
+    }
+}
+
+/// Takes room in a tier for the first pages of a range of the pool that has none. Returns their bytes. `make_slow` as in
+/// [`super::take`].
+pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usize>)) -> usize {
+    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+        return range.len();
+    }
+    let charges = charges(range);
+    let Some(joined) = joined().filter(|_| !charges.is_empty()) else {
+        return 0;
+    };
+    let taken = take_room(joined, tier, range.len(), PAGE_BYTES, make_slow);
+    for charge in &charges[..taken / PAGE_BYTES] {
+        charge.store(tier as u8 + 1, Ordering::Release);
+    }
+    publish(joined.0, joined.1);
+    count_spilled(range.len() - taken);
+    taken
+}
+
+/// Gives back the room of the pages of a range.
+pub(crate) fn give_back(range: &Range<usize>) {
+    let mut pages = [0; LIMITED_TIERS];
+    for charge in charges(range) {
+        // Most pages have none, and their bytes stay untouched.
+        if charge.load(Ordering::Relaxed) == 0 {
+            continue;
+        }
+        let tier = charge.swap(0, Ordering::AcqRel).checked_sub(1);
+        if let Some(count) = tier.and_then(|tier| pages.get_mut(usize::from(tier))) {
+            *count += 1;
+        }
+    }
+    if pages == [0; LIMITED_TIERS] {
+        return;
+    }
+    let Some((ledger, slot)) = joined() else {
+        return;
+    };
+    for (tier, count) in (0..).zip(pages) {
+        ledger.give_back(slot, tier, count * PAGE_BYTES as u64);
+    }
+    publish(ledger, slot);
+}
