@@ -11,6 +11,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, a_guided_run_places_no_more_than_the_limit),
     on!(TWO, processes_of_a_run_share_the_limit),
     on!(TWO, compare_limits_first_touch_and_not_the_bounds),
+    on!(TWO, parts_of_an_array_are_on_the_nodes_that_the_plan_says),
+    on!(TWO, a_part_of_an_array_has_no_more_than_the_limit),
     on!(TWO, static_arrays_are_on_the_nodes_that_the_plan_says),
     on!(TWO, all_static_data_goes_to_one_tier_up_to_the_limit),
 ];
@@ -142,6 +144,57 @@ fn compare_limits_first_touch_and_not_the_bounds() {
     assert_eq!(slow, 0, "{printed}");
     assert!((8 * MIB..=16 * MIB).contains(&first_touch), "{printed}");
     assert_eq!(all, COLD, "{printed}");
+}
+
+/// Pages of a part of the cold array that is to be fast.
+const PART: usize = 8 * MIB;
+
+/// As [`plan`], but of the cold array only the part from 4 to 12 MiB is to be fast.
+fn plan_part(fast: &str) {
+    plan(fast);
+    let before = std::fs::read_to_string("/tmp/l.plan").expect("a plan");
+    let mut part = None;
+    let mut lines: Vec<String> = Vec::new();
+    for line in before.lines() {
+        let site = line
+            .strip_prefix("site ")
+            .filter(|_| line.contains("make_cold"));
+        match site.and_then(|rest| rest.split_once(" fast ")) {
+            Some((id, rest)) => {
+                lines.push(format!("site {id} slow {rest}"));
+                part = Some(format!(
+                    "part {id} fast from 4MiB to 12MiB value 0 weight 8MiB"
+                ));
+            }
+            None => lines.push(line.to_owned()),
+        }
+    }
+    lines.push(part.unwrap_or_else(|| panic!("no cold array in\n{before}")));
+    lines.push(String::new());
+    std::fs::write("/tmp/l.plan", lines.join("\n")).expect("a plan");
+}
+
+/// Runs the program by the plan: what it prints.
+fn run_planned() -> String {
+    let printed = isotherm(&["run", "--plan", "/tmp/l.plan", "--", "hot-and-cold", "1"]);
+    assert!(printed.contains("contents whole"), "{printed}");
+    printed
+}
+
+fn parts_of_an_array_are_on_the_nodes_that_the_plan_says() {
+    plan_part("64MiB");
+    let printed = run_planned();
+    let expected = BTreeMap::from([(0, PART), (1, COLD - PART)]);
+    assert_eq!(pages(&printed, "cold"), [expected], "{printed}");
+    assert_eq!(pages(&printed, "hot"), [BTreeMap::from([(0, HOT)])]);
+}
+
+/// The program's static arrays take 8 MiB of it, and the heap a chunk.
+fn a_part_of_an_array_has_no_more_than_the_limit() {
+    plan_part("14MiB");
+    let printed = run_planned();
+    let cold = on_fast(&pages(&printed, "cold")[0]);
+    assert!((1..=6 * MIB).contains(&cold), "{printed}");
 }
 
 /// Pages of the arrays of `static-arrays`.
