@@ -1,0 +1,214 @@
+//! Arrays that are hot in one place: recorded, planned in parts, explained, and placed in parts on the emulated pair; `tests/vm` does
+//! the same on nodes.
+//!
+//! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
+
+mod support;
+
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use support::{guided, stderr, succeeds};
+
+const MIB: u64 = 1 << 20;
+
+/// An array of 48 MiB, of which the 8 MiB from 16 MiB on are read at random; a mapping with the same shape under MAPPED; and an array
+/// of which all is read under EVEN.
+const SOURCE: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+enum { MIB = 1 << 20, COUNT = 48 * MIB / 8, WORD = 8 };
+#ifdef EVEN
+enum { FROM = 0, HOT = COUNT };
+#else
+enum { FROM = 16 * MIB / WORD, HOT = 8 * MIB / WORD };
+#endif
+static double *make(void) {
+#ifdef MAPPED
+    return mmap(0, COUNT * sizeof(double), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#else
+    return malloc(COUNT * sizeof(double));
+#endif
+}
+int main(void) {
+    double *array = make(), sum = 0;
+    for (int i = 0; i < COUNT; i++) array[i] = i;
+    unsigned random = 1;
+    for (int i = 0; i < 30000000; i++) {
+        random = random * 1664525u + 1013904223u;
+        sum += array[FROM + (random >> 8) % HOT];
+    }
+    printf("%f\n", sum);
+    return 0;
+}
+"#;
+
+/// A directory with the program, and its plan with 10 MiB of fast memory.
+fn planned(flags: &[&str]) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("app.c"), SOURCE).expect("writes");
+    let built = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-O1", "-g", "-Wl,--build-id", "-o", "app", "app.c"])
+        .args(flags)
+        .status();
+    assert!(built.expect("a C compiler").success());
+    succeeds(
+        &directory,
+        &["record", "--cache", "0B", "-o", "app.iso", "--", "./app"],
+    );
+    plan(&directory, &[]);
+    directory
+}
+
+fn plan(directory: &TempDir, flags: &[&str]) {
+    let plan = [
+        "plan",
+        "app.iso",
+        "--tiers",
+        "emulated:cxl",
+        "--fast",
+        "10MiB",
+        "-o",
+        "app.plan",
+    ];
+    succeeds(directory, &[&plan, flags].concat());
+}
+
+/// First and last MiB of each part in the plan's text, and its tier.
+fn parts(directory: &TempDir) -> Vec<(u64, u64, String)> {
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let plan = isotherm_plan_text::read(&text).expect("a plan");
+    let parts = plan.assignments.iter().flat_map(|site| &site.parts);
+    let tier = |part: &isotherm_model::plan::PlacedPart| {
+        plan.tiers.get(part.tier).expect("a tier").name.clone()
+    };
+    parts
+        .map(|part| (part.start.0 / MIB, part.end.0.div_ceil(MIB), tier(part)))
+        .collect()
+}
+
+fn is_fast_part(directory: &TempDir) {
+    let parts = parts(directory);
+    let [(start, end, tier)] = parts.as_slice() else {
+        panic!("{parts:?}");
+    };
+    assert_eq!(tier, "fast");
+    assert!(
+        (15..=16).contains(start) && (24..=26).contains(end),
+        "{parts:?}"
+    );
+}
+
+/// MiB in the fast and in the slow tier at the end, and samples of accesses to the slow one; `None` where threads cannot be
+/// sampled.
+fn placed(directory: &TempDir) -> Option<[u64; 3]> {
+    let (_, summary) = guided(directory, &[]);
+    let off = summary["runtime"]["runtime_off"]
+        .as_array()
+        .expect("a list");
+    let counters = &summary["runtime"]["counters"];
+    let number = |name: &str| counters[name].as_u64().expect("a counter");
+    off.is_empty().then(|| {
+        [
+            number("fast_bytes") / MIB,
+            number("slow_bytes") / MIB,
+            number("slow_accesses"),
+        ]
+    })
+}
+
+#[test]
+fn the_hot_place_of_an_array_is_fast_in_the_plan_and_in_the_run() {
+    for flags in [&[][..], &["-DMAPPED"]] {
+        let directory = planned(flags);
+        is_fast_part(&directory);
+        let Some([fast, slow, few]) = placed(&directory) else {
+            return isotherm_skip::skip!("threads cannot be sampled here");
+        };
+        let (in_fast, in_slow) = ((7..=10).contains(&fast), (37..=41).contains(&slow));
+        assert!(
+            in_fast && in_slow,
+            "{flags:?}: {fast} MiB fast, {slow} slow"
+        );
+        // The same array with its hot place in slow memory.
+        let path = directory.path().join("app.plan");
+        let text = std::fs::read_to_string(&path).expect("was written");
+        let other: Vec<String> = text
+            .lines()
+            .map(|line| match line.starts_with("part ") {
+                true => line.replacen(" fast ", " slow ", 1),
+                false => line.to_owned(),
+            })
+            .collect();
+        std::fs::write(&path, other.join("\n") + "\n").expect("writes");
+        let [_, _, all] = placed(&directory).expect("as before");
+        assert!(
+            all > 4 * few + 20,
+            "{flags:?}: {all} slow accesses, {few} by the plan"
+        );
+    }
+}
+
+#[test]
+fn explain_shows_the_part_and_split_never_plans_none() {
+    let directory = planned(&[]);
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let site = text
+        .lines()
+        .find_map(|line| line.strip_prefix("part "))
+        .expect("a part");
+    let site = site.split(' ').next().expect("an id");
+    let explained = succeeds(&directory, &["explain", "app.plan", site]);
+    let said = String::from_utf8(explained.stdout).expect("text");
+    assert!(said.contains("  part     fast (emulated) of 1"), "{said}");
+    assert!(said.contains("split: a part of"), "{said}");
+    plan(&directory, &["--split", "never"]);
+    assert_eq!(parts(&directory), []);
+}
+
+#[test]
+fn an_even_array_is_cut_where_fast_memory_ends() {
+    let directory = planned(&["-DEVEN"]);
+    // Thermos takes the site as a whole, and lets it spill.
+    plan(&directory, &["--policy", "knapsack"]);
+    let parts = parts(&directory);
+    assert!(matches!(parts.as_slice(), [(0, 9..=11, _)]), "{parts:?}");
+}
+
+#[test]
+fn the_page_trap_gets_whole_sites_and_refuses_parts() {
+    let directory = planned(&[]);
+    let trap = [
+        "plan",
+        "app.iso",
+        "--tiers",
+        "emulated:tmp",
+        "--fast",
+        "10MiB",
+        "-o",
+        "tmp.plan",
+    ];
+    succeeds(&directory, &trap);
+    let path = directory.path().join("tmp.plan");
+    let text = std::fs::read_to_string(&path).expect("was written");
+    assert!(!text.contains("\npart "), "{text}");
+    let id = text
+        .lines()
+        .find_map(|line| line.strip_prefix("site "))
+        .expect("a site");
+    let id = id.split(' ').next().expect("an id");
+    std::fs::write(
+        &path,
+        format!("{text}part {id} fast from 0B to 4KiB value 0 weight 4KiB\n"),
+    )
+    .expect("writes");
+    let output = support::isotherm(&directory, &["run", "--plan", "tmp.plan", "--", "./app"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("page trap places whole sites"),
+        "{}",
+        stderr(&output)
+    );
+}
