@@ -27,11 +27,14 @@ def build(folder: str) -> None:
           os.path.join(HERE, "truth", "cache_plugin.c")], "building the cache model")
 
 
-def command(plugin: str, last: Cache, first: Cache | None = None, out: str | None = None, preload: str | None = None) -> list[str]:
+def command(plugin: str, last: Cache, first: Cache | None = None, out: str | None = None, preload: str | None = None,
+            prefetches: bool = False) -> list[str]:
     """Prefix that runs a program in the emulator; `preload` is a library for the program and not for the emulator."""
     words = f"{plugin},size={last.bytes},ways={last.ways}"
     if first:
         words += f",first={first.bytes},first_ways={first.ways}"
+    if prefetches:
+        words += ",prefetch=1"
     if out:
         words += f",out={out}"
     if preload:

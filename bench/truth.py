@@ -127,11 +127,12 @@ class Result:
     sources: dict[str, Heat]
 
 
-def ways(tools: Tools, built: Built, last: cache_model.Cache, folder: str) -> list[tuple[str, Program, list[str]]]:
+def ways(tools: Tools, built: Built, last: cache_model.Cache, folder: str, prefetches: bool) -> list[tuple[str, Program, list[str]]]:
     """The runs: their names, the program, and the options of `isotherm record`. The first one is the truth."""
     timer = ["--source", "timer", "--frequency", str(FREQUENCY), "--cache"]
     counting = ["--source", "instrumented", "--period"]
-    emulated = cache_model.command(os.path.join(folder, cache_model.PLUGIN), last, FIRST, preload=tools.library)
+    plugin = os.path.join(folder, cache_model.PLUGIN)
+    emulated = cache_model.command(plugin, last, FIRST, preload=tools.library, prefetches=prefetches)
     made = [
         (TRUTH, built.program, [*cache_model.RECORDED, "--", *emulated]),
         (TIMER, built.program, [*timer, f"{last.bytes}B", "--"]),
@@ -147,13 +148,13 @@ def profile_of(folder: str, program: Program, way: str) -> str:
     return os.path.join(folder, f"{program.name}-{way}.iso".replace(", ", "-").replace(" ", "-"))
 
 
-def observe(tools: Tools, built: Built, last: cache_model.Cache, folder: str, seconds: float, say) -> Result:
+def observe(tools: Tools, built: Built, last: cache_model.Cache, folder: str, options, say) -> Result:
     """Runs a program in the emulator and by each source. All runs must print the same."""
     heats, printed = {}, None
-    for way, program, words in ways(tools, built, last, folder):
+    for way, program, words in ways(tools, built, last, folder, options.prefetch):
         say(f"{program.name}: {way}")
         profile = profile_of(folder, program, way)
-        run = run_once(program, Contender(way, [*tools.record(profile)[:-1], *words]), seconds)
+        run = run_once(program, Contender(way, [*tools.record(profile)[:-1], *words]), options.limit)
         printed = printed or run.out
         if run.out != printed:
             raise Problem(f"{program.name}, {way}: printed {run.out[:200]!r}, and in the emulator {printed[:200]!r}")
@@ -170,18 +171,19 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     results, problems = {}, []
     for built in programs(tools, folder, options.program):
         try:
-            results[built.program.name] = observe(tools, built, last, folder, options.limit, say)
+            results[built.program.name] = observe(tools, built, last, folder, options, say)
         except Problem as problem:
             problems.append(str(problem))
-    tables = [overview(results, last), sites_table(results), chunks_table(results)] if results else []
+    tables = [overview(results, last, options.prefetch), sites_table(results), chunks_table(results)] if results else []
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables
 
 
-def overview(results: dict[str, Result], last: cache_model.Cache) -> Table:
+def overview(results: dict[str, Result], last: cache_model.Cache, prefetches: bool) -> Table:
+    prefetcher = ", with a stream prefetcher" if prefetches else ""
     made = Table(f"The programs: misses of a last cache of {last.bytes >> 20} MiB, {last.ways} ways, behind a first one of "
-                 f"{FIRST.bytes >> 10} KiB, {FIRST.ways} ways",
+                 f"{FIRST.bytes >> 10} KiB, {FIRST.ways} ways{prefetcher}",
                  ["program", "footprint MiB", "million misses", "at sites", *(f"samples, {source}" for source in SOURCES)])
     for name, result in results.items():
         truth = result.truth

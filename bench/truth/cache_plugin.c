@@ -1,12 +1,16 @@
 /* A plugin of QEMU's user-mode emulation: models the caches of one processor and counts the misses of the last one, by
  * page of 4 KiB.
  *
- *   qemu-x86_64 -plugin cache_plugin.so,size=2097152,ways=16,line=64[,first=49152,first_ways=12][,out=FILE] PROGRAM
+ *   qemu-x86_64 -plugin cache_plugin.so,size=2097152,ways=16,line=64[,first=49152,first_ways=12][,prefetch=1][,out=FILE] PROGRAM
  *
  * Each cache is set-associative and drops the least recently used line of a set. Sets are chosen by the virtual address.
  * The last cache is asked only for lines that the first one misses. Without `first` it is asked for every line. Loads
- * and stores count alike: a store that misses fetches the line. Not modelled: prefetching, code, and what the kernel
- * reads and writes for the program. All threads share the caches; forked children are left out.
+ * and stores count alike: a store that misses fetches the line. Not modelled: code, and what the kernel reads and writes for
+ * the program. All threads share the caches; forked children are left out.
+ *
+ * With `prefetch=1` there is a stream prefetcher in front of the last cache: once two lines of a page that follow each other were asked
+ * for, the next ones in the same direction are there in time, up to the end of the page, and do not count as misses. So the misses
+ * are those for which a program waits, as a processor counts loads that missed its last cache.
  *
  * With `out` it writes the totals and the misses by page at the end.
  *
@@ -86,6 +90,43 @@ static bool make_cache(struct cache *cache, uint64_t bytes, uint64_t ways, const
     return cache->lines != NULL;
 }
 
+/* ---- the prefetcher ---- */
+
+enum { STREAMS = 32, TRAINED = 2 };
+
+/* Streams in pages of their own, the one that was followed last first. */
+static struct stream {
+    /* Page number plus 1; 0 is free. */
+    uint64_t page;
+    uint64_t line;
+    /* 1 or -1: the direction of the last step. */
+    int64_t step;
+    /* Lines that have followed each other. */
+    unsigned length;
+} streams[STREAMS];
+static uint64_t prefetches;
+
+enum { PAGE_SHIFT = 12 };
+
+/* True where the line continues a stream that has run for long enough to be fetched ahead. Follows the stream. */
+static bool is_ahead(uint64_t line) {
+    uint64_t page = (line >> (PAGE_SHIFT - line_shift)) + 1;
+    size_t place = 0;
+    while (place < STREAMS - 1 && streams[place].page != page)
+        place++;
+    struct stream stream = streams[place];
+    if (stream.page != page) {
+        stream = (struct stream){.page = page, .line = line, .length = 1};
+    } else if (line != stream.line) {
+        int64_t step = (int64_t)(line - stream.line);
+        bool is_next = (step == 1 || step == -1) && (step == stream.step || stream.length == 1);
+        stream = (struct stream){.page = page, .line = line, .step = step, .length = is_next ? stream.length + 1 : 1};
+    }
+    memmove(streams + 1, streams, place * sizeof *streams);
+    streams[0] = stream;
+    return stream.length > TRAINED;
+}
+
 /* ---- the session file ---- */
 
 /* The end of the file's header: struct AccessTable of crates/abi/src/accesses.rs. */
@@ -93,7 +134,7 @@ struct access_table {
     uint64_t period, slots, regions_offset, counts_offset;
 };
 
-enum { PAGE_SHIFT = 12, REGION_PAGES = 1 << 12, HEADER_BYTES_OFFSET = 12 };
+enum { REGION_PAGES = 1 << 12, HEADER_BYTES_OFFSET = 12 };
 
 static struct {
     const char *folder;
@@ -235,7 +276,8 @@ static void access_line(uint64_t line) {
     if (first.lines && hits(&first, line))
         return;
     first_misses++;
-    if (hits(&last, line))
+    bool is_prefetched = prefetches && is_ahead(line);
+    if (hits(&last, line) || is_prefetched)
         return;
     if (misses++ % SEARCH_PERIOD == 0)
         open_session();
@@ -297,7 +339,8 @@ EXPORTED int qemu_plugin_install(uint64_t id, const void *info, int count, char 
     const struct {
         const char *name;
         uint64_t *value;
-    } numbers[] = {{"size=", &size}, {"ways=", &ways}, {"line=", &line}, {"first=", &first_size}, {"first_ways=", &first_ways}};
+    } numbers[] = {{"size=", &size}, {"ways=", &ways}, {"line=", &line}, {"first=", &first_size}, {"first_ways=", &first_ways},
+                 {"prefetch=", &prefetches}};
     for (int i = 0; i < count; i++) {
         for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
             if (strncmp(words[i], numbers[n].name, strlen(numbers[n].name)) == 0)
