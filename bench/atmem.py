@@ -2,11 +2,13 @@
 
     record --> plan by atmem, as much fast memory as it asks for --> compare: all slow, first touch, guided, all fast
            \-> plan by thermos with the same bytes ---------------> compare
+    sensitivity to epsilon, and the cost of the profile (atmem_sensitivity.py)
 """
 import dataclasses
 import json
 import os
 
+import atmem_sensitivity
 from emulated import ALL_SLOW, GUIDED, PLACEMENTS, Comparison, compare_plan, workload
 from measure import Contender, Problem, Program, geometric_mean, run_once
 from table import Table
@@ -95,8 +97,8 @@ def evaluate(tools: Tools, made: Program, names: tuple[str, str], folder: str, o
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    results, problems = [], []
-    for graph, words in graphs(options.quick).items():
+    results, problems, all_graphs = [], [], graphs(options.quick)
+    for graph, words in all_graphs.items():
         for kernel in KERNELS:
             made = program(tools, graph, words, kernel, options.quick)
             try:
@@ -104,6 +106,14 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
             except Problem as problem:
                 problems.append(str(problem))
     tables = [summary(results)] if results else []
+
+    def programs(kernel: str) -> dict[str, Program]:
+        return {graph: program(tools, graph, words, kernel, options.quick) for graph, words in all_graphs.items()}
+
+    searches = programs(atmem_sensitivity.KERNEL)
+    tables.append(atmem_sensitivity.sensitivity(tools, searches, TIERS, folder, fast_bytes, options, say))
+    recorded = {f"{graph} {kernel}": made for kernel in KERNELS for graph, made in programs(kernel).items()}
+    tables.append(atmem_sensitivity.profile_cost(tools, recorded, folder, options, say))
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables
