@@ -4,8 +4,8 @@
 //! process, by exec). The runtime maps it shared, so its content survives any death of the program. There is
 //! one writer, the process; the observer reads concurrently and must expect any value to change. The
 //! exceptions, which the observer writes and the runtime reads, are [`TouchRing::read`], the first half of
-//! [`MoveRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], the same words of
-//! [`MappingRecord`], and the ring of [`PageRequest`]s.
+//! [`MoveRequest`], the second half of [`InterfaceRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes
+//! [`ArenaRecord::tier`], the same words of [`MappingRecord`], and the ring of [`PageRequest`]s.
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -13,6 +13,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
+use crate::interface::InterfaceRequest;
 use crate::page_tiers::{PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS};
 use crate::{MAX_DEPTH, VERSION};
 
@@ -200,6 +201,8 @@ pub struct SessionHeader {
     pub pages: PageTable,
     /// Ring of large allocations.
     pub objects: ObjectRing,
+    /// The program's requests to the observer.
+    pub interface: InterfaceRequest,
     /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
     pub accesses: AccessTable,
 }
@@ -603,11 +606,12 @@ impl SessionLayout {
                 slots: self.object_slots,
                 offset: objects,
             },
+            interface: InterfaceRequest::default(),
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 608);
+const _: () = assert!(size_of::<SessionHeader>() == 728);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);

@@ -84,6 +84,13 @@ impl SessionFile {
         fence(Ordering::Acquire);
         Ok(self.header.progress(&bytes))
     }
+
+    /// The word at an offset of the file.
+    pub(crate) fn read_u32(&self, offset: u64) -> Result<u32, SessionError> {
+        let mut bytes = [0; 4];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(u32::from_ne_bytes(bytes))
+    }
 }
 
 fn read_header(file: &File) -> Result<[u8; HEADER_BYTES], SessionError> {

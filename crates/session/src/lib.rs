@@ -26,6 +26,7 @@ mod header;
 mod file;
 
 mod accesses;
+mod interface_requests;
 mod moves;
 mod tables;
 mod ring;
@@ -41,6 +42,7 @@ mod open_files;
 pub use error::SessionError;
 pub use file::SessionFile;
 pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
+pub use interface_requests::{InterfaceAnswer, InterfaceCommand};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
 pub use objects::LargeAllocation;

@@ -68,10 +68,4 @@ impl SessionFile {
         self.file.read_exact_at(&mut moved, at!(moved))?;
         Ok(Some(u64::from_ne_bytes(moved)))
     }
-
-    fn read_u32(&self, offset: u64) -> Result<u32, SessionError> {
-        let mut bytes = [0; 4];
-        self.file.read_exact_at(&mut bytes, offset)?;
-        Ok(u32::from_ne_bytes(bytes))
-    }
 }

@@ -7,6 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::interface::{
+    InterfaceAction, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+};
 use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{MoveRequest, SessionHeader, SessionLayout};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
@@ -14,7 +17,9 @@ use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_observe::processes::Processes;
 use isotherm_observe::sessions::Sessions;
-use isotherm_session::{MoveCommand, OpenFiles, RequestWord, SessionFile, file_name};
+use isotherm_session::{
+    InterfaceAnswer, MoveCommand, OpenFiles, RequestWord, SessionFile, file_name,
+};
 
 use super::seeds::Seeds;
 
@@ -63,13 +68,36 @@ fn request(directory: &Path, process: Process, bytes: usize) -> bool {
         let answer = file.move_answer(number).expect("is there");
         assert_eq!(answer, None, "no runtime answers");
     }
+    serve(file);
     let mut last = contents();
     assert_eq!(last.len(), bytes, "a request makes no file longer");
     let moving = offset_of!(SessionHeader, moving);
-    let moving = moving..moving + size_of::<MoveRequest>();
-    last[moving.clone()].copy_from_slice(&after[moving]);
-    assert!(last == after, "a move is requested by its own words only");
+    let interface = offset_of!(SessionHeader, interface);
+    for own in [
+        moving..moving + size_of::<MoveRequest>(),
+        interface..interface + size_of::<InterfaceRequest>(),
+    ] {
+        last[own.clone()].copy_from_slice(&after[own]);
+    }
+    assert!(
+        last == after,
+        "requests and answers change their own words only"
+    );
     requested.contains(&true)
+}
+
+/// Answers what the program asks.
+fn serve(file: &SessionFile) {
+    let _ = file.serve_interface(std::process::id());
+    let Ok(Some(command)) = file.read_interface_request() else {
+        return;
+    };
+    assert!(command.share_ppm <= SHARE_WHOLE_PPM);
+    let answer = InterfaceAnswer::of_status(InterfaceStatus::NoSamples);
+    let answered = file.answer_interface_request(command.number, &answer, false);
+    assert!(answered.expect("is there"), "the program waits");
+    let next = file.read_interface_request().expect("is there");
+    assert_eq!(next, None, "one answer is enough");
 }
 
 /// Each table by itself. True where all of them can be read.
@@ -211,10 +239,14 @@ pub(crate) fn seeds() -> Seeds {
 }
 
 /// A file with this header that ends in the access counts of one region, the one above 0x7f00_0000_0000, of which the first and
-/// the third page were accessed, the tiers of eight pages, a ring of two large allocations, and a ring of four requests, one of them made.
+/// the third page were accessed, the tiers of eight pages, a ring of two large allocations, and a ring of four requests, one of them made;
+/// its program asks for an optimization.
 fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     let counts = regions + 512;
     header.accesses.period = 1024;
+    header.interface.asked.store(1, Relaxed);
+    let optimize = InterfaceAction::Optimize as u32;
+    header.interface.kind.store(optimize, Relaxed);
     header.accesses.regions_offset = regions;
     header.accesses.counts_offset = counts;
     let (tiers, request_slots) = (counts + REGION_COUNT_BYTES, 4);

@@ -1,0 +1,172 @@
+//! Requests of the program to its observer ([`InterfaceRequest`]), and the observer's answers.
+
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{Ordering, fence};
+
+use isotherm_abi::interface::{
+    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+};
+use isotherm_abi::session::SessionHeader;
+
+use crate::error::SessionError;
+use crate::file::SessionFile;
+use crate::record::{long, word};
+
+/// A request of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceCommand {
+    /// Its number, which the answer names.
+    pub number: u32,
+    /// `None`: a number that is no action; to be answered with [`InterfaceStatus::Invalid`].
+    pub action: Option<InterfaceAction>,
+    /// `None`: a number that is no policy; to be answered with [`InterfaceStatus::Invalid`].
+    pub policy: Option<InterfacePolicy>,
+    /// Most bytes of fast memory; 0 where the share limits.
+    pub fast_bytes: u64,
+    /// Most fast memory in millionths of the recorded data, at most [`SHARE_WHOLE_PPM`]; 0: the capacity of the run.
+    pub share_ppm: u64,
+}
+
+/// The answer to a request. The numbers are those of an optimization, and 0 in other answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterfaceAnswer {
+    /// What the program's call returns.
+    pub status: InterfaceStatus,
+    /// Bytes moved to fast memory.
+    pub promoted_bytes: u64,
+    /// Bytes moved to slow memory.
+    pub demoted_bytes: u64,
+    /// Bytes that were already in the tier chosen for them.
+    pub placed_bytes: u64,
+    /// Bytes that could not be moved.
+    pub failed_bytes: u64,
+    /// Bytes chosen for fast memory.
+    pub selected_bytes: u64,
+    /// Samples on which the choice rests.
+    pub samples: u64,
+    /// Time of the choice, in nanoseconds.
+    pub selection_ns: u64,
+    /// Time of the moves, in nanoseconds.
+    pub migration_ns: u64,
+}
+
+impl InterfaceAnswer {
+    /// An answer without numbers.
+    #[must_use]
+    pub const fn of_status(status: InterfaceStatus) -> Self {
+        Self {
+            status,
+            promoted_bytes: 0,
+            demoted_bytes: 0,
+            placed_bytes: 0,
+            failed_bytes: 0,
+            selected_bytes: 0,
+            samples: 0,
+            selection_ns: 0,
+            migration_ns: 0,
+        }
+    }
+
+    /// The words from [`InterfaceRequest::status`] to the result's last.
+    fn bytes(&self) -> [u8; ANSWER_BYTES] {
+        let numbers = [
+            self.promoted_bytes,
+            self.demoted_bytes,
+            self.placed_bytes,
+            self.failed_bytes,
+            self.selected_bytes,
+            self.samples,
+            self.selection_ns,
+            self.migration_ns,
+        ];
+        let mut bytes = [0; ANSWER_BYTES];
+        bytes[..4].copy_from_slice(&(self.status as u32).to_ne_bytes());
+        for (place, number) in bytes[4..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// Bytes of an answer: the status, and eight numbers behind it.
+const ANSWER_BYTES: usize = 4 + 8 * 8;
+
+const _: () = assert!(
+    offset_of!(InterfaceRequest, status) + ANSWER_BYTES
+        == offset_of!(InterfaceRequest, observer_pid)
+);
+
+/// Bytes of a request: the words before the answer.
+const REQUEST_BYTES: usize = offset_of!(InterfaceRequest, answered);
+
+/// The offset of a field of the request in a session file.
+macro_rules! at {
+    ($field:ident) => {
+        (offset_of!(SessionHeader, interface) + offset_of!(InterfaceRequest, $field)) as u64
+    };
+}
+
+impl SessionFile {
+    /// The program's request that waits for an answer. `None` where there is none, or while one is being written.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_interface_request(&self) -> Result<Option<InterfaceCommand>, SessionError> {
+        let number = self.read_u32(at!(asked))?;
+        if number == self.read_u32(at!(answered))? {
+            return Ok(None);
+        }
+        // The words of a request are read after the number that announces them.
+        fence(Ordering::Acquire);
+        let mut words = [0; REQUEST_BYTES];
+        self.file.read_exact_at(&mut words, at!(asked))?;
+        let command = InterfaceCommand {
+            number,
+            action: InterfaceAction::from_number(word(&words, offset_of!(InterfaceRequest, kind))),
+            policy: InterfacePolicy::from_number(word(
+                &words,
+                offset_of!(InterfaceRequest, policy),
+            )),
+            fast_bytes: long(&words, offset_of!(InterfaceRequest, fast_bytes)),
+            share_ppm: long(&words, offset_of!(InterfaceRequest, share_ppm)).min(SHARE_WHOLE_PPM),
+        };
+        Ok((self.read_u32(at!(asked))? == number).then_some(command))
+    }
+
+    /// Answers the request with this number, and states whether a profile is being taken now. False where the program waits
+    /// for another request by now: it gave this one up.
+    ///
+    /// # Errors
+    /// The file was cut short, or cannot be written.
+    pub fn answer_interface_request(
+        &self,
+        number: u32,
+        answer: &InterfaceAnswer,
+        profiling: bool,
+    ) -> Result<bool, SessionError> {
+        if self.read_u32(at!(asked))? != number {
+            return Ok(false);
+        }
+        self.write_interface_word(at!(profiling), u32::from(profiling))?;
+        self.file.write_all_at(&answer.bytes(), at!(status))?;
+        fence(Ordering::Release);
+        self.write_interface_word(at!(answered), number)?;
+        Ok(true)
+    }
+
+    /// States that a process answers the program's requests, and that it still does: to be called at least once a second
+    /// between requests. Process 0: none does any more.
+    ///
+    /// # Errors
+    /// The file was cut short, or cannot be written.
+    pub fn serve_interface(&self, observer: u32) -> Result<(), SessionError> {
+        let heartbeat = self.read_u32(at!(heartbeat))?.wrapping_add(1);
+        self.write_interface_word(at!(heartbeat), heartbeat)?;
+        self.write_interface_word(at!(observer_pid), observer)
+    }
+
+    fn write_interface_word(&self, offset: u64, value: u32) -> Result<(), SessionError> {
+        Ok(self.file.write_all_at(&value.to_ne_bytes(), offset)?)
+    }
+}

@@ -1,0 +1,160 @@
+//! Tests of the program's requests to its observer: what is read of them, and that answers change their own words only.
+
+mod support;
+
+use std::fs;
+use std::mem::offset_of;
+use std::path::PathBuf;
+
+use isotherm_abi::interface::{
+    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+};
+use isotherm_abi::session::SessionHeader;
+use isotherm_session::{InterfaceAnswer, InterfaceCommand, SessionFile};
+use support::session_bytes::SessionBytes;
+use tempfile::TempDir;
+
+/// The offset of a field of the request.
+macro_rules! at {
+    ($field:ident) => {
+        offset_of!(SessionHeader, interface) + offset_of!(InterfaceRequest, $field)
+    };
+}
+
+/// A session file whose program asked for this.
+struct Asking {
+    _directory: TempDir,
+    path: PathBuf,
+    file: SessionFile,
+}
+
+impl Asking {
+    fn request(number: u32, kind: u32, policy: u32, share_ppm: u64) -> Self {
+        let mut bytes = SessionBytes::new(7, 7, 0);
+        bytes.put(at!(asked) as u64, &number.to_ne_bytes());
+        bytes.put(at!(kind) as u64, &kind.to_ne_bytes());
+        bytes.put(at!(policy) as u64, &policy.to_ne_bytes());
+        bytes.put(at!(fast_bytes) as u64, &4096_u64.to_ne_bytes());
+        bytes.put(at!(share_ppm) as u64, &share_ppm.to_ne_bytes());
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("7.0");
+        bytes.save(&path);
+        let file = SessionFile::open(&path).expect("opens");
+        Self {
+            _directory: directory,
+            path,
+            file,
+        }
+    }
+
+    fn word(&self, offset: usize) -> u32 {
+        let bytes = fs::read(&self.path).expect("reads");
+        u32::from_ne_bytes(bytes[offset..][..4].try_into().expect("four"))
+    }
+
+    fn long(&self, offset: usize) -> u64 {
+        let bytes = fs::read(&self.path).expect("reads");
+        u64::from_ne_bytes(bytes[offset..][..8].try_into().expect("eight"))
+    }
+}
+
+const DONE: InterfaceAnswer = InterfaceAnswer {
+    promoted_bytes: 1,
+    demoted_bytes: 2,
+    placed_bytes: 3,
+    failed_bytes: 4,
+    selected_bytes: 5,
+    samples: 6,
+    selection_ns: 7,
+    migration_ns: 8,
+    ..InterfaceAnswer::of_status(InterfaceStatus::NoRoom)
+};
+
+#[test]
+fn a_request_is_read_until_it_is_answered() {
+    let program = Asking::request(1, 3, 2, 250_000);
+    let command = InterfaceCommand {
+        number: 1,
+        action: Some(InterfaceAction::Optimize),
+        policy: Some(InterfacePolicy::Thermos),
+        fast_bytes: 4096,
+        share_ppm: 250_000,
+    };
+    for _ in 0..2 {
+        let read = program.file.read_interface_request().expect("reads");
+        assert_eq!(read, Some(command));
+    }
+    let answered = program.file.answer_interface_request(1, &DONE, true);
+    assert!(answered.expect("writes"));
+    assert_eq!(program.file.read_interface_request().expect("reads"), None);
+    assert_eq!(program.word(at!(answered)), 1);
+    assert_eq!(program.word(at!(status)), InterfaceStatus::NoRoom as u32);
+    assert_eq!(program.word(at!(profiling)), 1);
+    for (number, offset) in (1..).zip([
+        at!(promoted_bytes),
+        at!(demoted_bytes),
+        at!(placed_bytes),
+        at!(failed_bytes),
+        at!(selected_bytes),
+        at!(samples),
+        at!(selection_ns),
+        at!(migration_ns),
+    ]) {
+        assert_eq!(program.long(offset), number);
+    }
+}
+
+#[test]
+fn a_program_that_never_asked_has_no_request() {
+    let program = Asking::request(0, 0, 0, 0);
+    assert_eq!(program.file.read_interface_request().expect("reads"), None);
+}
+
+#[test]
+fn unknown_actions_and_policies_are_none_and_a_share_is_at_most_the_whole() {
+    let program = Asking::request(9, 4, 3, u64::MAX);
+    let command = program.file.read_interface_request().expect("reads");
+    let command = command.expect("waits");
+    assert_eq!((command.action, command.policy), (None, None));
+    assert_eq!(command.share_ppm, SHARE_WHOLE_PPM);
+}
+
+#[test]
+fn an_answer_to_a_request_that_was_given_up_changes_nothing() {
+    let program = Asking::request(2, 3, 0, 0);
+    let before = fs::read(&program.path).expect("reads");
+    let answered = program.file.answer_interface_request(1, &DONE, true);
+    assert!(!answered.expect("reads"));
+    assert!(before == fs::read(&program.path).expect("reads"));
+}
+
+#[test]
+fn answers_and_heartbeats_change_their_own_words_only() {
+    let program = Asking::request(1, 1, 0, 0);
+    let mut before = fs::read(&program.path).expect("reads");
+    program.file.serve_interface(77).expect("writes");
+    program.file.serve_interface(77).expect("writes");
+    assert_eq!(program.word(at!(observer_pid)), 77);
+    assert_eq!(program.word(at!(heartbeat)), 2);
+    let answer = InterfaceAnswer::of_status(InterfaceStatus::Ok);
+    let answered = program.file.answer_interface_request(1, &answer, false);
+    assert!(answered.expect("writes"));
+    let mut after = fs::read(&program.path).expect("reads");
+    let own = at!(answered)
+        ..at!(answered) + size_of::<InterfaceRequest>() - offset_of!(InterfaceRequest, answered);
+    before[own.clone()].fill(0);
+    after[own].fill(0);
+    assert!(before == after);
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_not_made_longer() {
+    let program = Asking::request(1, 1, 0, 0);
+    let file = fs::File::options().write(true).open(&program.path);
+    file.expect("opens").set_len(64).expect("is cut");
+    assert!(program.file.read_interface_request().is_err());
+    let answer = program.file.answer_interface_request(1, &DONE, false);
+    assert!(answer.is_err());
+    assert!(program.file.serve_interface(77).is_err());
+    assert_eq!(fs::metadata(&program.path).expect("is there").len(), 64);
+}
