@@ -3,6 +3,9 @@
 #ifndef ISOTHERM_BENCH_SERIAL_OMP_H
 #define ISOTHERM_BENCH_SERIAL_OMP_H
 
+enum omp_sched_t { omp_sched_static = 1, omp_sched_dynamic, omp_sched_guided };
+
 inline void omp_set_num_threads(int) {}
+inline void omp_set_schedule(omp_sched_t, int) {}
 
 #endif
