@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use crate::batch::{Epoch, ObservedAccess, Process, SourceReport};
+use crate::movement::AddressRange;
 use crate::units::{Bytes, Nanos};
 
 /// A piece of memory that is moved as a whole.
@@ -36,6 +37,17 @@ pub struct UnitResidency {
     /// Bytes of the aligned range that the kernel moves as a whole: the unit's own size, or that of
     /// the huge page it is a part of.
     pub grain: Bytes,
+}
+
+/// Resident pages of a process side by side, all in one tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResidentRun {
+    /// Their addresses, whole pages.
+    pub range: AddressRange,
+    /// Whether they are in the fast tier.
+    pub is_fast: bool,
+    /// Whether they are in huge pages, which the kernel moves as a whole.
+    pub is_huge: bool,
 }
 
 /// The heat of a unit in one epoch, for pictures.

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::ObjectRange;
-use isotherm_model::batch::{Batch, Extent, ExtentKey, ObservedAccess, Process};
+use isotherm_model::batch::{AllocatedObject, Batch, Extent, ExtentKey, ObservedAccess, Process};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
@@ -100,6 +100,11 @@ impl Attribution {
     #[must_use]
     pub fn extents(&self) -> &[Extent] {
         &self.extents
+    }
+
+    /// The data objects that no later one has replaced; those that were freed may be among them.
+    pub fn objects(&self) -> impl Iterator<Item = AllocatedObject> + '_ {
+        self.objects.all()
     }
 
     /// Replaces the changed extents and drops the freed ones.

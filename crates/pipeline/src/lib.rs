@@ -13,6 +13,8 @@
 //! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
 //! a rebuilt program.
 //!
+//! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen.
+//!
 //! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
 //! one.
 //!
@@ -22,6 +24,8 @@
 #![forbid(unsafe_code)]
 
 mod division;
+mod spans;
+mod access_counts;
 mod live_objects;
 mod attribute;
 mod count_worth;
@@ -31,6 +35,8 @@ mod items;
 mod blocks;
 mod parts;
 mod chunk_parts;
+mod settling;
+mod optimization;
 mod expected;
 mod retry_backoff;
 mod merge;
@@ -40,6 +46,7 @@ mod online;
 mod unit_step;
 mod step;
 
+pub use access_counts::AccessCounts;
 pub use attribute::Attribution;
 pub use chunk_parts::{ChunkParts, chunk_parts};
 pub use count_worth::{CountWorth, count_worth};
@@ -49,11 +56,16 @@ pub use expected::expected_times;
 pub use items::{items, labels};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
+pub use optimization::{
+    ChunkChoice, Optimization, OptimizationFigures, OptimizationInput, ProcessRange, bytes_in_tier,
+    optimize,
+};
 pub use parts::{
     PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,
 };
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
+pub use settling::Settling;
 pub use step::{Step, StepReport};
 pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,

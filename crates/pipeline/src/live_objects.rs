@@ -37,6 +37,20 @@ impl LiveObjects {
         self.0.insert(first, (bytes, object.site));
     }
 
+    /// All of them, by process and address.
+    pub(crate) fn all(&self) -> impl Iterator<Item = AllocatedObject> + '_ {
+        self.0
+            .iter()
+            .map(|((process, address), (bytes, site))| AllocatedObject {
+                process: *process,
+                site: *site,
+                range: ObjectRange {
+                    address: *address,
+                    bytes: *bytes,
+                },
+            })
+    }
+
     /// The object of this site that holds an address.
     pub(crate) fn holding(
         &self,

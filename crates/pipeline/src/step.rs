@@ -62,6 +62,11 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         &self.attribution
     }
 
+    /// Decides nothing from now on: something else places the data.
+    pub fn stop_deciding(&mut self) {
+        self.online = None;
+    }
+
     /// The outcomes of all actions so far.
     pub const fn moves(&self) -> &MoveTotals {
         &self.moves

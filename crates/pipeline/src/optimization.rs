@@ -1,0 +1,125 @@
+//! Profile, move, go on: one decision for the living data of processes, from the samples that were taken so far.
+//!
+//! ```text
+//! objects, extents, resident pages --> regions --+
+//! samples by page -------------------> counts ---+--> chunks chosen --> demotions, promotions
+//! ```
+//!
+//! A *region* is a data object, or a stretch of the memory between data objects, from its first resident page to its last. Its chunks are
+//! as small as its samples allow. The choice is made once; data that is not chosen stays where it is unless its room is needed.
+
+mod choice;
+mod input;
+mod moves;
+mod region;
+mod regions;
+mod resident;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use isotherm_model::batch::Process;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::ResidentRun;
+use isotherm_policy::chunks::SelectionError;
+
+use crate::spans;
+pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
+use resident::ResidentByTier;
+
+/// The moves of a decision, and its figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Optimization {
+    /// To the slow tier, first: they make the room.
+    pub demotions: Vec<ProcessRange>,
+    /// To the fast tier.
+    pub promotions: Vec<ProcessRange>,
+    /// The numbers behind them.
+    pub figures: OptimizationFigures,
+}
+
+/// The numbers of a decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OptimizationFigures {
+    /// Samples of accesses to data that can be moved or not.
+    pub samples: u64,
+    /// Regions.
+    pub regions: u64,
+    /// Resident bytes of the processes.
+    pub resident: Bytes,
+    /// Of these, bytes in the fast tier before the moves.
+    pub fast: Bytes,
+    /// Resident bytes that were chosen for the fast tier.
+    pub selected: Bytes,
+    /// Of these, bytes that are there already.
+    pub placed: Bytes,
+}
+
+/// Chooses the chunks that are to be fast, and the moves that this takes. Without an access to any region there are no moves.
+///
+/// # Errors
+/// A parameter of the selection out of its range.
+pub fn optimize(
+    input: &OptimizationInput<'_>,
+    choice: &ChunkChoice,
+) -> Result<Optimization, SelectionError> {
+    let regions = regions::regions(input);
+    let selected = match regions.iter().any(|region| region.total() > 0) {
+        true => choice::choose(&regions, choice, input)?,
+        false => BTreeMap::new(),
+    };
+    let mut found = Optimization {
+        figures: figures(input, regions.len() as u64),
+        ..Optimization::default()
+    };
+    let tiers = ResidentByTier::of(input.resident);
+    for (process, ranges) in &selected {
+        let sum = |set: &[Range<u64>]| Bytes(spans::total(&spans::intersection(ranges, set)));
+        let fast = sum(tiers.fast_of(*process));
+        found.figures.selected += fast;
+        found.figures.selected += sum(tiers.slow_of(*process));
+        found.figures.placed += fast;
+    }
+    if !selected.is_empty() {
+        (found.demotions, found.promotions) =
+            moves::moves(&selected, &tiers, &regions, input.capacity);
+    }
+    Ok(found)
+}
+
+/// Bytes of these ranges that are in the fast tier, or in the slow one.
+#[must_use]
+pub fn bytes_in_tier(
+    ranges: &[ProcessRange],
+    resident: &BTreeMap<Process, Vec<ResidentRun>>,
+    is_fast: bool,
+) -> Bytes {
+    let tiers = ResidentByTier::of(resident);
+    let of_range = |(process, range): &ProcessRange| {
+        let set = match is_fast {
+            true => tiers.fast_of(*process),
+            false => tiers.slow_of(*process),
+        };
+        let inside = spans::within(set, range.start..range.end());
+        Bytes(inside.map(|span| span.end - span.start).sum())
+    };
+    ranges.iter().map(of_range).sum()
+}
+
+fn figures(input: &OptimizationInput<'_>, regions: u64) -> OptimizationFigures {
+    let runs = || input.resident.values().flatten();
+    let samples = |process: &Process| input.counts.samples(*process);
+    OptimizationFigures {
+        samples: input.resident.keys().map(samples).sum(),
+        regions,
+        resident: runs().map(|run| run.range.bytes).sum(),
+        fast: runs()
+            .filter(|run| run.is_fast)
+            .map(|run| run.range.bytes)
+            .sum(),
+        ..OptimizationFigures::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! The chunks that are to be fast: by ATMem's selection, or by a policy that chooses among the parts of regions.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use isotherm_model::batch::Process;
+use isotherm_model::emulation::Emulation;
+use isotherm_model::plan::{Item, PartItem};
+use isotherm_model::port::SitePolicy;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Bytes;
+use isotherm_policy::chunks::{ChunkParameters, DataObject, SelectionError, select};
+use isotherm_policy::{PAGE, PlanRequest, plan};
+
+use super::input::{ChunkChoice, OptimizationInput};
+use super::region::Region;
+use crate::blocks::{Bin, blocks, penalty};
+use crate::spans;
+
+/// Samples from which a region may be divided.
+const SAMPLES_AT_LEAST: f64 = 64.0;
+/// Most chunks that a policy tells apart in a region: the time of a division grows with their square.
+const BINS_AT_MOST: usize = 2048;
+
+/// The addresses that are to be fast, of each process.
+pub(super) fn choose(
+    regions: &[Region],
+    choice: &ChunkChoice,
+    input: &OptimizationInput<'_>,
+) -> Result<BTreeMap<Process, Vec<Range<u64>>>, SelectionError> {
+    let ranges = match choice {
+        ChunkChoice::Selection(parameters) => selected(regions, parameters, input.capacity)?,
+        ChunkChoice::Policy(policy) => planned(regions, &**policy, input),
+    };
+    let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
+    for (process, range) in ranges {
+        by_process.entry(process).or_default().push(range);
+    }
+    let joined = by_process
+        .into_iter()
+        .map(|(process, ranges)| (process, spans::joined(ranges)));
+    Ok(joined.collect())
+}
+
+fn selected(
+    regions: &[Region],
+    parameters: &ChunkParameters,
+    capacity: Bytes,
+) -> Result<Vec<(Process, Range<u64>)>, SelectionError> {
+    let objects: Vec<DataObject<'_>> = regions.iter().map(Region::object).collect();
+    let selection = select(&objects, parameters, capacity)?;
+    let range = |range: &isotherm_policy::chunks::FastRange| {
+        (range.process, range.address..range.address + range.bytes.0)
+    };
+    Ok(selection.ranges.iter().map(range).collect())
+}
+
+/// A plan in which each region is a site: its number stands for the name.
+fn planned(
+    regions: &[Region],
+    policy: &dyn SitePolicy,
+    input: &OptimizationInput<'_>,
+) -> Vec<(Process, Range<u64>)> {
+    let name = |number: usize| SiteId((number as u64 + 1) << 8);
+    let item = |(number, region): (usize, &Region)| Item {
+        site: name(number),
+        value: region.total(),
+        weight: Bytes(region.range.end - region.range.start),
+        order: u32::try_from(number).unwrap_or(u32::MAX),
+    };
+    let items: Vec<Item> = regions.iter().enumerate().map(item).collect();
+    let of_region = |(number, region): (usize, &Region)| (name(number), parts(region, input));
+    let parts: BTreeMap<_, _> = regions.iter().enumerate().map(of_region).collect();
+    // The page trap's costs, as any other's, are no part of a choice.
+    let tiers = Tiers::emulated(input.capacity, Bytes(u64::MAX), Emulation::TMP);
+    let plan = plan(&PlanRequest {
+        parts: Some(&parts),
+        ..PlanRequest::new(policy, &items, &tiers)
+    });
+    let mut chosen = Vec::new();
+    for site in &plan.assignments {
+        let region = &regions[(site.site.0 >> 8) as usize - 1];
+        let apart = site.parts.iter();
+        let apart: Vec<_> = apart
+            .map(|part| region.place(part.start, part.end))
+            .collect();
+        let fast = match site.tier {
+            TierIndex::FASTEST => spans::difference(std::slice::from_ref(&region.range), &apart),
+            _ => apart,
+        };
+        // What was not accessed fills the room that a policy leaves: no reason to move it.
+        let accessed = parts[&site.site].iter().filter(|part| part.value > 0);
+        for part in accessed {
+            let density = part.value as f64 / part.weight.0.max(1) as f64;
+            let within = spans::within(&fast, region.place(part.start, part.end));
+            chosen.extend(within.map(|range| (density, region.process, range)));
+        }
+    }
+    bounded(chosen, input.capacity)
+}
+
+/// The densest of these ranges, as far as the capacity goes: some policies exceed it.
+fn bounded(
+    mut ranges: Vec<(f64, Process, Range<u64>)>,
+    capacity: Bytes,
+) -> Vec<(Process, Range<u64>)> {
+    ranges.sort_by(|a, b| {
+        let by_density = b.0.total_cmp(&a.0);
+        by_density.then_with(|| (a.1, a.2.start).cmp(&(b.1, b.2.start)))
+    });
+    let mut room = capacity.0 / PAGE * PAGE;
+    let cut = |(_, process, range): (f64, Process, Range<u64>)| {
+        let taken = room.min(range.end - range.start);
+        room -= taken;
+        (process, range.start..range.start + taken)
+    };
+    ranges.into_iter().map(cut).collect()
+}
+
+/// The parts of even heat of a region; one where the samples do not prove more.
+fn parts(region: &Region, input: &OptimizationInput<'_>) -> Vec<PartItem> {
+    let all = input.counts.total(region.process).max(1);
+    let samples_per_count = input.counts.samples(region.process) as f64 / all as f64;
+    let samples = region.total() as f64 * samples_per_count;
+    let together = region.counts.len().div_ceil(BINS_AT_MOST).max(1);
+    let chunks: Vec<Range<usize>> = (0..region.counts.len())
+        .step_by(together)
+        .map(|first| first..(first + together).min(region.counts.len()))
+        .collect();
+    let count = |chunks: &Range<usize>| region.counts[chunks.clone()].iter().sum::<u64>();
+    let bin = |chunks: &Range<usize>| {
+        let range = region.chunks(chunks.clone());
+        Bin {
+            samples: count(chunks) as f64 * samples_per_count,
+            bytes: (range.end - range.start) as f64,
+        }
+    };
+    let bins: Vec<Bin> = chunks.iter().map(bin).collect();
+    let found = match samples >= SAMPLES_AT_LEAST {
+        true => blocks(&bins, penalty(samples)),
+        false => std::iter::once(0..bins.len()).collect(),
+    };
+    let part = |block: Range<usize>| {
+        let chunks = chunks[block.start].start..chunks[block.end - 1].end;
+        let range = region.chunks(chunks.clone());
+        PartItem {
+            start: Bytes(range.start - region.range.start),
+            end: Bytes(range.end - region.range.start),
+            value: count(&chunks),
+            weight: Bytes(range.end - range.start),
+        }
+    };
+    found.into_iter().map(part).collect()
+}

@@ -1,0 +1,38 @@
+//! What an optimization is made from.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::{AllocatedObject, Extent, Process};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::port::SitePolicy;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::ResidentRun;
+use isotherm_policy::chunks::ChunkParameters;
+
+use crate::access_counts::AccessCounts;
+
+/// How chunks are chosen.
+pub enum ChunkChoice {
+    /// By ATMem's selection.
+    Selection(ChunkParameters),
+    /// By a policy that chooses among regions, and among the parts of those of uneven heat.
+    Policy(Box<dyn SitePolicy>),
+}
+
+/// What a decision is made from.
+#[derive(Clone, Copy)]
+pub struct OptimizationInput<'a> {
+    /// The data objects of all processes; those that were freed may be among them.
+    pub objects: &'a [AllocatedObject],
+    /// The extents of all processes.
+    pub extents: &'a [Extent],
+    /// The resident pages of each process that the decision is for, by address.
+    pub resident: &'a BTreeMap<Process, Vec<ResidentRun>>,
+    /// The accesses.
+    pub counts: &'a AccessCounts,
+    /// Bytes of the fast tier that these processes may use.
+    pub capacity: Bytes,
+}
+
+/// A range of a process that is to move.
+pub type ProcessRange = (Process, AddressRange);

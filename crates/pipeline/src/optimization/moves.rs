@@ -1,0 +1,136 @@
+//! The moves that put the chosen addresses into the fast tier, so that its capacity holds.
+//!
+//! ```text
+//! fast now     | a b c d |          capacity: 4
+//! chosen         b       e f
+//! promoted               e f        needs 2
+//! demoted          c d              the coldest of a, c and d
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use isotherm_model::batch::Process;
+use isotherm_model::movement::AddressRange;
+use isotherm_model::units::Bytes;
+use isotherm_policy::PAGE;
+
+use super::input::ProcessRange;
+use super::region::Region;
+use super::resident::ResidentByTier;
+use crate::spans;
+
+/// Demotions and promotions, each by process and address.
+pub(super) fn moves(
+    selected: &BTreeMap<Process, Vec<Range<u64>>>,
+    tiers: &ResidentByTier,
+    regions: &[Region],
+    capacity: Bytes,
+) -> (Vec<ProcessRange>, Vec<ProcessRange>) {
+    let mut promotions = Vec::new();
+    for (process, ranges) in selected {
+        let slow = spans::intersection(ranges, tiers.slow_of(*process));
+        promotions.extend(slow.into_iter().map(|range| (*process, range)));
+    }
+    let fast: u64 = tiers.fast().map(|(_, fast)| spans::total(fast)).sum();
+    let enter: u64 = promotions
+        .iter()
+        .map(|(_, range)| range.end - range.start)
+        .sum();
+    let leave = fast.saturating_add(enter).saturating_sub(capacity.0);
+    let demotions = coldest(spare(selected, tiers, regions), leave);
+    (actions(demotions), actions(promotions))
+}
+
+/// A stretch of fast memory that was not chosen.
+struct Spare {
+    /// Accesses a byte.
+    density: f64,
+    process: Process,
+    range: Range<u64>,
+}
+
+/// The fast memory that was not chosen, chunk by chunk; what is in no region has no accesses.
+fn spare(
+    selected: &BTreeMap<Process, Vec<Range<u64>>>,
+    tiers: &ResidentByTier,
+    regions: &[Region],
+) -> Vec<Spare> {
+    let mut found = Vec::new();
+    for (process, fast) in tiers.fast() {
+        let chosen = selected.get(&process).map_or(&[][..], Vec::as_slice);
+        let spare = spans::difference(fast, chosen);
+        let first = regions.partition_point(|region| region.process < process);
+        let end = regions.partition_point(|region| region.process <= process);
+        let own = &regions[first..end];
+        let known = spans::joined(own.iter().map(|region| region.range.clone()).collect());
+        let unknown = spans::difference(&spare, &known);
+        found.extend(unknown.into_iter().map(|range| Spare {
+            density: 0.0,
+            process,
+            range,
+        }));
+        for region in own {
+            of_region(region, &spare, &mut found);
+        }
+    }
+    found
+}
+
+/// The spare memory of a region; neighbouring chunks with as many accesses are one stretch.
+fn of_region(region: &Region, spare: &[Range<u64>], found: &mut Vec<Spare>) {
+    let mut end = 0;
+    for chunks in region.counts.chunk_by(|a, b| a == b) {
+        let range = region.chunks(end..end + chunks.len());
+        end += chunks.len();
+        found.extend(spans::within(spare, range).map(|range| Spare {
+            density: chunks[0] as f64 / region.grain as f64,
+            process: region.process,
+            range,
+        }));
+    }
+}
+
+/// The coldest stretches, of at least this many bytes together, as far as there are so many.
+fn coldest(mut spare: Vec<Spare>, bytes: u64) -> Vec<(Process, Range<u64>)> {
+    spare.sort_by(|a, b| {
+        let by_density = a.density.total_cmp(&b.density);
+        by_density.then_with(|| (a.process, a.range.start).cmp(&(b.process, b.range.start)))
+    });
+    let mut left = bytes.next_multiple_of(PAGE);
+    let mut chosen = Vec::new();
+    for Spare { process, range, .. } in spare {
+        if left == 0 {
+            break;
+        }
+        let taken = left.min(range.end - range.start);
+        left -= taken;
+        chosen.push((process, range.start..range.start + taken));
+    }
+    chosen
+}
+
+/// Joins neighbours.
+fn actions(ranges: Vec<(Process, Range<u64>)>) -> Vec<ProcessRange> {
+    let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
+    for (process, range) in ranges {
+        by_process.entry(process).or_default().push(range);
+    }
+    let action = |process: Process, range: Range<u64>| {
+        let bytes = Bytes(range.end - range.start);
+        (
+            process,
+            AddressRange {
+                start: range.start,
+                bytes,
+            },
+        )
+    };
+    by_process
+        .into_iter()
+        .flat_map(|(process, ranges)| {
+            let joined = spans::joined(ranges).into_iter();
+            joined.map(move |range| action(process, range))
+        })
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! The regions of the processes, and the accesses of their chunks.
+
+use std::ops::Range;
+
+use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
+use isotherm_model::watch::ResidentRun;
+use isotherm_policy::PAGE;
+
+use super::input::OptimizationInput;
+use super::region::Region;
+use crate::spans;
+
+/// Samples of a chunk on average: fewer prove nothing.
+const SAMPLES_PER_CHUNK: u64 = 4;
+/// Most chunks of a region.
+const CHUNKS_AT_MOST: u64 = 1 << 16;
+/// Bytes of a huge page.
+const HUGE: u64 = 2 << 20;
+
+/// The regions of all processes, by process and address; no two overlap.
+pub(super) fn regions(input: &OptimizationInput<'_>) -> Vec<Region> {
+    let of_process = |(process, runs): (&Process, &Vec<ResidentRun>)| {
+        let memory = Memory::of(runs);
+        let objects = objects(input, *process);
+        let extents = input.extents.iter();
+        let extents =
+            extents.filter(|extent| extent.process == *process && extent.site.is_placeable());
+        let extents =
+            extents.map(|extent| extent.address..extent.address.saturating_add(extent.bytes.0));
+        let between = spans::difference(
+            &spans::joined(extents.collect()),
+            &spans::joined(objects.clone()),
+        );
+        let mut all: Vec<(Range<u64>, bool)> =
+            objects.into_iter().map(|range| (range, true)).collect();
+        all.extend(between.into_iter().map(|range| (range, false)));
+        all.sort_unstable_by_key(|(range, _)| (range.start, range.end));
+        let mut end = 0;
+        let mut found = Vec::new();
+        for (range, is_object) in all {
+            let Some(range) = memory.trimmed(range, end) else {
+                continue;
+            };
+            end = range.end;
+            found.extend(region(input, *process, range, (&memory, is_object)));
+        }
+        found
+    };
+    input.resident.iter().flat_map(of_process).collect()
+}
+
+/// The data objects of a process, in whole pages.
+fn objects(input: &OptimizationInput<'_>, process: Process) -> Vec<Range<u64>> {
+    let own = input
+        .objects
+        .iter()
+        .filter(|object| object.process == process);
+    own.map(|object| {
+        let end = object.range.address.saturating_add(object.range.bytes.0);
+        object.range.address / PAGE * PAGE..end.saturating_add(PAGE - 1) / PAGE * PAGE
+    })
+    .collect()
+}
+
+/// The resident pages of a process.
+struct Memory {
+    pages: Vec<Range<u64>>,
+    /// Those in huge pages.
+    huge: Vec<Range<u64>>,
+}
+
+impl Memory {
+    fn of(runs: &[ResidentRun]) -> Self {
+        let range = |run: &ResidentRun| run.range.start..run.range.end();
+        let huge = runs.iter().filter(|run| run.is_huge);
+        Self {
+            pages: spans::joined(runs.iter().map(range).collect()),
+            huge: spans::joined(huge.map(range).collect()),
+        }
+    }
+
+    fn resident(&self, range: Range<u64>) -> u64 {
+        spans::within(&self.pages, range)
+            .map(|span| span.end - span.start)
+            .sum()
+    }
+
+    fn is_huge(&self, range: &Range<u64>) -> bool {
+        let huge = spans::within(&self.huge, range.clone());
+        let huge: u64 = huge.map(|span| span.end - span.start).sum();
+        huge > self.resident(range.clone()) / 2
+    }
+
+    /// The range from its first resident page to its last, behind `end`, where the region before it ends. The kernel moves huge pages as
+    /// a whole: one that a range shares with another belongs to the first of them.
+    fn trimmed(&self, range: Range<u64>, end: u64) -> Option<Range<u64>> {
+        let mut resident = spans::within(&self.pages, range);
+        let first = resident.next()?;
+        let last = resident.last().unwrap_or_else(|| first.clone());
+        let mut whole = first.start..last.end;
+        if self.is_huge(&whole) {
+            whole = whole.start / HUGE * HUGE..whole.end.checked_next_multiple_of(HUGE)?;
+        }
+        whole.start = whole.start.max(end);
+        (whole.start < whole.end).then_some(whole)
+    }
+}
+
+/// A region with its counts. Of memory between data objects, stretches that are small and hardly accessed are left out: each would be hot
+/// by a single sample.
+fn region(
+    input: &OptimizationInput<'_>,
+    process: Process,
+    range: Range<u64>,
+    (memory, is_object): (&Memory, bool),
+) -> Option<Region> {
+    let counted = || input.counts.within(process, range.clone());
+    let count = counted().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+    let samples = samples(input, process, count);
+    let bytes = range.end - range.start;
+    if !is_object && bytes < OBJECT_AT_LEAST.0 && samples < SAMPLES_PER_CHUNK {
+        return None;
+    }
+    let chunks = (samples / SAMPLES_PER_CHUNK).clamp(1, CHUNKS_AT_MOST);
+    let least = if memory.is_huge(&range) { HUGE } else { PAGE };
+    let grain = bytes.div_ceil(chunks).checked_next_multiple_of(least)?;
+    let mut counts = vec![0_u64; bytes.div_ceil(grain) as usize];
+    for (page, count) in counted() {
+        // A page that begins in the region is within it.
+        let sum = &mut counts[((page - range.start) / grain) as usize];
+        *sum = sum.saturating_add(count);
+    }
+    Some(Region {
+        process,
+        range,
+        grain,
+        counts,
+    })
+}
+
+/// Samples for which a count of a process stands.
+fn samples(input: &OptimizationInput<'_>, process: Process, count: u64) -> u64 {
+    let (samples, all) = (input.counts.samples(process), input.counts.total(process));
+    let samples = u128::from(count) * u128::from(samples) / u128::from(all.max(1));
+    u64::try_from(samples).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,245 @@
+use std::collections::BTreeMap;
+
+use super::{ChunkChoice, Optimization, OptimizationInput, ProcessRange, optimize};
+use crate::access_counts::AccessCounts;
+use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess, Process};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::site::SiteId;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::ResidentRun;
+use isotherm_policy::Thermos;
+use isotherm_policy::chunks::ChunkParameters;
+use proptest::prelude::*;
+
+const PROCESS: Process = Process { pid: 7, image: 0 };
+const PAGE: u64 = 4096;
+
+/// A process with memory by page.
+#[derive(Default)]
+struct Machine {
+    objects: Vec<AllocatedObject>,
+    extents: Vec<Extent>,
+    resident: BTreeMap<Process, Vec<ResidentRun>>,
+    counts: AccessCounts,
+}
+
+impl Machine {
+    fn object(&mut self, page: u64, pages: u64) {
+        self.objects.push(AllocatedObject {
+            process: PROCESS,
+            site: SiteId(5),
+            range: ObjectRange {
+                address: page * PAGE,
+                bytes: Bytes(pages * PAGE),
+            },
+        });
+    }
+
+    fn extent(&mut self, page: u64, pages: u64) {
+        self.extents.push(Extent {
+            process: PROCESS,
+            site: SiteId(5),
+            address: page * PAGE,
+            bytes: Bytes(pages * PAGE),
+            resident: Bytes(0),
+            tier: None,
+        });
+    }
+
+    fn run(&mut self, page: u64, pages: u64, is_fast: bool) {
+        let range = AddressRange {
+            start: page * PAGE,
+            bytes: Bytes(pages * PAGE),
+        };
+        self.resident.entry(PROCESS).or_default().push(ResidentRun {
+            range,
+            is_fast,
+            is_huge: false,
+        });
+    }
+
+    /// As many samples of each of these pages.
+    fn access(&mut self, pages: std::ops::Range<u64>, samples: u64) {
+        let source = SourceKind::Timer;
+        for page in pages {
+            let access =
+                ObservedAccess::at((PROCESS, page * PAGE), source, (1, source.unit(false)));
+            for _ in 0..samples {
+                self.counts.add(&[access]);
+            }
+        }
+    }
+
+    fn optimize(&self, pages: u64, choice: &ChunkChoice) -> Optimization {
+        let input = OptimizationInput {
+            objects: &self.objects,
+            extents: &self.extents,
+            resident: &self.resident,
+            counts: &self.counts,
+            capacity: Bytes(pages * PAGE),
+        };
+        optimize(&input, choice).expect("good parameters")
+    }
+}
+
+fn atmem() -> ChunkChoice {
+    ChunkChoice::Selection(ChunkParameters {
+        epsilon: 0.75,
+        ..ChunkParameters::default()
+    })
+}
+
+fn thermos() -> ChunkChoice {
+    ChunkChoice::Policy(Box::new(Thermos::default()))
+}
+
+/// First page and number of pages of each range.
+fn pages(ranges: &[ProcessRange]) -> Vec<(u64, u64)> {
+    let page = |(_, range): &ProcessRange| (range.start / PAGE, range.bytes.0 / PAGE);
+    ranges.iter().map(page).collect()
+}
+
+/// An array of 1,024 pages of which 128 are hot; the first quarter is fast.
+fn uneven() -> Machine {
+    let mut machine = Machine::default();
+    machine.object(1000, 1024);
+    machine.extent(1000, 1024);
+    machine.run(1000, 256, true);
+    machine.run(1256, 768, false);
+    machine.access(1512..1640, 8);
+    machine
+}
+
+#[test]
+fn the_hot_part_of_an_array_takes_the_place_of_cold_data_as_far_as_it_needs_room() {
+    for choice in [atmem(), thermos()] {
+        let machine = uneven();
+        let found = machine.optimize(256, &choice);
+        assert_eq!(pages(&found.promotions), [(1512, 128)]);
+        assert_eq!(pages(&found.demotions), [(1000, 128)]);
+        let figures = found.figures;
+        assert_eq!((figures.samples, figures.regions), (1024, 1));
+        assert_eq!(
+            figures.selected,
+            Bytes(128 * PAGE),
+            "nothing that was not accessed"
+        );
+        assert_eq!(figures.placed, Bytes(0));
+        assert_eq!(figures.fast, Bytes(256 * PAGE));
+        // With room for all nothing has to leave.
+        assert!(machine.optimize(1024, &choice).demotions.is_empty());
+    }
+}
+
+#[test]
+fn what_is_where_it_should_be_does_not_move() {
+    let mut machine = uneven();
+    machine.resident.clear();
+    machine.run(1000, 512, false);
+    machine.run(1512, 128, true);
+    machine.run(1640, 384, false);
+    let found = machine.optimize(128, &atmem());
+    assert!(found.promotions.is_empty() && found.demotions.is_empty());
+    assert_eq!(found.figures.placed, found.figures.selected);
+}
+
+#[test]
+fn a_limit_below_what_is_fast_makes_the_coldest_leave() {
+    let mut machine = uneven();
+    machine.access(1000..1010, 1);
+    let found = machine.optimize(64, &atmem());
+    let entered: u64 = pages(&found.promotions)
+        .iter()
+        .map(|(_, pages)| pages)
+        .sum();
+    let left: u64 = pages(&found.demotions).iter().map(|(_, pages)| pages).sum();
+    assert!(entered > 0 && 256 - left + entered <= 64, "{found:?}");
+}
+
+#[test]
+fn without_samples_of_its_data_nothing_moves() {
+    let mut machine = uneven();
+    machine.counts = AccessCounts::default();
+    assert!(machine.optimize(64, &atmem()).demotions.is_empty());
+    // Samples of other memory count, and prove nothing of this.
+    machine.access(9000..9100, 5);
+    let found = machine.optimize(64, &atmem());
+    assert!(found.demotions.is_empty() && found.promotions.is_empty());
+    assert_eq!(found.figures.samples, 500);
+}
+
+#[test]
+fn memory_between_objects_is_chosen_too_and_freed_objects_are_not() {
+    let mut machine = Machine::default();
+    machine.object(1000, 100);
+    machine.object(5000, 100);
+    machine.extent(1000, 400);
+    // The second object has no pages any more.
+    machine.run(1000, 400, false);
+    machine.access(1200..1250, 8);
+    let found = machine.optimize(50, &atmem());
+    let promoted = pages(&found.promotions);
+    let inside = promoted
+        .iter()
+        .filter(|(page, pages)| *page >= 1190 && page + pages <= 1260);
+    assert_eq!(inside.count(), promoted.len(), "{promoted:?}");
+    assert!(!promoted.is_empty());
+}
+
+#[test]
+fn huge_pages_are_chosen_as_a_whole() {
+    let mut machine = uneven();
+    for run in machine.resident.values_mut().flatten() {
+        run.is_huge = true;
+    }
+    let found = machine.optimize(1024, &atmem());
+    // The page of 2 MiB from page 1536 on holds most of the hot pages, and the one before it the others.
+    for (page, pages) in pages(&found.promotions) {
+        let is_edge = |page: u64| page.is_multiple_of(512) || page == 1256 || page == 2024;
+        assert!(is_edge(page) && is_edge(page + pages), "{page} {pages}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_capacity_holds_and_no_page_moves_that_is_not_resident(
+        objects in prop::collection::vec((0_u64..400, 16_u64..60), 0..6),
+        runs in prop::collection::vec((1_u64..40, any::<bool>(), any::<bool>()), 1..12),
+        heat in prop::collection::vec((0_u64..480, 1_u64..9), 0..40),
+        capacity in 1_u64..300,
+        by_policy in any::<bool>(),
+    ) {
+        let mut machine = Machine::default();
+        for (page, pages) in objects {
+            machine.object(page, pages);
+        }
+        machine.extent(0, 480);
+        let mut page = 0;
+        for (pages, is_fast, gap) in runs {
+            page += u64::from(gap) * 3;
+            machine.run(page, pages, is_fast);
+            page += pages;
+        }
+        for (page, samples) in heat {
+            machine.access(page..page + 1, samples);
+        }
+        let choice = if by_policy { thermos() } else { atmem() };
+        let found = machine.optimize(capacity, &choice);
+        let runs = &machine.resident[&PROCESS];
+        let tier = |page: u64| {
+            let run = runs.iter().find(|run| run.range.start <= page * PAGE && page * PAGE < run.range.end());
+            run.map(|run| run.is_fast)
+        };
+        let each = |ranges: &[ProcessRange]| -> Vec<u64> {
+            pages(ranges).into_iter().flat_map(|(page, pages)| page..page + pages).collect()
+        };
+        let (left, entered) = (each(&found.demotions), each(&found.promotions));
+        prop_assert!(left.iter().all(|page| tier(*page) == Some(true)));
+        prop_assert!(entered.iter().all(|page| tier(*page) == Some(false)));
+        let fast = (0..600).filter(|page| tier(*page) == Some(true)).count();
+        if !(left.is_empty() && entered.is_empty()) {
+            prop_assert!(fast - left.len() + entered.len() <= capacity as usize, "{:?}", found);
+        }
+    }
+}
