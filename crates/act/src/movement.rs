@@ -8,13 +8,14 @@
 //! - [`page_requests`] requests moves between emulated tiers from it.
 //!
 //! Executors reach the kernel through the trait of [`system`], so that a dry run prints the exact
-//! calls, and tests run on a simulated machine. [`limit`] and [`undo`] wrap any executor.
+//! calls, and tests run on a simulated machine. [`limit`] and [`undo`] wrap any executor; [`parallel`] moves by several at a time.
 
 mod batch;
 pub mod in_program;
 pub mod limit;
 pub mod migration;
 pub mod page_requests;
+pub mod parallel;
 pub mod system;
 #[cfg(test)]
 mod test_machine;

@@ -23,11 +23,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Batch, Count, Epoch, Process, SourceReport};
+use isotherm_model::movement::NodeId;
 use isotherm_model::port::{Clock, Observer};
 use isotherm_model::site::Site;
 use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Observation, Watched};
+use isotherm_model::watch::{Observation, ResidentRun, Watched};
 
 use crate::clock::MachineClock;
 use crate::cpu_time::CpuTime;
@@ -41,6 +42,7 @@ use crate::source::sampled_event::EventSettings;
 use crate::source::throttle::SourceThrottle;
 use crate::source::{AccessList, ScanContext, Source, silence};
 use crate::watch::candidates::{Candidates, Filter, ProcessSelection};
+use crate::watch::memory::NodeLayout;
 
 /// The configuration of a live run.
 #[derive(Clone, Debug)]
@@ -90,6 +92,15 @@ pub enum LiveError {
     Order(&'static str),
 }
 
+/// Where the resident data of processes is.
+#[derive(Clone, Debug, Default)]
+pub struct ResidentRuns {
+    /// The runs of each process, by address.
+    pub runs: BTreeMap<Process, Vec<ResidentRun>>,
+    /// Room of the emulated machine's fast tier.
+    pub fast_capacity: Option<Bytes>,
+}
+
 /// The part of the time that measuring resident pages may take, in millionths.
 const RESIDENT_PPM: u64 = 20_000;
 
@@ -114,6 +125,8 @@ pub struct LiveRun {
     accesses: AccessList,
     extents: ExtentChanges,
     since: Nanos,
+    /// Accesses are observed. Sizes always are.
+    is_sampling: bool,
 }
 
 /// The state of a run once the program is known.
@@ -164,6 +177,7 @@ impl LiveRun {
             accesses: AccessList::default(),
             extents: ExtentChanges::default(),
             since: clock.now(),
+            is_sampling: true,
             clock,
             config,
         }
@@ -206,6 +220,18 @@ impl LiveRun {
         Ok(())
     }
 
+    /// Starts or stops the observation of accesses, and with it its cost, but for that of sources within the program. Samples that were
+    /// taken before are in the next batch.
+    pub fn switch_sampling(&mut self, on: bool) {
+        if self.is_sampling == on {
+            return;
+        }
+        self.is_sampling = on;
+        if let Some(program) = &mut self.program {
+            program.samples.switch(on);
+        }
+    }
+
     /// Reads all records since the last call, so that no ring overflows and no process or mapping
     /// that lives for less than an epoch is missed. Call it about ten times a second; `observe`
     /// calls it too.
@@ -223,6 +249,9 @@ impl LiveRun {
             return Ok(());
         };
         program.samples.drain(&*self.clock);
+        if !self.is_sampling {
+            program.samples.look_up();
+        }
         let processes = program.samples.processes();
         program.cpu.update(processes, &self.config.root);
         let begin = self.clock.busy();
@@ -247,6 +276,9 @@ impl LiveRun {
 
     /// Scans these processes by the sources that are wanted.
     fn scan(&mut self, span: Nanos, processes: &[Process], wanted: impl Fn(&dyn Source) -> bool) {
+        if !self.is_sampling {
+            return;
+        }
         let mut scan = ScanContext {
             clock: &*self.clock,
             proc_root: &self.config.root.join("proc"),
@@ -329,6 +361,7 @@ impl LiveRun {
     /// TMP's rule for hardware samples: off while cache misses are few.
     fn throttle_hardware(&mut self) {
         if let Some(program) = &mut self.program
+            && self.is_sampling
             && let Some(throttle) = &mut program.hardware
         {
             let rests = throttle.rests();
@@ -364,6 +397,35 @@ impl LiveRun {
             seen.capacity = seen.capacity.max(pages.fast_capacity);
         }
         seen
+    }
+
+    /// Where the resident data of each living process is, on an emulated machine or, with the nodes of the fast tier, on these and
+    /// others; and the bytes that the machine's fast tier has room for, where a process says so. A process that ends meanwhile has none.
+    #[must_use]
+    pub fn resident_runs(&self, fast_nodes: &BTreeSet<NodeId>) -> ResidentRuns {
+        let mut found = ResidentRuns::default();
+        for (process, pages) in self.sessions.page_tiers() {
+            let most = found.fast_capacity.unwrap_or_default();
+            found.fast_capacity = Some(most.max(pages.fast_capacity));
+            found.runs.insert(process, page_units::runs(&pages));
+        }
+        if !fast_nodes.is_empty() {
+            let layout = NodeLayout {
+                proc_root: self.config.root.join("proc"),
+                unit: page_units::NODE_UNIT.0,
+                page: rustix::param::page_size() as u64,
+                fast: fast_nodes.clone(),
+            };
+            for process in self.sessions.live() {
+                let resident = layout.resident(process, 0);
+                let held = resident.and_then(|resident| layout.held(process, &resident));
+                found.runs.insert(
+                    process,
+                    page_units::runs_of_units(&held.unwrap_or_default()),
+                );
+            }
+        }
+        found
     }
 
     /// The reports of all sources so far.

@@ -5,10 +5,14 @@
 
 use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST, PAGE_SLOW};
 use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Placed, Unit, UnitResidency};
+use isotherm_model::watch::{Placed, ResidentRun, Unit, UnitResidency};
 use isotherm_session::PageTiers;
+
+/// Unit in which the nodes of a process's memory are queried: four pages of each.
+pub(crate) const NODE_UNIT: Bytes = Bytes(64 << 10);
 
 /// The resident memory of a process in units of this size, a multiple of 4 KiB, by address.
 #[must_use]
@@ -43,6 +47,52 @@ pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<Uni
     held.collect()
 }
 
+/// The pages with data, as runs of one tier.
+#[must_use]
+pub(crate) fn runs(pages: &PageTiers) -> Vec<ResidentRun> {
+    let mut runs = Vec::new();
+    let mut start = pages.start;
+    for same in pages.tiers.chunk_by(|a, b| a == b) {
+        let bytes = Bytes(same.len() as u64 * PAGE_BYTES);
+        if matches!(same[0], PAGE_FAST | PAGE_SLOW) {
+            runs.push(ResidentRun {
+                range: AddressRange { start, bytes },
+                is_fast: same[0] == PAGE_FAST,
+                // Tiers are of single pages, whatever the kernel maps at once.
+                is_huge: false,
+            });
+        }
+        start = start.saturating_add(bytes.0);
+    }
+    runs
+}
+
+/// Units as runs of one tier: each counts as in the tier that holds most of it, from its start on.
+#[must_use]
+pub(crate) fn runs_of_units(units: &[UnitResidency]) -> Vec<ResidentRun> {
+    let mut runs: Vec<ResidentRun> = Vec::new();
+    for held in units {
+        let run = ResidentRun {
+            range: AddressRange {
+                start: held.unit.start,
+                bytes: held.resident,
+            },
+            is_fast: held.fast.0 > held.resident.0 / 2,
+            is_huge: held.grain > NODE_UNIT,
+        };
+        match runs.last_mut() {
+            Some(last)
+                if last.range.end() == run.range.start
+                    && (last.is_fast, last.is_huge) == (run.is_fast, run.is_huge) =>
+            {
+                last.range.bytes += run.range.bytes;
+            }
+            _ => runs.push(run),
+        }
+    }
+    runs
+}
+
 /// The samples of a process whose page has a tier, and those of them whose page is fast.
 #[must_use]
 pub(crate) fn placed<'a>(
@@ -65,7 +115,7 @@ pub(crate) fn placed<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{PageTiers, Process, placed, units};
+    use super::{PageTiers, Process, placed, runs, units};
     use isotherm_model::batch::ObservedAccess;
     use isotherm_model::source_kind::SourceKind;
     use isotherm_model::units::Bytes;
@@ -102,6 +152,20 @@ mod tests {
         // 4 MiB is no divisor of the pool's address: the unit begins 2 MiB before it.
         assert_eq!(seen(&pages, 4 << 20), [(-(2 << 20), 4, 2)]);
         assert_eq!(seen(&tiers(&[]), 4096), []);
+    }
+
+    #[test]
+    fn runs_are_of_neighbours_in_one_tier() {
+        let found = runs(&tiers(&[1, 1, 2, 0, 0, 9, 2, 1]));
+        let row = |run: &isotherm_model::watch::ResidentRun| {
+            let first = (run.range.start - POOL) / 4096;
+            (first, run.range.bytes.0 / 4096, run.is_fast)
+        };
+        let rows: Vec<_> = found.iter().map(row).collect();
+        assert_eq!(
+            rows,
+            [(0, 2, true), (2, 1, false), (6, 1, false), (7, 1, true)]
+        );
     }
 
     #[test]

@@ -96,6 +96,18 @@ impl SessionFile {
         Ok(true)
     }
 
+    /// Requests to move pages that the runtime has not obeyed yet.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn page_requests_waiting(&self) -> Result<u64, SessionError> {
+        let (requested, obeyed) = (
+            self.read_long(at!(requested))?,
+            self.read_long(at!(obeyed))?,
+        );
+        Ok(requested.wrapping_sub(obeyed))
+    }
+
     fn read_long(&self, offset: u64) -> Result<u64, SessionError> {
         let mut bytes = [0; 8];
         self.file.read_exact_at(&mut bytes, offset)?;

@@ -36,14 +36,22 @@ pub fn pin(cpu: u32) -> io::Result<()> {
 /// # Errors
 /// The kernel's refusal.
 pub fn allowed() -> io::Result<Vec<u32>> {
+    allowed_to(0)
+}
+
+/// The processors on which a thread may run, in order; thread 0 is the caller, and a process's number is that of its first thread.
+///
+/// # Errors
+/// The kernel's refusal: `ESRCH` where the thread has ended.
+pub fn allowed_to(thread: u32) -> io::Result<Vec<u32>> {
     let mut words = 16;
     loop {
         let mut mask = vec![0_u64; words];
-        // SAFETY: the kernel writes at most as many bytes as the mask has; thread 0 is the caller.
+        // SAFETY: the kernel writes at most as many bytes as the mask has.
         let answer = unsafe {
             libc::syscall(
                 libc::SYS_sched_getaffinity,
-                0,
+                thread,
                 size_of_val(mask.as_slice()),
                 mask.as_mut_ptr(),
             )

@@ -5,10 +5,15 @@
 
 use std::path::PathBuf;
 
+use isotherm_model::batch::Process;
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
-use isotherm_model::port::RangeExecutor;
-use isotherm_session::{OpenFiles, PageRange};
+use isotherm_model::port::{Clock, RangeExecutor};
+use isotherm_model::units::Nanos;
+use isotherm_session::{OpenFiles, PageRange, SessionError};
+
+/// Interval at which the runtime's progress is looked up.
+const LOOK: Nanos = Nanos(1_000_000);
 
 /// Writes requests to move pages into session files.
 #[derive(Debug)]
@@ -31,6 +36,28 @@ impl PageRequestWriter {
         Self {
             files: OpenFiles::of_running(proc_root),
         }
+    }
+
+    /// Waits until the runtimes of these processes have obeyed all requests, as long as they go on obeying: of a program that does not
+    /// run, at most `patience`.
+    pub fn wait(&mut self, processes: &[Process], clock: &impl Clock, patience: Nanos) {
+        for process in processes {
+            let mut before = u64::MAX;
+            let mut since = clock.now();
+            while let Ok(waiting) = self.waiting(*process)
+                && waiting > 0
+                && clock.now().saturating_sub(since) < patience
+            {
+                if waiting < before {
+                    (before, since) = (waiting, clock.now());
+                }
+                clock.sleep(LOOK);
+            }
+        }
+    }
+
+    fn waiting(&mut self, process: Process) -> Result<u64, SessionError> {
+        self.files.of(process)?.page_requests_waiting()
     }
 
     fn request(&mut self, action: &RangeAction) -> Fate {

@@ -118,6 +118,19 @@ impl ProgramSamples {
             .for_each(|source| source.switch(on));
     }
 
+    /// Starts or stops all events. While they are stopped no fork or mapping is recorded either.
+    pub fn switch(&mut self, on: bool) {
+        for (_, source) in &self.sources {
+            source.switch(on);
+        }
+        if on {
+            self.processes.look_up();
+            // What was mapped meanwhile is read again.
+            let pids: Vec<u32> = self.processes.pids().collect();
+            pids.into_iter().for_each(|pid| self.code.forget(pid));
+        }
+    }
+
     /// Reads all records since the last call, so that no ring overflows and no process or mapping that lives for
     /// less than an epoch is missed. Call it about ten times a second.
     pub fn drain(&mut self, clock: &dyn Clock) {
