@@ -12,10 +12,11 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::flag_values::{
-    ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, POWER_MODELS, RUN_POLICIES, SITE_POLICIES,
-    SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
+    ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
+    SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
+use crate::optimize_after::OptimizeAfter;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -298,14 +299,20 @@ pub(crate) struct RunArgs {
     /// `fast` or `slow`, all of it there. What `plan` does not name stays where the kernel puts it [default: plan]
     #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true, requires = "plan")]
     pub static_data: Option<StaticPlacement>,
-    /// Move pages of the emulated machine each epoch, as the daemon does, by this epoch policy: payback, history or
-    /// first-come (moves nothing, for comparison). Memory is fast in the order of first touch while the fast tier has
-    /// room. With none the program runs unobserved, and `isotherm daemon` may move its pages
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["plan", "mover", "undo"], value_parser = RUN_POLICIES, hide_possible_values = true)]
+    /// Profile the program for this time, then move its hottest data to fast memory once, part by part, and let it go on without
+    /// samples; `first-iteration`: until its heat begins to repeat. Memory is fast in the order of first touch before. A share as --fast
+    /// is then one of the program's data
+    #[arg(long, value_name = "TIME", conflicts_with = "plan", value_parser = OPTIMIZE_AFTER, hide_possible_values = true)]
+    pub optimize_after: Option<OptimizeAfter>,
+    /// With --optimize-after: what chooses, a policy of `isotherm plan` [default: atmem]. Without it: move pages of the emulated machine
+    /// each epoch, as the daemon does, by this epoch policy: payback, history or first-come (moves nothing, for comparison). Memory is fast
+    /// in the order of first touch while the fast tier has room. With none the program runs unobserved, and `isotherm daemon` may move its
+    /// pages
+    #[arg(long, value_name = "NAME", conflicts_with = "plan", value_parser = RUN_POLICIES, hide_possible_values = true)]
     pub policy: Option<String>,
     /// With --policy: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
     /// [default: 2MiB]
-    #[arg(long, value_name = "SIZE", requires = "policy", value_parser = input::unit)]
+    #[arg(long, value_name = "SIZE", requires = "policy", conflicts_with = "optimize_after", value_parser = input::unit)]
     pub unit: Option<Bytes>,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,7 @@ use isotherm_observe::source::registry::OF_PROGRAMS;
 
 use crate::input;
 use crate::known_values::KnownValues;
+use crate::optimize_after::{FIRST_ITERATION, OptimizeAfter};
 use crate::run_policies;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
@@ -17,9 +18,12 @@ pub(crate) const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| {
         .chain([isotherm_policy::ATMEM])
         .collect()
 });
-/// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
+/// Policies of `isotherm run`: epoch policies, the one that leaves the moves to the daemon, and those that choose once.
 pub(crate) const RUN_POLICIES: KnownValues<String> =
-    KnownValues::new(|| run_policies::names().collect(), run_policies::read);
+    KnownValues::any(|| run_policies::all_names().collect());
+/// When `isotherm run` optimizes.
+pub(crate) const OPTIMIZE_AFTER: KnownValues<OptimizeAfter> =
+    KnownValues::new(|| vec![FIRST_ITERATION], OptimizeAfter::read);
 /// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
 pub(crate) const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());

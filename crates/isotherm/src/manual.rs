@@ -167,6 +167,10 @@ pub(crate) const MANUAL: [Manual; 19] = [
                 "Profile and place in one run, and keep the profile",
             ),
             (
+                "isotherm run --optimize-after 2s --fast 25% -- ./app",
+                "Move the hottest quarter of its data to fast memory once, after two seconds",
+            ),
+            (
                 "isotherm run --policy history --unit 64KiB --tiers emulated --fast 1GiB -- ./app",
                 "Move the hottest pages of each second into the fast tier of an emulated machine",
             ),

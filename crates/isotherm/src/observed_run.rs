@@ -33,6 +33,41 @@ pub(crate) enum FollowUntil {
     EndOrInterrupt,
 }
 
+/// What a command does during an observed run.
+pub(crate) trait Follower<E> {
+    /// Called before each wait for the program; returns what it waits for.
+    fn attend(&mut self, _step: &mut ObservedStep<E>) -> Attention {
+        Attention::default()
+    }
+
+    /// Receives the report of each step, and the stages after it.
+    fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>);
+}
+
+/// What a follower waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attention {
+    /// Longest time until it is to be called again.
+    pub within: Duration,
+    /// Whether the epoch is to end now.
+    pub ends_epoch: bool,
+}
+
+impl Default for Attention {
+    fn default() -> Self {
+        Self {
+            within: DRAIN_EVERY,
+            ends_epoch: false,
+        }
+    }
+}
+
+impl<E, F: FnMut(&StepReport<Error>, &mut ObservedStep<E>)> Follower<E> for F {
+    fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
+        self(report, step);
+    }
+}
+
 /// A running program and its observation.
 pub(crate) struct ObservedRun<E> {
     /// The stages of each epoch.
@@ -81,30 +116,35 @@ impl<E: Executor> ObservedRun<E> {
         })
     }
 
-    /// Runs a step each epoch, and one more for the time between the last of them and the program's end. `note` receives
-    /// the report of each step, and the observer after it.
+    /// Runs a step each epoch, and one more for the time between the last of them and the program's end.
     ///
     /// # Errors
     /// The program could not be waited for.
     pub(crate) fn follow(
         &mut self,
         until: FollowUntil,
-        mut note: impl FnMut(&StepReport<Error>, &LiveRun),
+        follower: &mut impl Follower<E>,
     ) -> Result<()> {
         let mut due = Instant::now() + self.epoch;
+        let mut drained = Instant::now();
         loop {
+            let Attention { within, ends_epoch } = follower.attend(&mut self.step);
             let left = due.saturating_duration_since(Instant::now());
-            let ended = self.running.wait(left.min(DRAIN_EVERY))?;
-            self.step.observer.drain();
-            if let Some(naming) = &self.naming {
-                naming.look_up_early(self.step.observer.take_owners());
+            let left = if ends_epoch { Duration::ZERO } else { left };
+            let ended = self.running.wait(left.min(DRAIN_EVERY).min(within))?;
+            if ended || ends_epoch || drained.elapsed() >= DRAIN_EVERY {
+                self.step.observer.drain();
+                drained = Instant::now();
+                if let Some(naming) = &self.naming {
+                    naming.look_up_early(self.step.observer.take_owners());
+                }
             }
             let interrupted = self.running.interrupted().is_some();
             if !ended && interrupted && until == FollowUntil::EndOrInterrupt {
                 return Ok(());
             }
-            if ended || Instant::now() >= due {
-                self.epoch(ended, &mut note);
+            if ended || ends_epoch || Instant::now() >= due {
+                self.epoch(ended, follower);
                 // A step that took longer than an epoch must not be followed by a burst of steps.
                 due = (due + self.epoch).max(Instant::now() + self.epoch / 2);
             }
@@ -114,7 +154,7 @@ impl<E: Executor> ObservedRun<E> {
         }
     }
 
-    fn epoch(&mut self, last: bool, note: impl FnOnce(&StepReport<Error>, &LiveRun)) {
+    fn epoch(&mut self, last: bool, follower: &mut impl Follower<E>) {
         let report = match last {
             true => self.step.run_last(),
             false => self.step.run(),
@@ -122,7 +162,7 @@ impl<E: Executor> ObservedRun<E> {
         let Some(report) = self.diagnostics.observed(report) else {
             return;
         };
-        note(&report, &self.step.observer);
+        follower.note(&report, &mut self.step);
         if let Err(error) = report.recorded {
             self.diagnostics.unwritten(&error);
         }

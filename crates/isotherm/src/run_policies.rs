@@ -1,5 +1,7 @@
 //! The policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
 
+use anyhow::{Result, bail};
+use isotherm_policy::ATMEM;
 use isotherm_policy::epoch::{self, FIRST_COME};
 
 /// The policy that moves nothing and observes nothing.
@@ -13,16 +15,31 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     epoch::names().chain([FIRST_COME, NONE])
 }
 
-/// Parses a name.
+/// Their names, and those of the policies that choose once.
+pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
+    names().chain([ATMEM]).chain(isotherm_policy::names())
+}
+
+/// Checks a name.
 ///
 /// # Errors
-/// There is no such policy.
-pub(crate) fn read(name: &str) -> Result<String, String> {
-    match names().any(|known| known == name) {
-        true => Ok(name.to_owned()),
-        false => Err(format!(
-            "there is no policy \"{name}\"; there are {}",
-            names().collect::<Vec<_>>().join(", ")
-        )),
+/// There is no such policy for a run that moves pages each epoch.
+pub(crate) fn check(name: &str) -> Result<()> {
+    if names().any(|known| known == name) {
+        return Ok(());
     }
+    if all_names().any(|known| Some(known) == name.split('=').next()) {
+        bail!(
+            "--policy {name}: chooses once; add --optimize-after 2s, or name one of {}",
+            list()
+        );
+    }
+    bail!(
+        "--policy: there is no policy \"{name}\"; there are {}",
+        list()
+    )
+}
+
+fn list() -> String {
+    names().collect::<Vec<_>>().join(", ")
 }

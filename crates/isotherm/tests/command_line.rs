@@ -394,7 +394,7 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
         ),
         (
             &["run", "--policy", "history", "--undo", "--", "true"],
-            "cannot be used with",
+            "leave out --mover and --undo",
         ),
         (
             &[

@@ -34,6 +34,7 @@ mod sites;
 mod heat;
 mod resident;
 pub mod explanation;
+pub mod optimizations;
 pub mod outcomes;
 pub mod page_moves;
 pub mod capacity_table;

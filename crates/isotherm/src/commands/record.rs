@@ -10,7 +10,7 @@ use isotherm_model::footprint::ResidentSums;
 use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::words::{counted, grouped};
-use isotherm_pipeline::Step;
+use isotherm_pipeline::{Step, StepReport};
 use isotherm_profile::FinishOutcome;
 
 use crate::cli::RecordArgs;
@@ -40,7 +40,12 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     let mut totals = Totals::default();
-    run.follow(FollowUntil::End, |report, _| totals.add(&report.segment))?;
+    run.follow(
+        FollowUntil::End,
+        &mut |report: &StepReport<_>, _: &mut _| {
+            totals.add(&report.segment);
+        },
+    )?;
     let EndedRun {
         program,
         sites,

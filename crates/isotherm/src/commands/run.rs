@@ -1,5 +1,6 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
+mod optimize_after;
 mod page_policy;
 mod results;
 mod site_executor;
@@ -17,7 +18,7 @@ use isotherm_model::site::{CallerId, Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
 use isotherm_model::words::{counted, percent};
-use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
+use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, StepReport, coverage};
 use isotherm_profile::FinishOutcome;
 use isotherm_report::outcomes::{self, OutcomeRow};
 
@@ -45,8 +46,11 @@ const FOREIGN_BELOW: f64 = 0.5;
 pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     // A long run is not started if its result could not be stored.
     args.summary.as_deref().map_or(Ok(()), output::check)?;
-    match (&args.plan, &args.policy) {
-        (Some(path), _) => guided(args, &super::read_plan(path)?, console),
+    if let Some(path) = &args.plan {
+        return guided(args, &super::read_plan(path)?, console);
+    }
+    match (args.optimize_after, &args.policy) {
+        (Some(after), _) => optimize_after::run(args, after, console),
         (None, Some(policy)) => page_policy::run(args, policy, console),
         (None, None) => online(args, console),
     }
@@ -176,7 +180,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         false => FollowUntil::End,
     };
     let mut outcomes = Vec::new();
-    run.follow(until, |report, _| {
+    run.follow(until, &mut |report: &StepReport<_>, _: &mut _| {
         // A long run has any number of them, which only the summary lists.
         if args.summary.is_some() {
             outcomes.extend(report.outcomes.iter().map(OutcomeRow::from));

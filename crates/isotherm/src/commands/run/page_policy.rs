@@ -11,6 +11,7 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
 use isotherm_abi::accesses::DEFAULT_PERIOD;
+use isotherm_abi::config::Mover;
 use isotherm_abi::session::SessionCounter;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
@@ -25,7 +26,9 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::live::LiveRun;
-use isotherm_pipeline::{Combine, EpochReport, Step, StepLimits, UnitStep, UnitStepConfig};
+use isotherm_pipeline::{
+    Combine, EpochReport, Step, StepLimits, StepReport, UnitStep, UnitStepConfig,
+};
 use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
 use isotherm_profile::FinishOutcome;
 use isotherm_report::page_moves::PageMoves;
@@ -33,9 +36,9 @@ use isotherm_report::page_moves::PageMoves;
 use super::results::{say_next, write_summary};
 use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
 use crate::recording;
-use crate::run_policies::{NONE, ORACLE};
+use crate::run_policies::{self, NONE, ORACLE};
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
@@ -65,6 +68,12 @@ struct PagePolicy {
 /// # Errors
 /// The policy needs the future, the tiers are not emulated, and as a run without a policy.
 pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<ExitStatus> {
+    run_policies::check(policy)?;
+    if args.mover == Mover::Staged || args.undo {
+        bail!(
+            "--policy {policy}: moves pages of the emulated machine; leave out --mover and --undo, which are for memory nodes"
+        );
+    }
     if policy == ORACLE {
         bail!(
             "--policy oracle: it needs future accesses, which only a recording has; record the program, then \
@@ -121,9 +130,12 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
     // The plan of sites stays as it is: the step below is the policy's.
     let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
-    run.follow(FollowUntil::End, |report, observer| {
-        policy.decide(observer, &report.batch);
-    })?;
+    run.follow(
+        FollowUntil::End,
+        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {
+            policy.decide(&step.observer, &report.batch);
+        },
+    )?;
     let EndedRun {
         program, profile, ..
     } = run.finish()?;

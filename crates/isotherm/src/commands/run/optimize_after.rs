@@ -1,0 +1,226 @@
+//! `isotherm run --optimize-after`: profiles the beginning of a run, moves its data once, and lets it go on without observation.
+//!
+//! ```text
+//! first touch, samples ... | choose, move | the program goes on, unsampled
+//!                          ^ 2s, or first-iteration
+//! ```
+
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use isotherm_abi::config::Mover;
+use isotherm_act::configuration::Configuration;
+use isotherm_act::dry_run::DryRun;
+use isotherm_console::Console;
+use isotherm_model::port::Executor;
+use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::{Capacity, Nanos};
+use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport};
+use isotherm_profile::{Error, FinishOutcome};
+use isotherm_report::optimizations::OptimizationSummary;
+
+use super::results::{say_next, write_summary};
+use crate::cli::RunArgs;
+use crate::launch::{self, EndedProgram, Output};
+use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
+use crate::optimize_after::OptimizeAfter;
+use crate::optimizer::{self, OptimizationLimits, Optimizer};
+use crate::recording;
+use crate::session_summary::recorded_sites;
+use crate::split;
+use crate::tiers_choice;
+
+/// The first window of the comparison for [`OptimizeAfter::FirstIteration`].
+const FIRST_WINDOW: Nanos = Nanos(100_000_000);
+
+/// Runs the program.
+///
+/// # Errors
+/// The policy is none of chunks, the tiers cannot be used, and as a run without a policy.
+pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Result<ExitStatus> {
+    let words = &args.program.words;
+    let policy = args.policy.as_deref().unwrap_or(optimizer::DEFAULT_POLICY);
+    optimizer::check_policy(policy)?;
+    recording::check(&args.observing)?;
+    let observing = &recording::with_sources(&args.observing, words, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    check(args, &tiers)?;
+    let mut configuration = recording::for_sources(
+        Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+        observing,
+    );
+    configuration.mover = args.mover;
+    let ready = launch::prepare(words, &configuration, Output::Ours)?;
+    let observer = recording::attach(&ready, observing)?;
+    let meta = recording::meta(words, observing, tiers.emulates());
+    let profile = args.output.as_deref();
+    let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
+    let optimizer = Optimizer::new(args, &ready, &tiers, console);
+    let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let mut once = OptimizeOnce::new(optimizer, after, (policy, args.tiers.fast), console);
+    let until = match args.undo {
+        true => FollowUntil::EndOrInterrupt,
+        false => FollowUntil::End,
+    };
+    run.follow(until, &mut once)?;
+    once.optimizer.undo(console);
+    let EndedRun {
+        program, profile, ..
+    } = run.finish()?;
+    say(&program, &once, &tiers, console);
+    let written = write_summary(args, &summary(&program, &once, &tiers));
+    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
+        say_next(args, console);
+    }
+    let kept = [written, profile.map(drop)];
+    Ok(launch::ended(program.status, kept, console))
+}
+
+/// Refuses what cannot be optimized.
+fn check(args: &RunArgs, tiers: &Tiers) -> Result<()> {
+    if !split::is_possible(tiers) {
+        bail!(
+            "--optimize-after: moves parts of data objects, and the page trap moves whole sites: name other tiers, such as --tiers \
+             emulated:cxl"
+        );
+    }
+    if tiers.emulates() && (args.mover == Mover::Staged || args.undo) {
+        bail!(
+            "--mover and --undo are for memory nodes; the emulated pair has its own mover, which ends with the program"
+        );
+    }
+    if tiers.all().len() < 2 {
+        bail!("--optimize-after: these tiers are one kind of memory, so there is nothing to move");
+    }
+    Ok(())
+}
+
+/// The state of a run.
+struct OptimizeOnce<'a> {
+    optimizer: Optimizer,
+    after: OptimizeAfter,
+    policy: &'a str,
+    fast: Option<Capacity>,
+    counts: AccessCounts,
+    settling: Settling,
+    started: Instant,
+    done: Option<OptimizationSummary>,
+    console: Console,
+}
+
+impl<'a> OptimizeOnce<'a> {
+    fn new(
+        optimizer: Optimizer,
+        after: OptimizeAfter,
+        (policy, fast): (&'a str, Option<Capacity>),
+        console: Console,
+    ) -> Self {
+        Self {
+            optimizer,
+            after,
+            policy,
+            fast,
+            counts: AccessCounts::default(),
+            settling: Settling::new(FIRST_WINDOW.0),
+            started: Instant::now(),
+            done: None,
+            console,
+        }
+    }
+
+    /// Time since the start at which the next decision is due.
+    fn due(&self) -> Duration {
+        Duration::from_nanos(match self.after {
+            OptimizeAfter::Time(time) => time.0,
+            OptimizeAfter::FirstIteration => self.settling.window_ends(),
+        })
+    }
+
+    /// Adds the samples of an epoch; true if they are enough.
+    fn add(&mut self, report: &StepReport<Error>) -> bool {
+        let accesses = &report.batch.accesses;
+        let now = self.started.elapsed();
+        match self.after {
+            OptimizeAfter::Time(_) => {
+                self.counts.add(accesses);
+                now >= self.due()
+            }
+            OptimizeAfter::FirstIteration => {
+                let is_settled = self.settling.add(accesses, now.as_nanos() as u64);
+                if is_settled {
+                    self.counts = self.settling.last_window().clone();
+                }
+                is_settled
+            }
+        }
+    }
+}
+
+impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
+    fn attend(&mut self, _step: &mut ObservedStep<E>) -> Attention {
+        if self.done.is_some() {
+            return Attention::default();
+        }
+        let left = self.due().saturating_sub(self.started.elapsed());
+        Attention {
+            within: left.min(Attention::default().within),
+            ends_epoch: left.is_zero(),
+        }
+    }
+
+    fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
+        if self.done.is_some() || !self.add(report) {
+            return;
+        }
+        let limits = OptimizationLimits {
+            process: None,
+            fast: self.fast,
+            policy: self.policy,
+        };
+        let seen = (&step.observer, step.attribution());
+        match self.optimizer.optimize(seen, &self.counts, limits) {
+            Ok(done) => self.done = Some(done),
+            Err(error) => self.console.warn(&format!("nothing is moved: {error:#}")),
+        }
+        step.observer.switch_sampling(false);
+        self.counts = AccessCounts::default();
+    }
+}
+
+fn say(program: &EndedProgram, once: &OptimizeOnce<'_>, tiers: &Tiers, console: Console) {
+    let said = program.summary.took("optimized", program.took, tiers);
+    if !program.summary.worked() {
+        return console.info(&said);
+    }
+    let Some(done) = &once.done else {
+        return console.warn(&format!("{said}: {}", too_early(once.after)));
+    };
+    console.info(&format!("{said}; {}", done.in_words()));
+}
+
+/// Why nothing was chosen.
+fn too_early(after: OptimizeAfter) -> String {
+    match after {
+        OptimizeAfter::Time(time) => {
+            format!("the program ended before {time}, so nothing was moved; give a shorter time")
+        }
+        OptimizeAfter::FirstIteration => {
+            "the program ended before its heat began to repeat, so nothing was moved; give a time, such as --optimize-after 1s"
+                .to_owned()
+        }
+    }
+}
+
+fn summary(program: &EndedProgram, once: &OptimizeOnce<'_>, tiers: &Tiers) -> serde_json::Value {
+    let worked = program.summary.worked();
+    serde_json::json!({
+        "mode": "optimize",
+        "placed": worked,
+        "emulated": tiers.emulates() && worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "optimizations": once.done.iter().collect::<Vec<_>>(),
+        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
+    })
+}

@@ -1,0 +1,227 @@
+//! Optimizes a running program once or at its request: chooses among its living data by the samples so far, and moves it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use isotherm_console::Console;
+use isotherm_model::batch::{AllocatedObject, Process};
+use isotherm_model::movement::NodeId;
+use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::units::{Bytes, Capacity};
+use isotherm_model::watch::ResidentRun;
+use isotherm_observe::live::{LiveRun, ResidentRuns};
+use isotherm_observe::watch::memory;
+use isotherm_pipeline::{
+    AccessCounts, Attribution, ChunkChoice, Optimization, OptimizationInput, ProcessRange,
+    bytes_in_tier, optimize,
+};
+use isotherm_policy::{ATMEM, chunk_parameters_from_text, policy_from_text};
+use isotherm_report::optimizations::OptimizationSummary;
+
+use crate::chunk_plan;
+use crate::cli::RunArgs;
+use crate::launch::Ready;
+use crate::range_mover::{MovedBytes, RangeMover};
+
+/// What an optimization may use, and for which process it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OptimizationLimits<'a> {
+    /// The process; all of the program where none is named.
+    pub process: Option<Process>,
+    /// Most bytes of fast memory, or most of it as a share of the data.
+    pub fast: Option<Capacity>,
+    /// The policy, as in `isotherm plan --policy`.
+    pub policy: &'a str,
+}
+
+/// Chooses and moves.
+pub(crate) struct Optimizer {
+    tiers: Tiers,
+    mover: RangeMover,
+    dry_run: bool,
+    started: Instant,
+}
+
+/// The policy where none is named.
+pub(crate) const DEFAULT_POLICY: &str = ATMEM;
+
+/// Checks the text of a policy.
+///
+/// # Errors
+/// It names none, or has a bad parameter.
+pub(crate) fn check_policy(text: &str) -> Result<()> {
+    choice(text, 1).map(drop)
+}
+
+/// The choice for a text; `period` is what one sample stands for.
+fn choice(text: &str, period: u64) -> Result<ChunkChoice> {
+    let choice = match chunk_plan::is_named(text) {
+        true => {
+            ChunkChoice::Selection(chunk_parameters_from_text(text, period).context("--policy")?)
+        }
+        false => ChunkChoice::Policy(policy_from_text(text).context("--policy")?),
+    };
+    Ok(choice)
+}
+
+impl Optimizer {
+    /// For a program that is held before its start.
+    pub(crate) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, console: Console) -> Self {
+        let sessions = ready.session.path().to_owned();
+        Self {
+            tiers: tiers.clone(),
+            mover: RangeMover::new(args, sessions, tiers, console),
+            dry_run: args.dry_run,
+            started: Instant::now(),
+        }
+    }
+
+    /// Chooses by these counts, and moves. Where memory that was first touched meanwhile took the room of what was to enter, it is
+    /// chosen and moved once more.
+    ///
+    /// # Errors
+    /// The policy's text is no policy.
+    pub(crate) fn optimize(
+        &mut self,
+        seen: (&LiveRun, &Attribution),
+        counts: &AccessCounts,
+        limits: OptimizationLimits<'_>,
+    ) -> Result<OptimizationSummary> {
+        let first = self.pass(seen, counts, limits)?;
+        if first.failed_bytes == 0 {
+            return Ok(first);
+        }
+        let second = self.pass(seen, counts, limits)?;
+        Ok(OptimizationSummary {
+            placed_bytes: first.placed_bytes,
+            promoted_bytes: first.promoted_bytes + second.promoted_bytes,
+            demoted_bytes: first.demoted_bytes + second.demoted_bytes,
+            at_ns: first.at_ns,
+            selection_ns: first.selection_ns + second.selection_ns,
+            migration_ns: first.migration_ns + second.migration_ns,
+            ..second
+        })
+    }
+
+    fn pass(
+        &mut self,
+        (observer, attribution): (&LiveRun, &Attribution),
+        counts: &AccessCounts,
+        limits: OptimizationLimits<'_>,
+    ) -> Result<OptimizationSummary> {
+        let began = Instant::now();
+        let before = observer.resident_runs(&self.fast_nodes());
+        let is_meant = |process: &Process| limits.process.is_none_or(|only| only == *process);
+        let (own, others): (Runs, Runs) = before
+            .runs
+            .clone()
+            .into_iter()
+            .partition(|(process, _)| is_meant(process));
+        let capacity = self.capacity(&before, (&own, &others), limits.fast);
+        let objects: Vec<AllocatedObject> = attribution.objects().collect();
+        let choice = choice(limits.policy, counts.period())?;
+        let found = optimize(
+            &OptimizationInput {
+                objects: &objects,
+                extents: attribution.extents(),
+                resident: &own,
+                counts,
+                capacity,
+            },
+            &choice,
+        )?;
+        let chosen = Instant::now();
+        let moved = self.carry_out(&found, observer);
+        let nanos = |from: Instant, to: Instant| (to - from).as_nanos() as u64;
+        let figures = found.figures;
+        Ok(OptimizationSummary {
+            policy: limits.policy.to_owned(),
+            dry_run: self.dry_run,
+            process: limits.process.map(|process| process.pid),
+            at_ns: nanos(self.started, began),
+            samples: figures.samples,
+            regions: figures.regions,
+            capacity_bytes: capacity.0,
+            selected_bytes: figures.selected.0,
+            placed_bytes: figures.placed.0,
+            promoted_bytes: moved.promoted.moved.0,
+            demoted_bytes: moved.demoted.moved.0,
+            failed_bytes: moved.promoted.failed.0 + moved.demoted.failed.0,
+            resident_bytes: bytes(&moved.after, |_| true).0,
+            fast_bytes: bytes(&moved.after, |run| run.is_fast).0,
+            selection_ns: nanos(began, chosen),
+            migration_ns: nanos(chosen, moved.at),
+        })
+    }
+
+    fn carry_out(&mut self, found: &Optimization, observer: &LiveRun) -> Moves {
+        // The demotions make the room.
+        let demoted = self.mover.move_to(&found.demotions, false);
+        let promoted = self.mover.move_to(&found.promotions, true);
+        let at = Instant::now();
+        let after = observer.resident_runs(&self.fast_nodes()).runs;
+        let result = |known: Option<MovedBytes>, ranges: &[ProcessRange], to_fast: bool| {
+            known.unwrap_or_else(|| MovedBytes {
+                moved: bytes_in_tier(ranges, &after, to_fast),
+                failed: bytes_in_tier(ranges, &after, !to_fast),
+            })
+        };
+        Moves {
+            demoted: result(demoted, &found.demotions, false),
+            promoted: result(promoted, &found.promotions, true),
+            at,
+            after,
+        }
+    }
+
+    /// Takes moves between nodes back, where the flags say so.
+    pub(crate) fn undo(&mut self, console: Console) {
+        self.mover.undo(console);
+    }
+
+    fn fast_nodes(&self) -> BTreeSet<NodeId> {
+        match &self.tiers.all()[0].kind {
+            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Fast memory that these processes may use: what the tier holds beside the other processes, and no more than the limit.
+    fn capacity(
+        &self,
+        before: &ResidentRuns,
+        (own, others): (&Runs, &Runs),
+        limit: Option<Capacity>,
+    ) -> Bytes {
+        let tier = self.tiers.all()[0].capacity;
+        let nodes = self.fast_nodes();
+        let held = bytes(&before.runs, |run| run.is_fast);
+        let machine = match before.fast_capacity {
+            Some(capacity) => capacity.min(tier),
+            None if nodes.is_empty() => tier,
+            None => memory::capacity(Path::new("/"), &nodes, held, tier),
+        };
+        let left = machine.saturating_sub(bytes(others, |run| run.is_fast));
+        let limit = limit.map(|limit| limit.of(bytes(own, |_| true)));
+        limit.map_or(left, |limit| limit.min(left))
+    }
+}
+
+/// Resident runs by process.
+type Runs = BTreeMap<Process, Vec<ResidentRun>>;
+
+/// The result of an optimization's moves.
+struct Moves {
+    demoted: MovedBytes,
+    promoted: MovedBytes,
+    /// When they ended.
+    at: Instant,
+    after: Runs,
+}
+
+fn bytes(runs: &Runs, like: impl Fn(&ResidentRun) -> bool) -> Bytes {
+    let runs = runs.values().flatten().filter(|run| like(run));
+    runs.map(|run| run.range.bytes).sum()
+}

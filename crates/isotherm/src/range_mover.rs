@@ -1,0 +1,240 @@
+//! What moves ranges of a running program's data between its tiers.
+//!
+//! On the emulated pair the runtime does, at our request. On memory nodes we do, by several threads, or a thread of the runtime
+//! (`--mover staged`). A dry run prints the moves.
+
+use std::path::PathBuf;
+
+use isotherm_abi::config::Mover;
+use isotherm_act::movement::in_program::InProgram;
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::page_requests::PageRequestWriter;
+use isotherm_act::movement::parallel::{Parallel, processors_of};
+use isotherm_act::movement::system::Kernel;
+use isotherm_act::movement::undo::Undo;
+use isotherm_console::Console;
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
+use isotherm_pipeline::ProcessRange;
+
+use crate::cli::RunArgs;
+
+/// How long a runtime may obey nothing until its requests count as refused: a program that waits in the kernel obeys none.
+const PATIENCE: Nanos = Nanos(1_000_000_000);
+
+/// Moves pages between nodes, and remembers their original nodes for `--undo`.
+pub(crate) enum NodeMover {
+    Plain(Box<dyn RangeExecutor>),
+    Undoable(Undo<Box<dyn RangeExecutor>, Kernel>),
+}
+
+impl RangeExecutor for NodeMover {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        match self {
+            Self::Plain(mover) => mover.carry_out(action),
+            Self::Undoable(undo) => undo.carry_out(action),
+        }
+    }
+
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        match self {
+            Self::Plain(mover) => mover.execute(actions),
+            Self::Undoable(undo) => undo.execute(actions),
+        }
+    }
+}
+
+impl NodeMover {
+    /// As the flags say; `by_kernel` moves what a thread of the runtime does not.
+    pub(crate) fn new(
+        args: &RunArgs,
+        by_kernel: impl RangeExecutor + 'static,
+        sessions: PathBuf,
+        console: Console,
+    ) -> Self {
+        let mover: Box<dyn RangeExecutor> = match args.mover {
+            Mover::Kernel => Box::new(by_kernel),
+            Mover::Staged => {
+                let say = move |why: &str| {
+                    console.warn(&format!(
+                        "--mover staged: the kernel moves the pages instead: {why}"
+                    ));
+                };
+                Box::new(InProgram::new(sessions, by_kernel, MachineClock, say))
+            }
+        };
+        match args.undo {
+            true => Self::Undoable(Undo::new(mover, Kernel::default())),
+            false => Self::Plain(mover),
+        }
+    }
+
+    /// Moves pages back to their original nodes, in the living processes, and reports the result.
+    pub(crate) fn undo(&mut self, console: Console) {
+        let Self::Undoable(undo) = self else { return };
+        let outcomes = undo.undo();
+        if outcomes.is_empty() {
+            return;
+        }
+        let bytes = |like: fn(&Fate) -> bool| -> Bytes {
+            let each = outcomes.iter().map(|outcome| outcome.bytes_of(like));
+            each.sum()
+        };
+        let back = bytes(|fate| matches!(fate, Fate::Moved));
+        let stays = bytes(|fate| matches!(fate, Fate::Busy(_) | Fate::Denied(_)));
+        console.info(&format!(
+            "{back} moved back to where it was, {stays} could not be"
+        ));
+    }
+}
+
+/// The result of moves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MovedBytes {
+    pub moved: Bytes,
+    /// Those that stay, although they have pages elsewhere.
+    pub failed: Bytes,
+}
+
+/// Moves ranges to the fast tier, or to the slow ones.
+pub(crate) enum RangeMover {
+    Dry(Console),
+    /// Pages of the emulated pair.
+    Requests(PageRequestWriter),
+    /// Pages of memory nodes.
+    Nodes {
+        mover: NodeMover,
+        fast: Vec<NodeId>,
+        slow: Vec<NodeId>,
+    },
+}
+
+impl RangeMover {
+    /// For a program with these session files.
+    pub(crate) fn new(args: &RunArgs, sessions: PathBuf, tiers: &Tiers, console: Console) -> Self {
+        if args.dry_run {
+            return Self::Dry(console);
+        }
+        if tiers.emulates() {
+            return Self::Requests(PageRequestWriter::new(sessions));
+        }
+        let by_kernel = Parallel::new(|| Migration::new(Kernel::default()), processors_of);
+        let nodes = |tier: &isotherm_model::tier::Tier| match &tier.kind {
+            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
+        };
+        let (fast, slow) = tiers.all().split_at(1);
+        Self::Nodes {
+            mover: NodeMover::new(args, by_kernel, sessions, console),
+            fast: fast.iter().flat_map(nodes).collect(),
+            slow: slow.iter().flat_map(nodes).collect(),
+        }
+    }
+
+    /// Moves ranges, and returns when that is done as far as it can be: with the bytes that moved, where the mover knows them.
+    pub(crate) fn move_to(&mut self, ranges: &[ProcessRange], to_fast: bool) -> Option<MovedBytes> {
+        match self {
+            Self::Dry(console) => {
+                say(ranges, to_fast, *console);
+                Some(MovedBytes {
+                    moved: ranges.iter().map(|(_, range)| range.bytes).sum(),
+                    failed: Bytes::ZERO,
+                })
+            }
+            Self::Requests(writer) => {
+                request(writer, ranges, to_fast);
+                None
+            }
+            Self::Nodes { mover, fast, slow } => {
+                let nodes = if to_fast { fast } else { slow };
+                Some(to_nodes(mover, ranges, nodes))
+            }
+        }
+    }
+
+    /// Takes the moves back, as [`NodeMover::undo`].
+    pub(crate) fn undo(&mut self, console: Console) {
+        if let Self::Nodes { mover, .. } = self {
+            mover.undo(console);
+        }
+    }
+}
+
+/// Moves ranges to the first of these nodes that have room.
+fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) -> MovedBytes {
+    let mut left = ranges.to_vec();
+    let mut sum = MovedBytes::default();
+    for node in nodes {
+        let outcomes = mover.execute(&actions(&left, *node));
+        let bytes = |like: fn(&Fate) -> bool| -> Bytes {
+            outcomes.iter().map(|outcome| outcome.bytes_of(like)).sum()
+        };
+        sum.moved += bytes(|fate| matches!(fate, Fate::Moved));
+        sum.failed += bytes(|fate| matches!(fate, Fate::Denied(_)));
+        // Pages refused by a full node may fit on the tier's next one.
+        left = outcomes.iter().flat_map(busy).collect();
+    }
+    sum.failed += left.iter().map(|(_, range)| range.bytes).sum();
+    sum
+}
+
+fn say(ranges: &[ProcessRange], to_fast: bool, console: Console) {
+    let tier = if to_fast { "fast" } else { "slow" };
+    for (process, range) in ranges {
+        console.info(&format!(
+            "would move {} at {:#x} of process {} to {tier} memory",
+            range.bytes, range.start, process.pid
+        ));
+    }
+}
+
+/// The tiers of the emulated machine are numbered as nodes.
+fn request(writer: &mut PageRequestWriter, ranges: &[ProcessRange], to_fast: bool) {
+    let mut processes: Vec<_> = ranges.iter().map(|(process, _)| *process).collect();
+    processes.dedup();
+    let mut left = actions(ranges, NodeId(u32::from(!to_fast)));
+    while !left.is_empty() {
+        let outcomes = writer.execute(&left);
+        writer.wait(&processes, &MachineClock, PATIENCE);
+        let requested = |outcome: &&RangeOutcome| {
+            let waits = |fate: &Fate| matches!(fate, Fate::Requested);
+            outcome.bytes_of(waits) > Bytes::ZERO
+        };
+        // The ring took none: the runtime obeys no more, or the process has ended.
+        if !outcomes.iter().any(|outcome| requested(&outcome)) {
+            return;
+        }
+        let late = outcomes.iter().filter(|outcome| !requested(outcome));
+        left = late.map(|outcome| outcome.action).collect();
+    }
+}
+
+fn actions(ranges: &[ProcessRange], node: NodeId) -> Vec<RangeAction> {
+    let action = |(process, range): &ProcessRange| RangeAction {
+        process: *process,
+        range: *range,
+        node,
+    };
+    ranges.iter().map(action).collect()
+}
+
+/// The parts that were busy.
+fn busy(outcome: &RangeOutcome) -> Vec<ProcessRange> {
+    let mut start = outcome.action.range.start;
+    let mut found = Vec::new();
+    for part in &outcome.parts {
+        let range = isotherm_model::movement::AddressRange {
+            start,
+            bytes: part.bytes,
+        };
+        if matches!(part.fate, Fate::Busy(_)) {
+            found.push((outcome.action.process, range));
+        }
+        start = start.saturating_add(part.bytes.0);
+    }
+    found
+}

@@ -1,0 +1,116 @@
+//! An optimization within a run: as JSON, and in one sentence.
+
+use isotherm_model::units::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::words::{counted, percent, share};
+
+/// What was chosen once from the samples so far, and what of it moved.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OptimizationSummary {
+    /// The policy that chose.
+    pub policy: String,
+    /// True if no data really moved.
+    pub dry_run: bool,
+    /// Process number, where the choice was for one of the program's processes.
+    pub process: Option<u32>,
+    /// Time from the program's start, in nanoseconds.
+    pub at_ns: u64,
+    /// Samples on which the choice rests.
+    pub samples: u64,
+    /// Data objects, and stretches of memory between them.
+    pub regions: u64,
+    /// Bytes of fast memory that the choice may use.
+    pub capacity_bytes: u64,
+    /// Bytes that were chosen for fast memory.
+    pub selected_bytes: u64,
+    /// Of these, bytes that were there already.
+    pub placed_bytes: u64,
+    /// Bytes that moved to fast memory.
+    pub promoted_bytes: u64,
+    /// Bytes that moved to slow memory.
+    pub demoted_bytes: u64,
+    /// Bytes that could not be moved.
+    pub failed_bytes: u64,
+    /// Resident bytes of the program's data after the moves.
+    pub resident_bytes: u64,
+    /// Of these, bytes in fast memory.
+    pub fast_bytes: u64,
+    /// Time of the choice, in nanoseconds.
+    pub selection_ns: u64,
+    /// Time of the moves, in nanoseconds.
+    pub migration_ns: u64,
+}
+
+impl OptimizationSummary {
+    /// What was chosen, what moved, what is fast now, and what it cost.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let at = Nanos(self.at_ns);
+        if self.selected_bytes == 0 {
+            return format!(
+                "after {at}: {} of the program's data prove no part of it hot, so nothing was moved",
+                counted(self.samples, "sample")
+            );
+        }
+        let moved = match self.dry_run {
+            true => "would have moved",
+            false => "moved",
+        };
+        let failed = match self.failed_bytes {
+            0 => String::new(),
+            failed => format!(", {} could not be", Bytes(failed)),
+        };
+        format!(
+            "after {at}, by {} of {}: {} chosen, {} {moved} to fast memory and {} to slow memory{failed}; {} of {} fast ({}); chosen in {}, \
+             moved in {}",
+            counted(self.samples, "sample"),
+            counted(self.regions, "region"),
+            Bytes(self.selected_bytes),
+            Bytes(self.promoted_bytes),
+            Bytes(self.demoted_bytes),
+            Bytes(self.fast_bytes),
+            Bytes(self.resident_bytes),
+            percent(share(self.fast_bytes, self.resident_bytes)),
+            Nanos(self.selection_ns),
+            Nanos(self.migration_ns),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OptimizationSummary;
+
+    #[test]
+    fn the_sentence_says_what_was_chosen_and_what_moved() {
+        let done = OptimizationSummary {
+            at_ns: 2_000_000_000,
+            samples: 1500,
+            regions: 3,
+            selected_bytes: 16 << 20,
+            promoted_bytes: 12 << 20,
+            demoted_bytes: 8 << 20,
+            failed_bytes: 4096,
+            resident_bytes: 64 << 20,
+            fast_bytes: 16 << 20,
+            selection_ns: 2_500_000,
+            migration_ns: 9_000_000,
+            ..OptimizationSummary::default()
+        };
+        assert_eq!(
+            done.in_words(),
+            "after 2.00 s, by 1,500 samples of 3 regions: 16 MiB chosen, 12 MiB moved to fast memory and 8 MiB to slow memory, 4 KiB could \
+             not be; 16 MiB of 64 MiB fast (25 %); chosen in 2.5 ms, moved in 9.0 ms"
+        );
+        let nothing = OptimizationSummary {
+            samples: 1,
+            ..OptimizationSummary::default()
+        };
+        let said = nothing.in_words();
+        assert!(
+            said.contains("1 sample of") && said.contains("nothing was moved"),
+            "{said}"
+        );
+    }
+}
