@@ -13,10 +13,11 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
-    SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
+    SHARING_POLICIES, SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::optimize_after::OptimizeAfter;
+use crate::sharing;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -65,6 +66,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Explain a plan's decision about a site
     Explain(ExplainArgs),
+    /// Share fast memory among programs: a plan for each, from their profiles
+    Colocate(ColocateArgs),
     /// Merge the profiles of a parallel program's ranks into one
     Merge(MergeArgs),
     /// Show a profile: one self-contained page, text or JSON
@@ -269,6 +272,32 @@ pub(crate) struct PlanArgs {
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
     #[arg(short, long, value_name = "PLAN")]
     pub output: Option<PathBuf>,
+}
+
+/// Flags of `isotherm colocate`.
+#[derive(Debug, Args)]
+pub(crate) struct ColocateArgs {
+    /// The profiles of the programs, one each; a program that runs twice is named twice
+    #[arg(required = true, num_args = 1.., value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge
+    #[arg(long, default_value = "least-slowdown", value_parser = SHARING_POLICIES, hide_possible_values = true)]
+    pub policy: String,
+    /// The least that a program must get, in percent of the most that fast memory can gain it; may be given several times
+    /// (policy least-slowdown)
+    #[arg(long = "floor", value_name = "PROGRAM=PERCENT", value_parser = sharing::floor)]
+    pub floors: Vec<(String, u32)>,
+    /// The weight of a site: `peak-rss` or `peak-requested`
+    #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
+    pub weight: String,
+    /// Where to write the plans, each with the name of its program [default: beside each profile]
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `isotherm run`.

@@ -1,5 +1,6 @@
 //! One command a file.
 
+pub(crate) mod colocate;
 pub(crate) mod compare;
 mod contexts;
 pub(crate) mod curve;

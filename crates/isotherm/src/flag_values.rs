@@ -9,6 +9,7 @@ use crate::input;
 use crate::known_values::KnownValues;
 use crate::optimize_after::{FIRST_ITERATION, OptimizeAfter};
 use crate::run_policies;
+use crate::sharing;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -29,6 +30,9 @@ pub(crate) const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
     all.chain([isotherm_policy::ATMEM]).collect()
 });
+/// Policies of `isotherm colocate`.
+pub(crate) const SHARING_POLICIES: KnownValues<String> =
+    KnownValues::any(|| sharing::names().collect());
 /// Generators of `isotherm simulate`.
 pub(crate) const GENERATORS: KnownValues<String> =
     KnownValues::any(|| isotherm_sim::generate::names().collect());

@@ -27,6 +27,7 @@ mod run_policies;
 mod session_directory;
 mod session_guard;
 mod session_summary;
+mod sharing;
 mod site_names;
 mod split;
 mod static_data;
@@ -81,6 +82,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Plan(args) => commands::plan::run(args, console)?,
         Command::Run(args) => return commands::run::run(args, console).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
+        Command::Colocate(args) => commands::colocate::run(args, console)?,
         Command::Merge(args) => commands::merge::run(args, console)?,
         Command::Report(args) => commands::report::run(args, console)?,
         Command::Simulate(args) => commands::simulate::run(args, console)?,

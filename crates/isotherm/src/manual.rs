@@ -56,7 +56,7 @@ const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configura
 const NO_FILES: &[Entry] = &[("none", "Only files that are named on the command line")];
 
 /// Every command, in the order of the flag table; `isotherm` itself first.
-pub(crate) const MANUAL: [Manual; 19] = [
+pub(crate) const MANUAL: [Manual; 20] = [
     Manual {
         command: "",
         examples: &[
@@ -191,6 +191,25 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ),
         ],
         files: &[PLAN],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "colocate",
+        examples: &[
+            (
+                "isotherm colocate db.iso web.iso --fast 4GiB",
+                "Share 4 GiB among two programs, with the least sum of slow-downs",
+            ),
+            (
+                "isotherm colocate db.iso web.iso --fast 4GiB --floor db=60",
+                "The same, with at least 60 % of what fast memory can gain db",
+            ),
+            (
+                "isotherm colocate db.iso web.iso --policy comerge -o plans",
+                "By CoMerge, with the plans in an existing directory",
+            ),
+        ],
+        files: &[PROFILE, PLAN],
         exit_status: USUAL,
     },
     Manual {

@@ -38,6 +38,7 @@ mod chunk_parts;
 mod settling;
 mod optimization;
 mod expected;
+mod predicted_runs;
 mod retry_backoff;
 mod merge;
 mod rebuilt;
@@ -63,6 +64,7 @@ pub use optimization::{
 pub use parts::{
     PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,
 };
+pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use settling::Settling;

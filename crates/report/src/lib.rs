@@ -40,6 +40,7 @@ pub mod page_moves;
 pub mod capacity_table;
 pub mod comparison;
 pub mod simulation;
+pub mod sharing;
 mod totals;
 mod plan;
 pub mod summary;

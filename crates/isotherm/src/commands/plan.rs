@@ -131,13 +131,16 @@ fn quantities(args: &PlanArgs) -> Result<(Value, Weight)> {
             args.value
         )
     })?;
-    let weight = Weight::from_word(&args.weight).with_context(|| {
-        format!(
-            "--weight {}: must be `peak-rss` or `peak-requested`",
-            args.weight
-        )
-    })?;
-    Ok((value, weight))
+    Ok((value, weight(&args.weight)?))
+}
+
+/// The weight that `--weight` names.
+///
+/// # Errors
+/// An unknown word.
+pub(super) fn weight(word: &str) -> Result<Weight> {
+    Weight::from_word(word)
+        .with_context(|| format!("--weight {word}: must be `peak-rss` or `peak-requested`"))
 }
 
 /// The plan of a site policy, and the parts that it may have.
@@ -193,7 +196,7 @@ fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) 
 }
 
 /// The callers of the plan's sites, by which another build is searched for them.
-fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
+pub(super) fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
     let planned: BTreeSet<SiteId> = plan.assignments.iter().map(|site| site.site).collect();
     let sites = profile.sites.iter();
     sites

@@ -1,0 +1,105 @@
+//! The words of `isotherm colocate`: its policies, its floors, and the names of its programs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use isotherm_policy::sharing::{LeastSlowdown, PAPER_POLICIES, SharingPolicy};
+
+/// The policies: ours, then the paper's.
+pub(crate) fn policies(floors: &BTreeMap<String, u32>) -> Vec<Box<dyn SharingPolicy>> {
+    let ours = LeastSlowdown {
+        floors: floors.clone(),
+        ..LeastSlowdown::default()
+    };
+    let paper = PAPER_POLICIES.iter();
+    let paper = paper.map(|policy| Box::new(*policy) as Box<dyn SharingPolicy>);
+    let ours: Box<dyn SharingPolicy> = Box::new(ours);
+    std::iter::once(ours).chain(paper).collect()
+}
+
+/// The names of the policies.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let policies = policies(&BTreeMap::new());
+    policies.into_iter().map(|policy| policy.name())
+}
+
+/// Checks the name of a policy, and that floors are given to one that has them.
+///
+/// # Errors
+/// An unknown name, floors that the policy does not know.
+pub(crate) fn check(policy: &str, floors: &[(String, u32)]) -> Result<()> {
+    if !names().any(|name| name == policy) {
+        let known: Vec<_> = names().collect();
+        bail!(
+            "--policy {policy}: there is no such policy; there are {}",
+            known.join(", ")
+        );
+    }
+    let ours = LeastSlowdown::default();
+    if policy != ours.name() && !floors.is_empty() {
+        bail!(
+            "--floor is for --policy {}: {policy} has no floors",
+            ours.name()
+        );
+    }
+    Ok(())
+}
+
+/// Reads a floor: `NAME=PERCENT`.
+pub(crate) fn floor(text: &str) -> Result<(String, u32), String> {
+    let (name, percent) = text.rsplit_once('=').unwrap_or((text, ""));
+    match percent.trim_end_matches('%').parse() {
+        Ok(percent @ 0..=100) if !name.is_empty() => Ok((name.to_owned(), percent)),
+        _ => Err("must be the name of a program, `=` and 0 to 100".to_owned()),
+    }
+}
+
+/// A name for each program: that of its profile without the ending, numbered where several have it.
+pub(crate) fn program_names<'a>(profiles: impl Iterator<Item = &'a Path>) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let name = |path: &Path| {
+        let stem = path.file_stem().unwrap_or(path.as_os_str());
+        let stem = stem.to_string_lossy().into_owned();
+        let numbered = (2..).map(|number| format!("{stem}-{number}"));
+        let mut names = std::iter::once(stem.clone()).chain(numbered);
+        let free = names
+            .find(|name| !taken.contains(name))
+            .unwrap_or_else(|| stem.clone());
+        taken.insert(free.clone());
+        free
+    };
+    profiles.map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{check, floor, program_names};
+    use std::path::Path;
+
+    #[test]
+    fn a_floor_is_a_name_and_a_percentage() {
+        assert_eq!(floor("db=40"), Ok(("db".to_owned(), 40)));
+        assert_eq!(floor("a=b=100%"), Ok(("a=b".to_owned(), 100)));
+        for wrong in ["db", "db=", "=4", "db=101", "db=-1", "db=4.5"] {
+            assert!(floor(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn programs_of_one_name_are_numbered() {
+        let paths = ["x/db.iso", "y/db.iso", "db-2.iso", "web.iso"].map(Path::new);
+        assert_eq!(
+            program_names(paths.into_iter()),
+            ["db", "db-2", "db-2-2", "web"]
+        );
+    }
+
+    #[test]
+    fn unknown_policies_and_floors_for_others_are_refused() {
+        assert!(check("comerge", &[]).is_ok());
+        let unknown = check("comrege", &[]).unwrap_err().to_string();
+        assert!(unknown.contains("least-slowdown, equal-split"), "{unknown}");
+        assert!(check("comerge", &[("db".to_owned(), 5)]).is_err());
+    }
+}

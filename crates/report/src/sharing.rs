@@ -1,0 +1,172 @@
+//! The tables of `isotherm colocate`: who gets the fast memory that several programs share, and what each policy would make of them
+//! (CoMerge, table 4).
+
+use isotherm_model::units::Bytes;
+use serde::Serialize;
+
+use crate::table::DataTable;
+use crate::words::percent;
+
+/// A program under the policy that was chosen. Slow-downs are predicted, over the time with all data fast.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharingProgram {
+    /// Its name among the programs.
+    pub program: String,
+    /// The word of its sensitivity class.
+    pub class: &'static str,
+    /// Bytes of its data.
+    pub footprint_bytes: u64,
+    /// Bytes of its data in fast memory.
+    pub fast_bytes: u64,
+    /// Its slow-down with no data in fast memory.
+    pub all_slow: f64,
+    /// Its slow-down by the plan.
+    pub slowdown: f64,
+    /// The file of its plan.
+    pub plan: String,
+}
+
+/// The outcome of one policy for all programs, in the order of the programs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharingOutcome {
+    /// The name of the policy.
+    pub policy: String,
+    /// Used bytes of fast memory by its capacity, 0 to 1.
+    pub utility: f64,
+    /// The predicted slow-down of each program.
+    pub slowdowns: Vec<f64>,
+    /// Why the policy has no plan; then the other fields are empty.
+    pub refused: Option<String>,
+}
+
+/// What `isotherm colocate` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sharing {
+    /// Version of the JSON form; fields may be added within it, none is renamed.
+    pub schema_version: u32,
+    /// Bytes of the shared fast memory.
+    pub capacity_bytes: u64,
+    /// The policy of the plans.
+    pub policy: String,
+    /// The least sum of slow-downs that any policy could reach.
+    pub least_sum: f64,
+    /// The programs.
+    pub programs: Vec<SharingProgram>,
+    /// Every policy, the chosen one included.
+    pub policies: Vec<SharingOutcome>,
+}
+
+impl Sharing {
+    /// For a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let programs = DataTable::of(&self.programs)
+            .left("program", |row| row.program.clone())
+            .left("sensitivity", |row| row.class)
+            .right("footprint", |row| Bytes(row.footprint_bytes))
+            .right("fast", |row| Bytes(row.fast_bytes))
+            .right("all slow", |row| slowdown(row.all_slow))
+            .right("expected", |row| slowdown(row.slowdown))
+            .left("plan", |row| row.plan.clone());
+        format!(
+            "{} of fast memory shared by {}\n\n{}\n{}",
+            Bytes(self.capacity_bytes),
+            self.policy,
+            programs.render(),
+            self.outcomes()
+        )
+    }
+
+    /// A row for each policy.
+    fn outcomes(&self) -> String {
+        let made = self.policies.iter().filter(|row| row.refused.is_none());
+        let made: Vec<&SharingOutcome> = made.collect();
+        let names = self.programs.iter().map(|program| &program.program);
+        let worst = |row: &&SharingOutcome| {
+            let of_program = names.clone().zip(&row.slowdowns);
+            let worst = of_program.max_by(|a, b| a.1.total_cmp(b.1));
+            worst.map_or(String::new(), |(name, by)| {
+                format!("{} ({name})", slowdown(*by))
+            })
+        };
+        let table = DataTable::of(&made)
+            .left("policy", |row| row.policy.clone())
+            .right("memory used", |row| percent(row.utility))
+            .right("sum of slow-downs", |row| {
+                format!("{:.2}", row.slowdowns.iter().sum::<f64>())
+            })
+            .right("worst", worst);
+        let mut text = table.render() + &format!("least possible sum: {:.2}\n", self.least_sum);
+        for row in &self.policies {
+            if let Some(why) = &row.refused {
+                text += &format!("{}: {why}\n", row.policy);
+            }
+        }
+        text
+    }
+
+    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // Strings, numbers and lists of them: serialising cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// A slow-down with the sign of a factor.
+fn slowdown(factor: f64) -> String {
+    format!("{factor:.2}x")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sharing, SharingOutcome, SharingProgram};
+
+    #[test]
+    fn a_policy_that_has_no_plan_says_why_and_the_worst_program_is_named() {
+        let program = |name: &str, slowdown| SharingProgram {
+            program: name.to_owned(),
+            class: "high",
+            footprint_bytes: 4 << 20,
+            fast_bytes: 1 << 20,
+            all_slow: 3.5,
+            slowdown,
+            plan: format!("{name}.plan"),
+        };
+        let outcome = |policy: &str, slowdowns, refused| SharingOutcome {
+            policy: policy.to_owned(),
+            utility: 0.5,
+            slowdowns,
+            refused,
+        };
+        let sharing = Sharing {
+            schema_version: 1,
+            capacity_bytes: 2 << 20,
+            policy: "comerge".to_owned(),
+            least_sum: 3.2,
+            programs: vec![program("a", 1.25), program("b", 2.5)],
+            policies: vec![
+                outcome("comerge", vec![1.25, 2.5], None),
+                outcome("least-slowdown", vec![], Some("no room".to_owned())),
+            ],
+        };
+        let text = sharing.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "2 MiB of fast memory shared by comerge",
+                "",
+                "program  sensitivity  footprint   fast  all slow  expected  plan",
+                "a        high             4 MiB  1 MiB     3.50x     1.25x  a.plan",
+                "b        high             4 MiB  1 MiB     3.50x     2.50x  b.plan",
+                "",
+                "policy   memory used  sum of slow-downs      worst",
+                "comerge         50 %               3.75  2.50x (b)",
+                "least possible sum: 3.20",
+                "least-slowdown: no room",
+            ]
+        );
+        assert!(sharing.json().contains("\"least_sum\": 3.2"));
+    }
+}
