@@ -12,6 +12,7 @@ mod emulation_words;
 mod fit;
 mod flag_values;
 mod input;
+mod interface_service;
 mod interrupt;
 mod known_values;
 mod launch;

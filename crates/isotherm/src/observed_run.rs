@@ -33,6 +33,16 @@ pub(crate) enum FollowUntil {
     EndOrInterrupt,
 }
 
+impl FollowUntil {
+    /// For a run that takes its moves back or not: it does so before the program ends, if it is interrupted.
+    pub(crate) const fn of(takes_back: bool) -> Self {
+        match takes_back {
+            true => Self::EndOrInterrupt,
+            false => Self::End,
+        }
+    }
+}
+
 /// What a command does during an observed run.
 pub(crate) trait Follower<E> {
     /// Called before each wait for the program; returns what it waits for.

@@ -220,6 +220,17 @@ impl LiveRun {
         Ok(())
     }
 
+    /// Finds the session files of processes that are new since the last [`Self::drain`].
+    pub fn discover(&mut self) {
+        // `observe` reports an unreadable directory.
+        let _ = self.sessions.discover();
+    }
+
+    /// The living processes that have a session file, as of the last [`Self::drain`] or [`Self::discover`].
+    pub fn living(&self) -> impl Iterator<Item = Process> {
+        self.sessions.live()
+    }
+
     /// Starts or stops the observation of accesses, and with it its cost, but for that of sources within the program. Samples that were
     /// taken before are in the next batch.
     pub fn switch_sampling(&mut self, on: bool) {

@@ -23,7 +23,7 @@ enum Place {
     Mapped(PathBuf),
 }
 
-/// The session files that were used so far. They are closed when this value is dropped.
+/// The session files that were used so far. They are closed when this value is dropped, or by [`OpenFiles::retain`].
 #[derive(Debug)]
 pub struct OpenFiles {
     place: Place,
@@ -47,6 +47,11 @@ impl OpenFiles {
             place: Place::Mapped(proc_root),
             open: BTreeMap::new(),
         }
+    }
+
+    /// Closes the files of the other processes: a descriptor for each that ever ran would be too many.
+    pub fn retain(&mut self, is_used: impl Fn(&Process) -> bool) {
+        self.open.retain(|process, _| is_used(process));
     }
 
     /// The session file of a process image, opened if it is not open yet.

@@ -20,18 +20,21 @@ use isotherm_model::tier::Tiers;
 use isotherm_model::words::{counted, percent};
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, StepReport, coverage};
 use isotherm_profile::FinishOutcome;
+use isotherm_report::optimizations::OptimizationSummary;
 use isotherm_report::outcomes::{self, OutcomeRow};
 
 use crate::cli::{Observing, RunArgs};
 use crate::fit::{self, Fitted};
+use crate::interface_service::InterfaceService;
 use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
+use crate::optimizer::{self, Optimizer};
 use crate::output;
 use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 use isotherm_console::Console;
-use results::{say_next, write_summary};
+use results::{requested, say_next, write_summary};
 use site_executor::SiteExecutor;
 
 /// Least share of a plan's value that the run must allocate; below it a warning calls the plan foreign.
@@ -174,26 +177,29 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         &meta,
         Some(online),
     );
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
-    let until = match args.undo {
-        true => FollowUntil::EndOrInterrupt,
-        false => FollowUntil::End,
-    };
+    let optimizer = Optimizer::new(args, &ready, &tiers, console);
     let mut outcomes = Vec::new();
-    run.follow(until, &mut |report: &StepReport<_>, _: &mut _| {
+    let note = |report: &StepReport<_>, _: &mut ObservedStep<_>| {
         // A long run has any number of them, which only the summary lists.
         if args.summary.is_some() {
             outcomes.extend(report.outcomes.iter().map(OutcomeRow::from));
         }
-    })?;
+    };
+    let limits = (optimizer::DEFAULT_POLICY, args.tiers.fast);
+    let mut service = InterfaceService::new(note, optimizer, &ready, limits);
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    run.follow(FollowUntil::of(args.undo), &mut service)?;
+    service.end();
     // Processes that run on, the program or its children, get their memory back on its original nodes.
+    service.optimizer.undo(console);
     run.step.executor.undo(console);
+    let done = service.done;
     let moves = *run.step.moves();
     let EndedRun {
         program, profile, ..
     } = run.finish()?;
-    say_moves(&program, &moves, &tiers, console);
-    let summary = online_summary(&program, &moves, outcomes, &tiers);
+    say_moves(&program, (&moves, &done), &tiers, console);
+    let summary = online_summary(&program, (&moves, &done), outcomes, &tiers);
     let written = write_summary(args, &summary);
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
@@ -219,7 +225,7 @@ fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineCon
 
 fn online_summary(
     program: &EndedProgram,
-    moves: &MoveTotals,
+    (moves, done): (&MoveTotals, &[OptimizationSummary]),
     outcomes: Vec<OutcomeRow>,
     tiers: &Tiers,
 ) -> serde_json::Value {
@@ -234,15 +240,24 @@ fn online_summary(
         "actions_requested": moves.requested,
         "actions_moved": moves.made,
         "outcomes": outcomes,
+        "optimizations": done,
         "runtime": program.summary.to_json(sites),
     })
 }
 
-fn say_moves(program: &EndedProgram, moves: &MoveTotals, tiers: &Tiers, console: Console) {
+fn say_moves(
+    program: &EndedProgram,
+    (moves, done): (&MoveTotals, &[OptimizationSummary]),
+    tiers: &Tiers,
+    console: Console,
+) {
     let said = program.summary.took("online", program.took, tiers);
     if !program.summary.worked() {
         return console.info(&said);
     }
     let moves = outcomes::in_words(moves, tiers.emulates());
-    console.info(&format!("{said}: {moves}"));
+    console.info(&match requested(done) {
+        Some(more) => format!("{said}: {moves}; {more}"),
+        None => format!("{said}: {moves}"),
+    });
 }

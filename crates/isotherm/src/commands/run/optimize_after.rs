@@ -20,15 +20,15 @@ use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport};
 use isotherm_profile::{Error, FinishOutcome};
 use isotherm_report::optimizations::OptimizationSummary;
 
-use super::results::{say_next, write_summary};
+use super::results::{requested, say_next, write_summary};
 use crate::cli::RunArgs;
+use crate::interface_service::InterfaceService;
 use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
 use crate::recording;
 use crate::session_summary::recorded_sites;
-use crate::split;
 use crate::tiers_choice;
 
 /// The first window of the comparison for [`OptimizeAfter::FirstIteration`].
@@ -58,19 +58,19 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
     let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
     let optimizer = Optimizer::new(args, &ready, &tiers, console);
     let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let once = OptimizeOnce::new(optimizer, after, (policy, args.tiers.fast), console);
+    let on_request = Optimizer::new(args, &ready, &tiers, console);
+    let mut service = InterfaceService::new(once, on_request, &ready, (policy, args.tiers.fast));
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
-    let mut once = OptimizeOnce::new(optimizer, after, (policy, args.tiers.fast), console);
-    let until = match args.undo {
-        true => FollowUntil::EndOrInterrupt,
-        false => FollowUntil::End,
-    };
-    run.follow(until, &mut once)?;
-    once.optimizer.undo(console);
+    run.follow(FollowUntil::of(args.undo), &mut service)?;
+    service.end();
+    service.optimizer.undo(console);
+    service.inner.optimizer.undo(console);
     let EndedRun {
         program, profile, ..
     } = run.finish()?;
-    say(&program, &once, &tiers, console);
-    let written = write_summary(args, &summary(&program, &once, &tiers));
+    say(&program, &service, &tiers, console);
+    let written = write_summary(args, &summary(&program, &service, &tiers));
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
     }
@@ -80,12 +80,6 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
 
 /// Refuses what cannot be optimized.
 fn check(args: &RunArgs, tiers: &Tiers) -> Result<()> {
-    if !split::is_possible(tiers) {
-        bail!(
-            "--optimize-after: moves parts of data objects, and the page trap moves whole sites: name other tiers, such as --tiers \
-             emulated:cxl"
-        );
-    }
     if tiers.emulates() && (args.mover == Mover::Staged || args.undo) {
         bail!(
             "--mover and --undo are for memory nodes; the emulated pair has its own mover, which ends with the program"
@@ -189,15 +183,28 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
     }
 }
 
-fn say(program: &EndedProgram, once: &OptimizeOnce<'_>, tiers: &Tiers, console: Console) {
+/// The follower of such a run.
+type Service<'a> = InterfaceService<'a, OptimizeOnce<'a>>;
+
+fn say(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers, console: Console) {
     let said = program.summary.took("optimized", program.took, tiers);
     if !program.summary.worked() {
         return console.info(&said);
     }
-    let Some(done) = &once.done else {
-        return console.warn(&format!("{said}: {}", too_early(once.after)));
-    };
-    console.info(&format!("{said}; {}", done.in_words()));
+    let once = &service.inner;
+    match (&once.done, requested(&service.done)) {
+        (Some(done), None) => console.info(&format!("{said}; {}", done.in_words())),
+        (Some(done), Some(more)) => {
+            console.info(&format!("{said}; {}; {more}", done.in_words()));
+        }
+        (None, Some(more)) => console.info(&format!("{said}; {more}")),
+        (None, None) if service.is_used() => {
+            console.info(&format!(
+                "{said}; the program asked for profiles and for no move"
+            ));
+        }
+        (None, None) => console.warn(&format!("{said}: {}", too_early(once.after))),
+    }
 }
 
 /// Why nothing was chosen.
@@ -213,14 +220,15 @@ fn too_early(after: OptimizeAfter) -> String {
     }
 }
 
-fn summary(program: &EndedProgram, once: &OptimizeOnce<'_>, tiers: &Tiers) -> serde_json::Value {
+fn summary(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers) -> serde_json::Value {
     let worked = program.summary.worked();
+    let all: Vec<_> = service.inner.done.iter().chain(&service.done).collect();
     serde_json::json!({
         "mode": "optimize",
         "placed": worked,
         "emulated": tiers.emulates() && worked,
         "seconds": program.took.0 as f64 / 1e9,
-        "optimizations": once.done.iter().collect::<Vec<_>>(),
+        "optimizations": all,
         "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
     })
 }

@@ -1,0 +1,241 @@
+//! Serves the requests of a run's processes (`include/isotherm.h`): profile from here to there, and move now what the profile says.
+//!
+//! ```text
+//! session file: a request ---> the epoch ends, so that every sample until now is there ---> start, stop, or choose and move ---> answer
+//! ```
+//!
+//! From the first request on the run places data on request only, and samples between the start and the end of a profile.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use isotherm_abi::interface::{InterfaceAction, InterfacePolicy, InterfaceStatus, SHARE_WHOLE_PPM};
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::port::Executor;
+use isotherm_model::units::{Bytes, Capacity};
+use isotherm_observe::live::LiveRun;
+use isotherm_pipeline::{AccessCounts, StepReport};
+use isotherm_profile::Error;
+use isotherm_report::optimizations::OptimizationSummary;
+use isotherm_session::{InterfaceAnswer, InterfaceCommand, OpenFiles};
+
+use crate::launch::Ready;
+use crate::observed_run::{Attention, Follower, ObservedStep};
+use crate::optimizer::{OptimizationLimits, Optimizer};
+
+/// Interval at which requests are looked up while a program uses the interface, and at the beginning of a run, which it may begin with
+/// one.
+const LOOK: Duration = Duration::from_millis(10);
+const BEGINNING: Duration = Duration::from_secs(1);
+
+/// Interval at which a process is told that it is served.
+const HEARTBEAT: Duration = Duration::from_millis(500);
+
+/// Most optimizations that are kept.
+const KEPT: usize = 10_000;
+
+/// Wraps the follower of a run without a plan, and serves its processes.
+pub(crate) struct InterfaceService<'a, F> {
+    /// What the run does until the first request.
+    pub inner: F,
+    /// What requests have moved by.
+    pub optimizer: Optimizer,
+    /// The first optimizations at the program's request, in order.
+    pub done: Vec<OptimizationSummary>,
+    files: OpenFiles,
+    /// The policy of the run, and its limit of fast memory.
+    policy: &'a str,
+    fast: Option<Capacity>,
+    started: Instant,
+    /// When each of these processes was last told that it is served.
+    told: Option<(Instant, BTreeSet<Process>)>,
+    waiting: Vec<(Process, InterfaceCommand)>,
+    is_used: bool,
+    profiling: BTreeSet<Process>,
+    counts: AccessCounts,
+}
+
+impl<'a, F> InterfaceService<'a, F> {
+    /// For a program that is held before its start.
+    pub(crate) fn new(
+        inner: F,
+        optimizer: Optimizer,
+        ready: &Ready,
+        (policy, fast): (&'a str, Option<Capacity>),
+    ) -> Self {
+        Self {
+            inner,
+            optimizer,
+            done: Vec::new(),
+            files: OpenFiles::new(ready.session.path().to_owned()),
+            policy,
+            fast,
+            started: Instant::now(),
+            told: None,
+            waiting: Vec::new(),
+            is_used: false,
+            profiling: BTreeSet::new(),
+            counts: AccessCounts::default(),
+        }
+    }
+
+    /// Whether a process made a request.
+    pub(crate) const fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    /// Tells the living processes that none serves them any more.
+    pub(crate) fn end(&mut self) {
+        let told = self.told.take();
+        for process in told.into_iter().flat_map(|(_, told)| told) {
+            // The file of one that has ended may be gone.
+            let _ = self.files.of(process).map(|file| file.serve_interface(0));
+        }
+    }
+
+    /// Looks requests up, and tells processes that they are served.
+    fn look(&mut self, observer: &mut LiveRun) {
+        if self.started.elapsed() < BEGINNING {
+            observer.discover();
+        }
+        let living: BTreeSet<Process> = observer.living().collect();
+        let known = self.told.take();
+        let known = known.filter(|(at, _)| at.elapsed() < HEARTBEAT);
+        let (at, told) = known.unwrap_or_else(|| (Instant::now(), BTreeSet::new()));
+        for process in &living {
+            let Ok(file) = self.files.of(*process) else {
+                continue;
+            };
+            if !told.contains(process) {
+                // A file that cannot be written has no requests either.
+                let _ = file.serve_interface(std::process::id());
+            }
+            if let Ok(Some(command)) = file.read_interface_request() {
+                self.waiting.push((*process, command));
+            }
+        }
+        self.files.retain(|process| living.contains(process));
+        self.profiling.retain(|process| living.contains(process));
+        self.told = Some((at, living));
+    }
+
+    /// Carries out one request.
+    fn serve<E: Executor>(
+        &mut self,
+        process: Process,
+        command: InterfaceCommand,
+        step: &mut ObservedStep<E>,
+    ) -> InterfaceAnswer {
+        match (command.action, command.policy) {
+            (Some(InterfaceAction::ProfileStart), _) => {
+                self.counts.forget(process);
+                self.profiling.insert(process);
+                InterfaceAnswer::of_status(InterfaceStatus::Ok)
+            }
+            (Some(InterfaceAction::ProfileStop), _) => {
+                self.profiling.remove(&process);
+                InterfaceAnswer::of_status(InterfaceStatus::Ok)
+            }
+            (Some(InterfaceAction::Optimize), Some(policy)) => {
+                self.optimize(process, (command, policy), step)
+            }
+            (None, _) | (_, None) => InterfaceAnswer::of_status(InterfaceStatus::Invalid),
+        }
+    }
+
+    fn optimize<E: Executor>(
+        &mut self,
+        process: Process,
+        (command, policy): (InterfaceCommand, InterfacePolicy),
+        step: &ObservedStep<E>,
+    ) -> InterfaceAnswer {
+        let limits = OptimizationLimits {
+            process: Some(process),
+            fast: limit(&command).or(self.fast),
+            policy: match policy {
+                InterfacePolicy::Default => self.policy,
+                InterfacePolicy::Atmem => "atmem",
+                InterfacePolicy::Thermos => "thermos",
+            },
+        };
+        let seen = (&step.observer, step.attribution());
+        let Ok(done) = self.optimizer.optimize(seen, &self.counts, limits) else {
+            return InterfaceAnswer::of_status(InterfaceStatus::Failed);
+        };
+        let answer = answer(&done);
+        if self.done.len() < KEPT {
+            self.done.push(done);
+        }
+        answer
+    }
+}
+
+/// The limit that a request names, if it names one.
+fn limit(command: &InterfaceCommand) -> Option<Capacity> {
+    match (command.fast_bytes, command.share_ppm) {
+        (0, 0) => None,
+        (0, share) => Some(Capacity::Share(share as f64 / SHARE_WHOLE_PPM as f64)),
+        (bytes, _) => Some(Capacity::Bytes(Bytes(bytes))),
+    }
+}
+
+/// The answer to a request. Of a dry run nothing moved.
+fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
+    let status = match done.selected_bytes {
+        0 => InterfaceStatus::NoSamples,
+        _ => InterfaceStatus::Ok,
+    };
+    let moved = |bytes: u64| if done.dry_run { 0 } else { bytes };
+    InterfaceAnswer {
+        promoted_bytes: moved(done.promoted_bytes),
+        demoted_bytes: moved(done.demoted_bytes),
+        placed_bytes: done.placed_bytes,
+        failed_bytes: done.failed_bytes,
+        selected_bytes: done.selected_bytes,
+        samples: done.samples,
+        selection_ns: done.selection_ns,
+        migration_ns: done.migration_ns,
+        ..InterfaceAnswer::of_status(status)
+    }
+}
+
+impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
+    fn attend(&mut self, step: &mut ObservedStep<E>) -> Attention {
+        self.look(&mut step.observer);
+        let inner = match self.is_used {
+            true => Attention::default(),
+            false => self.inner.attend(step),
+        };
+        let is_quick = self.is_used || self.started.elapsed() < BEGINNING;
+        Attention {
+            within: match is_quick {
+                true => inner.within.min(LOOK),
+                false => inner.within,
+            },
+            ends_epoch: inner.ends_epoch || !self.waiting.is_empty(),
+        }
+    }
+
+    fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
+        if !self.is_used && self.waiting.is_empty() {
+            return self.inner.note(report, step);
+        }
+        if !self.is_used {
+            self.is_used = true;
+            step.stop_deciding();
+        }
+        let profiled = report.batch.accesses.iter();
+        let profiled = profiled.filter(|access| self.profiling.contains(&access.process));
+        let profiled: Vec<ObservedAccess> = profiled.copied().collect();
+        self.counts.add(&profiled);
+        for (process, command) in std::mem::take(&mut self.waiting) {
+            let answer = self.serve(process, command, step);
+            step.observer.switch_sampling(!self.profiling.is_empty());
+            let is_profiling = self.profiling.contains(&process);
+            if let Ok(file) = self.files.of(process) {
+                // The program may have ended, or have given the request up.
+                let _ = file.answer_interface_request(command.number, &answer, is_profiling);
+            }
+        }
+    }
+}

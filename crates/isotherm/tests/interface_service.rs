@@ -1,0 +1,220 @@
+//! A run without a plan serves the requests of its program: profile, stop, optimize. The program here writes them into its session file
+//! itself, as the runtime does for the functions of `include/isotherm.h`.
+//!
+//! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
+
+mod support;
+
+use std::mem::offset_of;
+use std::process::Command;
+
+use isotherm_abi::interface::{
+    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus,
+};
+use isotherm_abi::session::SessionHeader;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use support::{stderr, succeeds};
+
+const MIB: u64 = 1 << 20;
+
+/// An array of 32 MiB whose last 4 MiB are hot. It optimizes without a profile, with a bad kind, and with one by each policy, and prints
+/// the status and the numbers of each answer.
+const SOURCE: &str = r#"#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+enum { MIB = 1 << 20, COUNT = 32 * MIB / 8, HOT = 4 * MIB / 8 };
+static int file;
+static double clock_of(clockid_t which) {
+    struct timespec t;
+    clock_gettime(which, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+static void open_session(void) {
+    char line[4096], name[64];
+    snprintf(name, sizeof name, "/%d.0\n", getpid());
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps)) {
+        char *path = strchr(line, '/');
+        if (path && strlen(path) > strlen(name) && !strcmp(path + strlen(path) - strlen(name), name)) {
+            path[strlen(path) - 1] = 0;
+            file = open(path, O_RDWR);
+        }
+    }
+    fclose(maps);
+    if (file <= 0) { puts("no session"); exit(3); }
+}
+static uint32_t word(long at) { uint32_t w = 0; pread(file, &w, 4, AT + at); return w; }
+static uint64_t number(long at) { uint64_t w = 0; pread(file, &w, 8, AT + at); return w; }
+static void put(long at, uint64_t value, int bytes) { pwrite(file, &value, bytes, AT + at); }
+static void request(uint32_t kind, uint32_t policy, uint64_t fast, uint64_t share) {
+    uint32_t next = word(ASKED) + 1;
+    put(KIND, kind, 4);
+    put(POLICY, policy, 4);
+    put(FAST, fast, 8);
+    put(SHARE, share, 8);
+    put(ASKED, next, 4);
+    for (double end = clock_of(CLOCK_MONOTONIC) + 60; word(ANSWERED) != next;) {
+        // At samples of its threads the emulated machine moves pages, and a thread that sleeps has none.
+        if (clock_of(CLOCK_MONOTONIC) > end) { puts("no answer"); exit(4); }
+    }
+    printf("{\"kind\":%u,\"status\":%u,\"profiling\":%u,\"promoted\":%lu,\"placed\":%lu,\"selected\":%lu,\"samples\":%lu}\n", kind, word(STATUS),
+           word(PROFILING), number(PROMOTED), number(PLACED), number(SELECTED), number(SAMPLES));
+    fflush(stdout);
+}
+static unsigned random_state = 1;
+static void work(unsigned long *hot, double seconds) {
+    for (double end = clock_of(CLOCK_PROCESS_CPUTIME_ID) + seconds; clock_of(CLOCK_PROCESS_CPUTIME_ID) < end;)
+        for (int i = 0; i < 200000; i++) {
+            random_state = random_state * 1664525u + 1013904223u;
+            hot[(random_state >> 8) % HOT]++;
+        }
+}
+int main(void) {
+    open_session();
+    unsigned long *array = malloc(COUNT * sizeof *array);
+    for (int i = 0; i < COUNT; i++) array[i] = 1;
+    unsigned long *hot = array + COUNT - HOT;
+    for (int i = 0; i < 2000 && !word(OBSERVER); i++) usleep(1000);
+    printf("{\"observer\":%u,\"parent\":%d}\n", word(OBSERVER), getppid());
+    request(OPTIMIZE, 0, 0, 0);
+    request(77, 0, 0, 0);
+    request(OPTIMIZE, 77, 0, 0);
+    request(START, 0, 0, 0);
+    work(hot, 1);
+    request(STOP, 0, 0, 0);
+    work(array, 1);
+    request(OPTIMIZE, 0, 8 * MIB, 0);
+    request(OPTIMIZE, THERMOS, 0, 200000);
+    return 0;
+}
+"#;
+
+fn program() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("app.c"), SOURCE).expect("writes");
+    let request = |name: &str, at: usize| format!("-D{name}={at}");
+    let defines = [
+        request("AT", offset_of!(SessionHeader, interface)),
+        request("ASKED", offset_of!(InterfaceRequest, asked)),
+        request("KIND", offset_of!(InterfaceRequest, kind)),
+        request("POLICY", offset_of!(InterfaceRequest, policy)),
+        request("FAST", offset_of!(InterfaceRequest, fast_bytes)),
+        request("SHARE", offset_of!(InterfaceRequest, share_ppm)),
+        request("ANSWERED", offset_of!(InterfaceRequest, answered)),
+        request("STATUS", offset_of!(InterfaceRequest, status)),
+        request("PROMOTED", offset_of!(InterfaceRequest, promoted_bytes)),
+        request("PLACED", offset_of!(InterfaceRequest, placed_bytes)),
+        request("SELECTED", offset_of!(InterfaceRequest, selected_bytes)),
+        request("SAMPLES", offset_of!(InterfaceRequest, samples)),
+        request("OBSERVER", offset_of!(InterfaceRequest, observer_pid)),
+        request("PROFILING", offset_of!(InterfaceRequest, profiling)),
+        request("START", InterfaceAction::ProfileStart as usize),
+        request("STOP", InterfaceAction::ProfileStop as usize),
+        request("OPTIMIZE", InterfaceAction::Optimize as usize),
+        request("THERMOS", InterfacePolicy::Thermos as usize),
+    ];
+    let built = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-O1", "-w", "-o", "app", "app.c"])
+        .args(defines)
+        .status();
+    assert!(built.expect("a C compiler").success());
+    directory
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} in {of}"))
+}
+
+/// Runs the program with these flags: its lines, the summary, and the messages. `None` where the machine cannot emulate.
+fn served(flags: &[&str]) -> Option<(Vec<Value>, Value, String)> {
+    let directory = program();
+    let run = [
+        "run",
+        "--tiers",
+        "emulated:cxl",
+        "--fast",
+        "12MiB",
+        "--source",
+        "timer",
+        "--cache",
+        "0B",
+        "--epoch",
+        "200ms",
+        "--summary",
+        "run.json",
+    ];
+    let output = succeeds(&directory, &[&run, flags, &["--", "./app"]].concat());
+    let summary = std::fs::read(directory.path().join("run.json")).expect("was written");
+    let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
+    if summary["placed"] == false {
+        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+        return None;
+    }
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = printed.lines().map(serde_json::from_str);
+    let lines: Result<Vec<Value>, _> = lines.collect();
+    let lines = lines.unwrap_or_else(|error| panic!("{error}: {printed}"));
+    Some((lines, summary, stderr(&output)))
+}
+
+fn serves(flags: &[&str]) {
+    let Some((lines, summary, said)) = served(flags) else {
+        return;
+    };
+    let [observer, none, kind, policy, start, stop, atmem, thermos] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(observer["observer"], observer["parent"]);
+    let status = |line: &Value| number(line, "status");
+    assert_eq!(status(none), InterfaceStatus::NoSamples as u64);
+    assert_eq!(status(kind), InterfaceStatus::Invalid as u64);
+    assert_eq!(status(policy), InterfaceStatus::Invalid as u64);
+    assert_eq!((status(start), number(start, "profiling")), (0, 1));
+    assert_eq!((status(stop), number(stop, "profiling")), (0, 0));
+    if number(atmem, "samples") < 100 {
+        return isotherm_skip::skip!("few samples here: {atmem}");
+    }
+    // Only what was accessed between start and stop counts.
+    assert_eq!(number(atmem, "samples"), number(thermos, "samples"));
+    assert_eq!((status(atmem), status(thermos)), (0, 0));
+    assert!(
+        (3 * MIB..=8 * MIB).contains(&number(atmem, "selected")),
+        "{atmem}"
+    );
+    // A fifth of 32 MiB.
+    assert!(
+        (3 * MIB..=7 * MIB).contains(&number(thermos, "selected")),
+        "{thermos}"
+    );
+    let there = |line: &Value| number(line, "promoted") + number(line, "placed");
+    assert!(
+        there(atmem) >= 3 * MIB && there(thermos) >= 3 * MIB,
+        "{lines:?}"
+    );
+    assert!(
+        number(thermos, "placed") >= 2 * MIB,
+        "the first had moved it: {thermos}"
+    );
+    let done = summary["optimizations"].as_array().expect("a list");
+    assert_eq!(done.len(), 3, "{summary}");
+    assert!(said.contains("at the program's request"), "{said}");
+}
+
+#[test]
+fn a_run_without_a_plan_serves_its_program() {
+    serves(&[]);
+}
+
+#[test]
+fn a_run_that_would_optimize_later_does_so_on_request_only() {
+    serves(&["--optimize-after", "3s"]);
+}
