@@ -410,7 +410,7 @@ impl LiveRun {
         seen
     }
 
-    /// Where the resident data of each living process is, on an emulated machine or, with the nodes of the fast tier, on these and
+    /// Where the resident data that the runtime gave each living process is, on an emulated machine or, with the nodes of the fast tier, on these and
     /// others; and the bytes that the machine's fast tier has room for, where a process says so. A process that ends meanwhile has none.
     #[must_use]
     pub fn resident_runs(&self, fast_nodes: &BTreeSet<NodeId>) -> ResidentRuns {
@@ -430,10 +430,9 @@ impl LiveRun {
             for process in self.sessions.live() {
                 let resident = layout.resident(process, 0);
                 let held = resident.and_then(|resident| layout.held(process, &resident));
-                found.runs.insert(
-                    process,
-                    page_units::runs_of_units(&held.unwrap_or_default()),
-                );
+                let owned = self.sessions.ranges(process);
+                let runs = page_units::runs_of_units(&held.unwrap_or_default(), &owned);
+                found.runs.insert(process, runs);
             }
         }
         found

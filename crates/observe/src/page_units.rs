@@ -11,6 +11,8 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, ResidentRun, Unit, UnitResidency};
 use isotherm_session::PageTiers;
 
+use crate::resident::Span;
+
 /// Unit in which the nodes of a process's memory are queried: four pages of each.
 pub(crate) const NODE_UNIT: Bytes = Bytes(64 << 10);
 
@@ -67,30 +69,45 @@ pub(crate) fn runs(pages: &PageTiers) -> Vec<ResidentRun> {
     runs
 }
 
-/// Units as runs of one tier: each counts as in the tier that holds most of it, from its start on.
+/// The parts of units within these ranges, sorted and apart, as runs of one tier: each unit counts as in the tier that holds most of it,
+/// from its start on.
 #[must_use]
-pub(crate) fn runs_of_units(units: &[UnitResidency]) -> Vec<ResidentRun> {
+pub(crate) fn runs_of_units(units: &[UnitResidency], ranges: &[Span]) -> Vec<ResidentRun> {
     let mut runs: Vec<ResidentRun> = Vec::new();
     for held in units {
-        let run = ResidentRun {
-            range: AddressRange {
-                start: held.unit.start,
-                bytes: held.resident,
-            },
-            is_fast: held.fast.0 > held.resident.0 / 2,
-            is_huge: held.grain > NODE_UNIT,
-        };
-        match runs.last_mut() {
-            Some(last)
-                if last.range.end() == run.range.start
-                    && (last.is_fast, last.is_huge) == (run.is_fast, run.is_huge) =>
-            {
-                last.range.bytes += run.range.bytes;
-            }
-            _ => runs.push(run),
+        let (start, end) = (
+            held.unit.start,
+            held.unit.start.saturating_add(held.resident.0),
+        );
+        let first = ranges.partition_point(|range| range.end <= start);
+        let inside = ranges[first..].iter().take_while(|range| range.start < end);
+        for range in inside {
+            let start = start.max(range.start);
+            let run = ResidentRun {
+                range: AddressRange {
+                    start,
+                    bytes: Bytes(end.min(range.end) - start),
+                },
+                is_fast: held.fast.0 > held.resident.0 / 2,
+                is_huge: held.grain > NODE_UNIT,
+            };
+            add_run(&mut runs, run);
         }
     }
     runs
+}
+
+/// Adds a run, which is a part of the last one if it continues it.
+fn add_run(runs: &mut Vec<ResidentRun>, run: ResidentRun) {
+    match runs.last_mut() {
+        Some(last)
+            if last.range.end() == run.range.start
+                && (last.is_fast, last.is_huge) == (run.is_fast, run.is_huge) =>
+        {
+            last.range.bytes += run.range.bytes;
+        }
+        _ => runs.push(run),
+    }
 }
 
 /// The samples of a process whose page has a tier, and those of them whose page is fast.
@@ -115,7 +132,10 @@ pub(crate) fn placed<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{PageTiers, Process, placed, runs, units};
+    use super::{
+        NODE_UNIT, PageTiers, Process, ResidentRun, Unit, UnitResidency, placed, runs,
+        runs_of_units, units,
+    };
     use isotherm_model::batch::ObservedAccess;
     use isotherm_model::source_kind::SourceKind;
     use isotherm_model::units::Bytes;
@@ -165,6 +185,42 @@ mod tests {
         assert_eq!(
             rows,
             [(0, 2, true), (2, 1, false), (6, 1, false), (7, 1, true)]
+        );
+    }
+
+    #[test]
+    fn units_are_runs_as_far_as_the_process_owns_them() {
+        let unit = |number: u64, kib: u64, fast: u64, grain: u64| UnitResidency {
+            unit: Unit {
+                process: Process::default(),
+                start: number * NODE_UNIT.0,
+            },
+            resident: Bytes(kib << 10),
+            fast: Bytes(fast << 10),
+            grain: Bytes(grain),
+        };
+        let (small, huge) = (NODE_UNIT.0, 2 << 20);
+        let units = [
+            unit(0, 64, 64, small),
+            unit(1, 64, 40, small),
+            unit(2, 64, 20, small),
+            unit(3, 8, 0, small),
+            unit(32, 64, 0, huge),
+        ];
+        let owned = [4096..(200 << 10), 31 * NODE_UNIT.0..40 * NODE_UNIT.0];
+        let found = runs_of_units(&units, &owned);
+        let row = |run: &ResidentRun| {
+            let (start, bytes) = (run.range.start >> 10, run.range.bytes.0 >> 10);
+            (start, bytes, run.is_fast, run.is_huge)
+        };
+        let rows: Vec<_> = found.iter().map(row).collect();
+        assert_eq!(
+            rows,
+            [
+                (4, 124, true, false),
+                (128, 72, false, false),
+                (2048, 64, false, true)
+            ]
         );
     }
 

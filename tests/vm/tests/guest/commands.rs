@@ -30,6 +30,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
         an_online_run_moves_by_staged_copy_while_the_program_forks
     ),
     on!(TWO, an_interrupted_run_gives_memory_back_where_it_was),
+    on!(TWO, a_run_that_is_optimized_once_moves_its_hot_data),
+    on!(TWO, a_run_is_optimized_once_by_staged_copy),
 ];
 
 /// Pages of the arrays of `hot-and-cold`.
@@ -309,6 +311,45 @@ fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
     } else {
         assert!(copied >= Some(2 << 20), "{copied:?}\n{report}");
     }
+}
+
+fn a_run_that_is_optimized_once_moves_its_hot_data() {
+    optimized_once(&[]);
+}
+
+fn a_run_is_optimized_once_by_staged_copy() {
+    optimized_once(&["--mover", "staged"]);
+}
+
+/// The heat of the program repeats from its beginning. Its hot array takes the place of a part of the cold one, and the figures say so.
+fn optimized_once(mover: &[&str]) {
+    let flags = [
+        "--optimize-after",
+        "first-iteration",
+        "--summary",
+        "/tmp/summary.json",
+    ];
+    let run = OnlineRun::start(&[&flags, mover].concat(), "iw");
+    run.wait_for((COLD_PAGES * 2 / 3, 1), (MOST_OF_HOT, 0));
+    let run = run.end();
+    let (lines, report) = (lines(&run), text(&run.stderr));
+    let summary = std::fs::read("/tmp/summary.json").expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    let report = format!("{report}{}", summary["optimizations"]);
+    assert!(lines["hot-at-first"].contains("N1="), "{lines:?}\n{report}");
+    assert!(
+        on_node(&lines["hot"], 0) >= MOST_OF_HOT,
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(lines["contents"], "whole", "{lines:?}\n{report}");
+    let done = &summary["optimizations"][0];
+    let bytes = |name: &str| done[name].as_u64().unwrap_or_default();
+    assert!(
+        bytes("promoted_bytes") >= MOST_OF_HOT as u64 * 4096,
+        "{report}"
+    );
+    assert!(bytes("demoted_bytes") > 0, "{report}");
+    assert!(bytes("fast_bytes") <= 9 << 20, "{report}");
 }
 
 /// Pages on a node, of a line such as `N0=1 N1=1023`.
