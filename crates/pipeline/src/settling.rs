@@ -1,16 +1,16 @@
 //! When has the heat of a program begun to repeat: has one iteration been seen?
 //!
-//! The length of an iteration is not observed, so time is divided into windows, each twice as long as the one before:
+//! The length of an iteration is not observed, so time is divided into windows, each of which ends half as late again as the one before:
 //!
 //! ```text
-//! |0|1| 2 |   3   |       4       |           an iteration of length  <------->
-//!  made data  ^ differ   ^ alike: settled      the first window as long as an iteration, and the next
+//! 0   | 1 |  1.5  |   2.25    |       3.4       |           an iteration of length  <------->
+//! data is made        ^ differ     ^ alike: settled      the first window as long as an iteration, and the next
 //! ```
 //!
 //! Two windows are alike where their samples have the same distribution over addresses. A window that is shorter than an iteration
 //! differs from the next, as each sees another part of it; one that is longer does not. What came before the two windows, such as the
-//! making of the data, is forgotten. So the heat settles within eight times the length of an iteration, or of what comes before it if that
-//! is longer.
+//! making of the data, is forgotten. So the heat settles within seven times the length of an iteration, or four times that of what comes
+//! before it if that is longer.
 //!
 //! An iteration whose parts have one distribution settles earlier, which is no loss; a program that works on other data in each
 //! iteration never settles.
@@ -41,7 +41,7 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// The first window has this length in nanoseconds, as the second.
+    /// The first window has this length in nanoseconds.
     #[must_use]
     pub fn new(first_window: u64) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Settling {
         if now >= self.ends {
             self.is_settled |= alike(&self.before, &self.window);
             self.before = std::mem::take(&mut self.window);
-            self.ends = now.saturating_mul(2).max(self.first_window);
+            self.ends = now.saturating_add(now / 2).max(self.first_window);
         }
         self.is_settled
     }
@@ -145,7 +145,7 @@ mod tests {
             0..3000 => now,
             _ => now / 1000 % 2 * 5000 + random % 5000,
         });
-        assert!(at.is_some_and(|at| (5000..13_000).contains(&at)), "{at:?}");
+        assert!(at.is_some_and(|at| (5000..14_000).contains(&at)), "{at:?}");
     }
 
     #[test]
