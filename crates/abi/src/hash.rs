@@ -24,6 +24,8 @@ pub enum SiteHashKind {
     Described = 2,
     /// A variable of static storage: its only frame is its own address.
     Static = 3,
+    /// Data that the program names itself ([`crate::named_data::site_of_name`]).
+    Named = 4,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

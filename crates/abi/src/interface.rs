@@ -8,8 +8,13 @@
 //! runtime    kind, policy, fast_bytes, share_ppm, then asked      |  waits until answered == asked
 //! observer   serves: observer_pid, heartbeat                      |  status, the result's numbers, then answered
 //! ```
+//!
+//! Here are also hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
+pub const HEADER_VERSION: u32 = 100;
 
 /// What a request asks for: [`InterfaceRequest::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,3 +145,134 @@ pub struct InterfaceRequest {
 }
 
 const _: () = assert!(size_of::<InterfaceRequest>() == 120);
+
+/// How hot the program says that memory is, `enum isotherm_hint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum InterfaceHint {
+    /// Into fast memory before everything else.
+    Hot = 0,
+    /// Into slow memory.
+    Cold = 1,
+    /// Read or written in order.
+    Streaming = 2,
+    /// No hint.
+    Unknown = 3,
+}
+
+impl InterfaceHint {
+    /// The hint with this number.
+    #[must_use]
+    pub const fn from_number(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::Hot),
+            1 => Some(Self::Cold),
+            2 => Some(Self::Streaming),
+            3 => Some(Self::Unknown),
+            _ => None,
+        }
+    }
+}
+
+/// Most hints of a process at a time.
+pub const HINT_SLOTS: usize = 64;
+
+/// A hint about a range of memory. Of two about the same memory, the one with the greater number is the newer.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HintRecord {
+    /// Number of the hint, from 1 on, stored last; 0 where the slot is free or being written.
+    pub number: AtomicU64,
+    /// First address.
+    pub address: AtomicU64,
+    /// Bytes.
+    pub bytes: AtomicU64,
+    /// An [`InterfaceHint`].
+    pub hint: AtomicU32,
+    /// Zero.
+    pub reserved: AtomicU32,
+}
+
+impl HintRecord {
+    /// A free slot.
+    #[must_use]
+    pub const fn free() -> Self {
+        Self {
+            number: AtomicU64::new(0),
+            address: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            hint: AtomicU32::new(0),
+            reserved: AtomicU32::new(0),
+        }
+    }
+}
+
+const _: () = assert!(size_of::<HintRecord>() == 32);
+
+/// `struct isotherm_options`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct InterfaceOptions {
+    /// Bytes of this struct.
+    pub size: u32,
+    /// An [`InterfacePolicy`].
+    pub policy: u32,
+    /// Most bytes of fast memory; 0 where the share limits.
+    pub fast_bytes: u64,
+    /// Most fast memory, as a share of the recorded data; 0: the capacity of the run.
+    pub share: f64,
+}
+
+/// `struct isotherm_result`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct InterfaceResult {
+    /// Bytes of this struct.
+    pub size: u32,
+    /// An [`InterfaceStatus`].
+    pub status: u32,
+    /// As [`InterfaceRequest::promoted_bytes`], and so on.
+    pub promoted_bytes: u64,
+    /// See `promoted_bytes`.
+    pub demoted_bytes: u64,
+    /// See `promoted_bytes`.
+    pub placed_bytes: u64,
+    /// See `promoted_bytes`.
+    pub failed_bytes: u64,
+    /// See `promoted_bytes`.
+    pub selected_bytes: u64,
+    /// See `promoted_bytes`.
+    pub samples: u64,
+    /// See `promoted_bytes`.
+    pub selection_ns: u64,
+    /// See `promoted_bytes`.
+    pub migration_ns: u64,
+}
+
+/// `struct isotherm_statistics`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct InterfaceStatistics {
+    /// Bytes of this struct.
+    pub size: u32,
+    /// 1 while a profile is taken.
+    pub profiling: u32,
+    /// Registered objects, and names whose data lives.
+    pub objects: u64,
+    /// Their bytes.
+    pub object_bytes: u64,
+    /// Bytes of the process in emulated fast memory.
+    pub fast_bytes: u64,
+    /// Bytes of the process in emulated slow memory.
+    pub slow_bytes: u64,
+    /// Optimizations that succeeded.
+    pub optimizations: u64,
+    /// Bytes that they moved to fast memory.
+    pub promoted_bytes: u64,
+    /// Bytes that they moved to slow memory.
+    pub demoted_bytes: u64,
+}
+
+const _: () = assert!(size_of::<InterfaceOptions>() == 24);
+const _: () = assert!(size_of::<InterfaceResult>() == 72);
+const _: () = assert!(size_of::<InterfaceStatistics>() == 64);

@@ -47,12 +47,13 @@ pub mod env;
 pub mod hash;
 pub mod interface;
 pub mod machine;
+pub mod named_data;
 pub mod page_tiers;
 pub mod session;
 pub mod site;
 
 /// Version of every layout in this crate. A reader that finds another number refuses the file.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// The pool is handed out in chunks of this many bytes (one x86-64 huge page).
 pub const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;

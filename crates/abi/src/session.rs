@@ -13,7 +13,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
-use crate::interface::InterfaceRequest;
+use crate::interface::{HINT_SLOTS, HintRecord, InterfaceRequest};
 use crate::page_tiers::{PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS};
 use crate::{MAX_DEPTH, VERSION};
 
@@ -203,6 +203,8 @@ pub struct SessionHeader {
     pub objects: ObjectRing,
     /// The program's requests to the observer.
     pub interface: InterfaceRequest,
+    /// The program's hints.
+    pub hints: [HintRecord; HINT_SLOTS],
     /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
     pub accesses: AccessTable,
 }
@@ -357,7 +359,7 @@ pub struct SiteRecord {
     pub kind: u32,
     /// Frames in use.
     pub depth: u32,
-    /// Callers, innermost first.
+    /// Callers, innermost first. Of a named site the text ([`crate::named_data::frames_of_name`]).
     pub frames: [FrameRecord; MAX_DEPTH],
     /// The arena that holds the site's data; [`SHARED_ARENA`] until it has grown.
     pub arena: AtomicU32,
@@ -607,11 +609,12 @@ impl SessionLayout {
                 offset: objects,
             },
             interface: InterfaceRequest::default(),
+            hints: [const { HintRecord::free() }; HINT_SLOTS],
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 728);
+const _: () = assert!(size_of::<SessionHeader>() == 2776);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);

@@ -2,6 +2,7 @@
 //! configurations.
 
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+use isotherm_abi::named_data::site_of_name;
 use isotherm_model::plan::Caller;
 use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
@@ -14,7 +15,9 @@ const MODULE_BYTES: usize = 32;
 #[must_use]
 pub fn caller(site: &Site) -> Caller {
     match site.kind {
-        SiteKind::Mapping | SiteKind::Described | SiteKind::Static => Caller::None,
+        SiteKind::Mapping | SiteKind::Described | SiteKind::Static | SiteKind::Named => {
+            Caller::None
+        }
         SiteKind::Heap => direct_caller(site).map_or(Caller::Unknown, |id| Caller::Direct {
             id,
             has_others: false,
@@ -46,6 +49,7 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
         SiteKind::Heap => SiteHashKind::Heap,
         SiteKind::Mapping => SiteHashKind::Mapping,
         SiteKind::Static => SiteHashKind::Static,
+        SiteKind::Named => return name_of(frames),
         SiteKind::Described | SiteKind::Shared | SiteKind::Unattributed => return None,
     });
     for frame in frames {
@@ -59,6 +63,17 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
         };
     }
     Some(SiteId(hasher.finish()))
+}
+
+/// The name of the site of data that the program names itself: its only frame is called so.
+fn name_of(frames: &[Frame]) -> Option<SiteId> {
+    match frames {
+        [frame] if frame.module.is_empty() => {
+            let name = frame.function.as_ref()?;
+            Some(SiteId(site_of_name(name.as_bytes())))
+        }
+        _ => None,
+    }
 }
 
 /// The bytes of a hexadecimal text.

@@ -116,6 +116,9 @@ fn candidate(
         return as_it_is(None);
     };
     let named = |kind| site_name(kind, frames) == Some(site.site);
+    if named(SiteKind::Named) {
+        return as_it_is(None);
+    }
     if named(SiteKind::Static) {
         let (frame, by) = modules.variable(frames.first()?)?;
         let name = site_name(SiteKind::Static, &[frame])?;

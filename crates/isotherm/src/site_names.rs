@@ -118,7 +118,7 @@ fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Result<Vec<Sit
 }
 
 fn is_shown(site: &Site) -> bool {
-    site.kind == SiteKind::Described
+    matches!(site.kind, SiteKind::Described | SiteKind::Named)
         || site.peak_rss > Bytes::ZERO
         || site.peak_requested > Bytes::ZERO
 }

@@ -93,6 +93,8 @@ pub enum SiteKind {
     Described,
     /// Static data of the program or a library: a variable, or all small ones of a segment.
     Static,
+    /// Data that the program names itself, allocated or registered.
+    Named,
     /// The arena shared by small and rare sites.
     Shared,
     /// Everything else.
@@ -104,6 +106,7 @@ variant_words!(SiteKind {
     Mapping = "mapping",
     Described = "described",
     Static = "static",
+    Named = "named",
     Shared = "shared",
     Unattributed = "unattributed",
 });
@@ -205,7 +208,11 @@ impl Site {
         match self.kind {
             SiteKind::Shared => "small and rare sites (shared arena)".to_owned(),
             SiteKind::Unattributed => "stacks, program data, libraries, files".to_owned(),
-            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described | SiteKind::Static => {
+            SiteKind::Heap
+            | SiteKind::Mapping
+            | SiteKind::Described
+            | SiteKind::Static
+            | SiteKind::Named => {
                 let mut label = String::with_capacity(32 * self.frames.len());
                 for (depth, frame) in self.frames.iter().enumerate() {
                     let between = if depth == 0 { "" } else { " < " };

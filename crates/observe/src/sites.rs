@@ -111,6 +111,7 @@ mod tests {
         let row = |id| SessionSite {
             id: SiteId(id),
             kind: SiteKind::Heap,
+            name: None,
             frames: vec![],
             numbers: SiteNumbers {
                 allocations: 1,
@@ -132,6 +133,7 @@ mod tests {
         let row = |allocations| SessionSite {
             id: SiteId(7),
             kind: SiteKind::Heap,
+            name: None,
             frames: vec![],
             numbers: SiteNumbers {
                 allocations,

@@ -26,6 +26,7 @@ mod header;
 mod file;
 
 mod accesses;
+mod hints;
 mod interface_requests;
 mod moves;
 mod tables;
@@ -42,6 +43,7 @@ mod open_files;
 pub use error::SessionError;
 pub use file::SessionFile;
 pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
+pub use hints::MemoryHint;
 pub use interface_requests::{InterfaceAnswer, InterfaceCommand};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use isotherm_abi::MAX_DEPTH;
+use isotherm_abi::named_data::NAME_BYTES_MAX;
 use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
 use isotherm_model::site::{Frame, SiteId, SiteKind};
 use isotherm_sys::memory::PAGE_BYTES;
@@ -49,6 +50,8 @@ pub struct SessionSite {
     pub id: SiteId,
     /// The kind of memory that it allocates.
     pub kind: SiteKind,
+    /// The text by which the program calls the data, of [`SiteKind::Named`].
+    pub name: Option<String>,
     /// Module number and offset of each caller, innermost first.
     pub frames: Vec<(u32, u64)>,
     /// Its counters.
@@ -56,9 +59,15 @@ pub struct SessionSite {
 }
 
 impl SessionSite {
-    /// The callers with the paths and build-ids of their modules.
+    /// The callers with the paths and build-ids of their modules; of a named site, a frame that is called so.
     #[must_use]
     pub fn frames_in(&self, modules: &[Module]) -> Vec<Frame> {
+        if let Some(name) = &self.name {
+            return vec![Frame {
+                function: Some(name.clone()),
+                ..Frame::default()
+            }];
+        }
         self.frames
             .iter()
             .map(|(module, offset)| {
@@ -185,6 +194,13 @@ fn site(record: &[u8]) -> Option<SessionSite> {
         return None;
     }
     let depth = word(record, offset_of!(SiteRecord, depth)).min(MAX_DEPTH as u32) as usize;
+    let kind = match word(record, offset_of!(SiteRecord, kind)) {
+        1 => SiteKind::Mapping,
+        2 => SiteKind::Described,
+        3 => SiteKind::Static,
+        4 => SiteKind::Named,
+        _ => SiteKind::Heap,
+    };
     let frames = (0..depth)
         .map(|i| {
             let at = offset_of!(SiteRecord, frames) + i * size_of::<FrameRecord>();
@@ -196,12 +212,8 @@ fn site(record: &[u8]) -> Option<SessionSite> {
         .collect();
     Some(SessionSite {
         id,
-        kind: match word(record, offset_of!(SiteRecord, kind)) {
-            1 => SiteKind::Mapping,
-            2 => SiteKind::Described,
-            3 => SiteKind::Static,
-            _ => SiteKind::Heap,
-        },
+        kind,
+        name: (kind == SiteKind::Named).then(|| name(record)),
         frames,
         numbers: SiteNumbers {
             allocations: long(record, offset_of!(SiteRecord, allocations)),
@@ -210,4 +222,13 @@ fn site(record: &[u8]) -> Option<SessionSite> {
             peak_resident_bytes: pages(word(record, offset_of!(SiteRecord, peak_resident_pages))),
         },
     })
+}
+
+/// The text of a named site. Control characters, which no runtime writes, are replaced: names are printed on terminals.
+fn name(record: &[u8]) -> String {
+    let at = offset_of!(SiteRecord, frames);
+    let bytes = record.get(at..at + NAME_BYTES_MAX).unwrap_or_default();
+    let end = bytes.iter().position(|byte| *byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())])
+        .replace(char::is_control, "\u{fffd}")
 }

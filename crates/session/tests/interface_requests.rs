@@ -1,4 +1,4 @@
-//! Tests of the program's requests to its observer: what is read of them, and that answers change their own words only.
+//! Tests of what programs publish by the interface: requests to the observer, names, hints. Answers change their own words only.
 
 mod support;
 
@@ -6,11 +6,15 @@ use std::fs;
 use std::mem::offset_of;
 use std::path::PathBuf;
 
+use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::interface::{
-    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+    HintRecord, InterfaceAction, InterfaceHint, InterfacePolicy, InterfaceRequest, InterfaceStatus,
+    SHARE_WHOLE_PPM,
 };
-use isotherm_abi::session::SessionHeader;
-use isotherm_session::{InterfaceAnswer, InterfaceCommand, SessionFile};
+use isotherm_abi::named_data::site_of_name;
+use isotherm_abi::session::{SessionHeader, SiteRecord};
+use isotherm_model::site::SiteKind;
+use isotherm_session::{InterfaceAnswer, InterfaceCommand, MemoryHint, SessionFile};
 use support::session_bytes::SessionBytes;
 use tempfile::TempDir;
 
@@ -157,4 +161,60 @@ fn a_file_that_was_cut_short_is_not_made_longer() {
     assert!(answer.is_err());
     assert!(program.file.serve_interface(77).is_err());
     assert_eq!(fs::metadata(&program.path).expect("is there").len(), 64);
+}
+
+#[test]
+fn a_named_site_has_its_text_as_its_only_frame() {
+    let mut bytes = SessionBytes::new(7, 7, 0);
+    bytes.site(0, site_of_name(b"edges"), &[], 1);
+    let at = bytes.layout.offsets()[1];
+    let text = b"edges\x1b of web";
+    bytes.put(at + offset_of!(SiteRecord, frames) as u64, text);
+    let kind = (SiteHashKind::Named as u32).to_ne_bytes();
+    bytes.put(at + offset_of!(SiteRecord, kind) as u64, &kind);
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    bytes.save(&path);
+    let file = SessionFile::open(&path).expect("opens");
+    let progress = file.progress().expect("reads");
+    let mut rows = Vec::new();
+    let read = file.read_sites(0, &progress, |_, row| rows.push(row));
+    read.expect("reads");
+    assert_eq!(rows[0].kind, SiteKind::Named);
+    let frames = rows[0].frames_in(&[]);
+    assert_eq!(frames.len(), 1);
+    assert_eq!(frames[0].to_string(), "edges\u{fffd} of web");
+}
+
+#[test]
+fn hints_are_read_oldest_first_and_those_that_say_nothing_are_left_out() {
+    let mut bytes = SessionBytes::new(7, 7, 0);
+    let first = offset_of!(SessionHeader, hints);
+    let rows: [[u64; 4]; 6] = [
+        [9, 4096, 100, 1],
+        [0, 4096, 100, 0],
+        [3, 4096, 0, 0],
+        [4, u64::MAX, 2, 0],
+        [5, 8192, 10, 3],
+        [2, 8192, 10, 2],
+    ];
+    for (slot, row) in rows.iter().enumerate() {
+        let record = row.map(u64::to_ne_bytes).concat();
+        let at = first + slot * size_of::<HintRecord>();
+        bytes.put(at as u64, &record);
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    bytes.save(&path);
+    let file = SessionFile::open(&path).expect("opens");
+    let hint = |address, bytes, hint| MemoryHint {
+        address,
+        bytes,
+        hint,
+    };
+    let expected = [
+        hint(8192, 10, InterfaceHint::Streaming),
+        hint(4096, 100, InterfaceHint::Cold),
+    ];
+    assert_eq!(file.read_hints().expect("reads"), expected);
 }

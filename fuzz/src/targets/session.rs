@@ -130,6 +130,9 @@ fn read(path: &Path) -> bool {
     let objects = file.read_objects(&progress, |one| {
         assert!(one.bytes > 0 && one.address.checked_add(one.bytes).is_some());
     });
+    for hint in file.read_hints().unwrap_or_default() {
+        assert!(hint.bytes > 0 && hint.address.checked_add(hint.bytes).is_some());
+    }
     let accesses = file.read_accesses(|_, count| assert!(count > 0));
     let pages = file.page_tiers();
     if let Ok(pages) = &pages {
@@ -240,13 +243,15 @@ pub(crate) fn seeds() -> Seeds {
 
 /// A file with this header that ends in the access counts of one region, the one above 0x7f00_0000_0000, of which the first and
 /// the third page were accessed, the tiers of eight pages, a ring of two large allocations, and a ring of four requests, one of them made;
-/// its program asks for an optimization.
+/// its program asks for an optimization, and has a hint.
 fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     let counts = regions + 512;
     header.accesses.period = 1024;
     header.interface.asked.store(1, Relaxed);
     let optimize = InterfaceAction::Optimize as u32;
     header.interface.kind.store(optimize, Relaxed);
+    header.hints[1].number.store(1, Relaxed);
+    header.hints[1].bytes.store(4096, Relaxed);
     header.accesses.regions_offset = regions;
     header.accesses.counts_offset = counts;
     let (tiers, request_slots) = (counts + REGION_COUNT_BYTES, 4);
