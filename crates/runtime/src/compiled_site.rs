@@ -47,14 +47,14 @@ impl Origin for CompiledSite {
     #[inline]
     fn arena(self, bytes: usize) -> u32 {
         if HOT.state.get() == state::PROFILE {
-            return counted_arena(self, bytes);
+            return counted_arena(self.number(), bytes);
         }
         self.number()
     }
 }
 
-/// Counts an allocation at its site and returns the arena that serves it.
-fn counted_arena(described: CompiledSite, bytes: usize) -> u32 {
+/// Counts an allocation at its site, whose number is known, and returns the arena that serves it.
+pub(crate) fn counted_arena(site: u32, bytes: usize) -> u32 {
     let Some(config) = config::current() else {
         return 0;
     };
@@ -65,5 +65,5 @@ fn counted_arena(described: CompiledSite, bytes: usize) -> u32 {
     let _visit = reentrancy::enter(0);
     let believable = if bytes <= BELIEVABLE_BYTES { bytes } else { 0 };
     session::count(SessionCounter::Allocations, 1);
-    site::add(config, described.number(), 1, believable as u64)
+    site::add(config, site, 1, believable as u64)
 }

@@ -273,6 +273,11 @@ pub(crate) fn place_pages(range: &Range<usize>, tier: u32) {
     }
 }
 
+/// Whether each page of a range can have a tier, where the emulation runs.
+pub(crate) fn has_pages(range: &Range<usize>) -> bool {
+    pair().is_some_and(|pair| pair.tiers.has_pages(range))
+}
+
 fn side_of(tier: u32) -> Side {
     let tiers = config::current().map_or(&[][..], |config| config.tiers);
     let is_slow =

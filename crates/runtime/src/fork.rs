@@ -7,6 +7,7 @@
 use crate::arena;
 use crate::delay;
 use crate::emulation::{self, ForkPhase};
+use crate::hints;
 use crate::instance;
 use crate::mapping;
 use crate::module;
@@ -35,6 +36,7 @@ unsafe extern "C" fn before() {
     }
     pool::before_fork();
     module::before_fork();
+    hints::before_fork();
     session::before_fork();
     bring_home();
 }
@@ -102,6 +104,7 @@ fn serve_child() {
 }
 
 fn release_inner() {
+    hints::after_fork();
     module::after_fork();
     pool::after_fork();
 }

@@ -17,18 +17,19 @@
 //!
 //! Modules are listed bottom-up: each uses only those above it. The groups, in the order of the list:
 //!
-//! - from `errno` to `published_tiers`, the ground: words of a thread, a lock, the state, the configuration, the
+//! - from `errno` to `memory_kind`, the ground: words of a thread, a lock, the state, the configuration, the
 //!   layout of the records;
 //! - `mover_lock`, `emulation` and `delay`, what takes pages away for a while or delays threads; they know addresses only;
-//! - `session` and `module`, what is published;
+//! - from `session` to `module`, what is published, and what the program asks of its observer;
 //! - from `free_map` to `kernel`, memory: the pool, its placement, the arenas, what jemalloc asks for;
-//! - from `callers` to `mapping`, sites: who allocates, and what a thread keeps of it;
+//! - from `callers` to `registered`, sites: who allocates, and what a thread keeps of it;
 //! - `staged`, `fork` and `start`, the life of the process;
 //! - from `accesses` to `hook`, the hooks: what programs call.
 //!
 //! The list is the order of the locks too: while the lock of a module is held, only locks of modules
 //! above it are taken. The outermost first: `mapping`, `site`, `arena`, `thread_list`, jemalloc's own
-//! (`instance`), `pool`, `module`, `session`, `mover_lock`.
+//! (`instance`), `pool`, `module`, `hints`, `session`,
+//! `mover_lock`.
 //!
 //! Rules of the house, because this code runs inside other people's programs: no hook allocates
 //! through the C library, prints (but for the one sentence of [`message`]) or panics; no lock is held
@@ -62,12 +63,15 @@ mod split_table;
 mod config;
 mod tables;
 mod published_tiers;
+mod memory_kind;
 
 mod mover_lock;
 mod emulation;
 mod delay;
 
 mod session;
+mod observer_request;
+mod hints;
 mod module_segments;
 mod module;
 
@@ -96,6 +100,7 @@ mod reentrancy;
 mod thread_exit;
 mod mapping;
 mod statics;
+mod registered;
 
 mod staged;
 mod fork;
@@ -108,6 +113,7 @@ mod compiled_site;
 mod compiled_site_routes;
 mod free_route;
 mod resolve_site;
+mod interface;
 mod jemalloc_api;
 mod mapping_hooks;
 mod process_hooks;

@@ -124,15 +124,48 @@ impl Mappings {
             .map(|slot| (slot, self.get(slot)))
     }
 
-    /// Adds a record; if the table is full, the observer does not see the mapping.
-    pub(crate) fn add(&self, mapping: Mapping) {
+    /// Adds a record. False if the table is full: the observer does not see the mapping then.
+    pub(crate) fn add(&self, mapping: Mapping) -> bool {
         let unused = (0..self.count()).find(|&slot| self.get(slot).bytes == 0);
         let slot = unused.unwrap_or_else(|| self.count());
         if slot >= self.tables.layout().mapping_slots {
             session::count(SessionCounter::MappingsLost, 1);
-            return;
+            return false;
         }
         self.set(slot, mapping);
+        true
+    }
+
+    /// Gives a range to another site, and answers the former one if one mapping held the whole range. `None` if the table
+    /// is full.
+    pub(crate) fn rename(&self, mapping: Mapping) -> Option<Option<u32>> {
+        let range = mapping.address..mapping.end();
+        let holder = self.at(range.start).map(|(_, holder)| holder);
+        let former = holder.filter(|holder| holder.end() >= range.end);
+        self.cut(&range);
+        let tier = former.map_or(mapping.tier, |former| former.tier);
+        let added = self.add(Mapping { tier, ..mapping });
+        added.then_some(former.map(|former| former.site))
+    }
+
+    /// Undoes [`Self::rename`] where the range is still the site's.
+    pub(crate) fn rename_back(&self, range: &Range<usize>, site: u32, former: Option<u32>) {
+        for slot in 0..self.count() {
+            let held = self.get(slot);
+            if held.site != site || held.address < range.start || held.end() > range.end {
+                continue;
+            }
+            let bytes = if former.is_some() { held.bytes } else { 0 };
+            let site = former.unwrap_or(site);
+            self.set(
+                slot,
+                Mapping {
+                    bytes,
+                    site,
+                    ..held
+                },
+            );
+        }
     }
 
     /// Changes address and size of a mapping.

@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+use isotherm_abi::named_data::{frames_of_name, site_of_name};
 use isotherm_abi::session::{FrameRecord, NO_MODULE, SessionCounter, SiteRecord};
 use isotherm_sys::memory;
 
@@ -128,6 +129,19 @@ pub(crate) fn of(context: &Context, kind: SiteHashKind) -> u32 {
 
 /// As [`of`], for a site whose name is known; the context then only gives its place.
 pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
+    find_or_insert(hash, || describe(context, kind))
+}
+
+/// The site of data that the program names itself.
+pub(crate) fn of_name(name: &[u8]) -> u32 {
+    find_or_insert(site_of_name(name), || SiteRecord {
+        frames: frames_of_name(name),
+        ..empty_record(SiteHashKind::Named)
+    })
+}
+
+/// The site with this name; made with this record if it is new, as in [`of`].
+fn find_or_insert(hash: u64, describe: impl FnOnce() -> SiteRecord) -> u32 {
     let Some(private) = tables::private() else {
         return NO_SITE;
     };
@@ -135,7 +149,7 @@ pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
         return site;
     }
     // Modules are looked up before the lock is taken: the loader's lock is first in the lock order.
-    let record = describe(context, kind);
+    let record = describe();
     session::ensure();
     let Some(_guard) = LOCK.lock() else {
         return NO_SITE;
@@ -148,18 +162,8 @@ pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
 
 /// A record with the frames of the context and no name yet.
 fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
-    let mut record = SiteRecord {
-        hash: 0.into(),
-        kind: kind as u32,
-        depth: context.depth as u32,
-        frames: [FrameRecord::default(); isotherm_abi::MAX_DEPTH],
-        arena: 0.into(),
-        peak_resident_pages: 0.into(),
-        allocations: 0.into(),
-        requested_bytes: 0.into(),
-        live_bytes: 0.into(),
-        peak_bytes: 0.into(),
-    };
+    let mut record = empty_record(kind);
+    record.depth = context.depth as u32;
     for (frame, &address) in record.frames.iter_mut().zip(context.frames()) {
         let module = module::of(address);
         let bias = module::name(module).map_or(0, |(_, bias)| bias);
@@ -174,6 +178,39 @@ fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
         };
     }
     record
+}
+
+/// A record without a name, frames or numbers.
+fn empty_record(kind: SiteHashKind) -> SiteRecord {
+    SiteRecord {
+        hash: 0.into(),
+        kind: kind as u32,
+        depth: 0,
+        frames: [FrameRecord::default(); isotherm_abi::MAX_DEPTH],
+        arena: 0.into(),
+        peak_resident_pages: 0.into(),
+        allocations: 0.into(),
+        requested_bytes: 0.into(),
+        live_bytes: 0.into(),
+        peak_bytes: 0.into(),
+    }
+}
+
+/// Names whose allocations live, and their bytes.
+pub(crate) fn living_names() -> (u64, u64) {
+    let Some(private) = tables::private() else {
+        return (0, 0);
+    };
+    let sites = private.header().site_count.load(Ordering::Acquire);
+    let bytes_of = |number| {
+        let record = private.site(number);
+        (record.kind == SiteHashKind::Named as u32).then(|| {
+            let bytes = record.live_bytes.load(Ordering::Relaxed) as i64;
+            bytes.max(0) as u64
+        })
+    };
+    let living = (0..sites).filter_map(bytes_of).filter(|bytes| *bytes > 0);
+    living.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
 }
 
 /// Appends a site; the caller holds the lock.

@@ -182,6 +182,11 @@ impl PageTiers {
         }
     }
 
+    /// Whether the first and the last page of a range, not empty, have entries.
+    pub(crate) fn has_pages(&self, range: &Range<usize>) -> bool {
+        self.page(range.start).is_some() && self.page(range.end - 1).is_some()
+    }
+
     /// Chunks that may have data, in the pool and in segments: see [`Self::nth_chunk`].
     pub(crate) fn chunks_with_data(&self) -> usize {
         let chunks = |segment: &Segment| (segment.end - segment.start).div_ceil(CHUNK_BYTES);

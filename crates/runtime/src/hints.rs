@@ -1,0 +1,60 @@
+//! The program's hints about the heat of its memory, published for the observer ([`HintRecord`]).
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use isotherm_abi::interface::{HintRecord, InterfaceHint, InterfaceStatus};
+
+use crate::lock::Lock;
+use crate::session;
+
+static LOCK: Lock = Lock::new();
+/// Hints so far.
+static GIVEN: AtomicU64 = AtomicU64::new(0);
+
+/// Publishes a hint, which replaces those within its range.
+pub(crate) fn give(range: &Range<usize>, hint: InterfaceHint) -> InterfaceStatus {
+    session::ensure();
+    let Some(session) = session::current() else {
+        return InterfaceStatus::NoObserver;
+    };
+    let Some(_guard) = LOCK.lock() else {
+        return InterfaceStatus::Busy;
+    };
+    let slots = &session.header().hints;
+    for slot in slots.iter().filter(|slot| is_within(slot, range)) {
+        slot.number.store(0, Ordering::Release);
+    }
+    if hint == InterfaceHint::Unknown {
+        return InterfaceStatus::Ok;
+    }
+    let is_free = |slot: &&HintRecord| slot.number.load(Ordering::Relaxed) == 0;
+    let Some(slot) = slots.iter().find(is_free) else {
+        return InterfaceStatus::NoRoom;
+    };
+    slot.address.store(range.start as u64, Ordering::Relaxed);
+    slot.bytes.store(range.len() as u64, Ordering::Relaxed);
+    slot.hint.store(hint as u32, Ordering::Relaxed);
+    let number = GIVEN.fetch_add(1, Ordering::Relaxed) + 1;
+    slot.number.store(number, Ordering::Release);
+    InterfaceStatus::Ok
+}
+
+/// Whether a hint is about a part of the range only.
+fn is_within(slot: &HintRecord, range: &Range<usize>) -> bool {
+    let first = slot.address.load(Ordering::Relaxed);
+    let end = first.saturating_add(slot.bytes.load(Ordering::Relaxed));
+    slot.number.load(Ordering::Relaxed) > 0
+        && first >= range.start as u64
+        && end <= range.end as u64
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}

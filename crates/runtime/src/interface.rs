@@ -1,0 +1,397 @@
+//! The functions of `include/isotherm.h`.
+//!
+//! The header finds them by their names. All keep `errno`, but for allocations without memory. A signal handler may call none of them; one that does is
+//! answered, but an allocation of it has no name.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Range;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use isotherm_abi::interface::{
+    HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceOptions, InterfacePolicy,
+    InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, SHARE_WHOLE_PPM,
+};
+use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
+use isotherm_abi::session::SessionCounter;
+
+use crate::compiled_site::counted_arena;
+use crate::config;
+use crate::errno::{errno, set_errno};
+use crate::fast_path::HOT;
+use crate::heap::{self, Origin};
+use crate::hints;
+use crate::observer_request::{self, Request};
+use crate::reentrancy;
+use crate::registered;
+use crate::session;
+use crate::site;
+use crate::start;
+use crate::state;
+
+/// What all optimizations of this process did.
+static OPTIMIZATIONS: AtomicU64 = AtomicU64::new(0);
+static PROMOTED_BYTES: AtomicU64 = AtomicU64::new(0);
+static DEMOTED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the runtime works in this process.
+fn works() -> bool {
+    if HOT.state.get() == state::UNDECIDED {
+        start::decide();
+    }
+    matches!(HOT.state.get(), state::GUIDED | state::PROFILE)
+}
+
+/// Calls a function that keeps `errno`, where the runtime works.
+fn answered(work: impl FnOnce() -> Result<(), InterfaceStatus>) -> c_int {
+    if !works() {
+        return InterfaceStatus::Absent as c_int;
+    }
+    let before = errno();
+    let status = work().err().unwrap_or(InterfaceStatus::Ok);
+    set_errno(before);
+    status as c_int
+}
+
+/// `isotherm_version`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_version"))]
+extern "C" fn version() -> c_int {
+    if works() { HEADER_VERSION as c_int } else { 0 }
+}
+
+/// A valid name of the program's; `None` for another text.
+///
+/// # Safety
+/// Null, or a text that ends in NUL and lives for this call.
+unsafe fn name_at<'a>(text: *const c_char) -> Option<&'a [u8]> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise; nothing behind the end or the limit is read.
+    let name = unsafe {
+        let length = libc::strnlen(text, NAME_BYTES_MAX + 1);
+        core::slice::from_raw_parts(text.cast::<u8>(), length)
+    };
+    is_name(name).then_some(name)
+}
+
+/// The site of a name, as an allocation needs it: the tier or the number of a split in guided mode, the site's number else.
+#[derive(Clone, Copy)]
+struct NamedData(u32);
+
+impl NamedData {
+    /// `None` where no site can be had: without a configuration, and in a signal handler.
+    fn new(name: &[u8]) -> Option<Self> {
+        let config = config::current()?;
+        if reentrancy::level() > 0 {
+            return None;
+        }
+        let _visit = reentrancy::enter(0);
+        if HOT.state.get() == state::PROFILE {
+            return Some(Self(site::of_name(name)));
+        }
+        if session::current().is_some() {
+            // Told so that a plan of another program can be called foreign.
+            let _ = site::of_name(name);
+        }
+        Some(Self(config.target_or_default(site_of_name(name)).arena()))
+    }
+}
+
+impl Origin for NamedData {
+    fn arena(self, bytes: usize) -> u32 {
+        match HOT.state.get() {
+            state::PROFILE => counted_arena(self.0, bytes),
+            _ => self.0,
+        }
+    }
+}
+
+/// Data without a name, where its origin counts for nothing.
+#[derive(Clone, Copy)]
+struct UnnamedData;
+
+impl Origin for UnnamedData {
+    fn arena(self, _: usize) -> u32 {
+        config::current().map_or(0, heap::unplaced)
+    }
+}
+
+/// `isotherm_alloc`.
+///
+/// # Safety
+/// The name is null or a text that ends in NUL.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_alloc"))]
+unsafe extern "C" fn alloc(name: *const c_char, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    match unsafe { data_named(name) } {
+        Some(named) => heap::allocate(bytes, 0, named),
+        None => heap::allocate(bytes, 0, UnnamedData),
+    }
+}
+
+/// `isotherm_alloc_aligned`.
+///
+/// # Safety
+/// As for [`alloc`].
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_alloc_aligned"))]
+unsafe extern "C" fn alloc_aligned(
+    name: *const c_char,
+    bytes: usize,
+    alignment: usize,
+) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        set_errno(libc::EINVAL);
+        return null_mut();
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { data_named(name) } {
+        Some(named) => heap::allocate_at_multiple(alignment, bytes, named),
+        None => heap::allocate_at_multiple(alignment, bytes, UnnamedData),
+    }
+}
+
+/// The data of a name; `None` where it is no name, or names nothing here.
+///
+/// # Safety
+/// As for [`alloc`].
+unsafe fn data_named(name: *const c_char) -> Option<NamedData> {
+    // SAFETY: the caller's promise.
+    let name = unsafe { name_at(name) }.filter(|_| works())?;
+    NamedData::new(name)
+}
+
+/// `isotherm_free`.
+///
+/// # Safety
+/// As for `free`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_free"))]
+unsafe extern "C" fn free_object(object: *mut c_void) {
+    // SAFETY: the caller's promise.
+    unsafe { libc::free(object) }
+}
+
+/// The addresses of memory of the program; `None` where there are none.
+fn range_at(address: *mut c_void, bytes: usize) -> Option<Range<usize>> {
+    let end = address.addr().checked_add(bytes)?;
+    (!address.is_null() && bytes > 0).then(|| address.addr()..end)
+}
+
+/// `isotherm_register`.
+///
+/// # Safety
+/// The name is null or a text that ends in NUL.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_register"))]
+unsafe extern "C" fn register_memory(
+    name: *const c_char,
+    address: *mut c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let name = unsafe { name_at(name) };
+    answered(|| match (name, range_at(address, bytes)) {
+        (Some(name), Some(range)) => registered::add(name, &range),
+        _ => Err(InterfaceStatus::Invalid),
+    })
+}
+
+/// `isotherm_unregister`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_unregister"))]
+extern "C" fn unregister_memory(address: *mut c_void) -> c_int {
+    answered(|| registered::remove(address.addr()))
+}
+
+/// `isotherm_profile_start`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_profile_start"))]
+extern "C" fn profile_start() -> c_int {
+    ask(&Request::of(InterfaceAction::ProfileStart), |_| ())
+}
+
+/// `isotherm_profile_stop`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_profile_stop"))]
+extern "C" fn profile_stop() -> c_int {
+    ask(&Request::of(InterfaceAction::ProfileStop), |_| ())
+}
+
+/// Asks the observer; `read` gets its answer.
+fn ask(request: &Request, read: impl FnOnce(&InterfaceRequest)) -> c_int {
+    let mut status = InterfaceStatus::Ok as u32;
+    let asked = answered(|| {
+        observer_request::ask(request, |answer| {
+            status = answer.status.load(Ordering::Relaxed);
+            read(answer);
+        })
+    });
+    if asked == 0 {
+        status.min(InterfaceStatus::Failed as u32) as c_int
+    } else {
+        asked
+    }
+}
+
+/// `isotherm_optimize`.
+///
+/// # Safety
+/// Each pointer is null or leads to as many bytes as its first word says.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_optimize"))]
+unsafe extern "C" fn optimize(
+    options: *const InterfaceOptions,
+    result: *mut InterfaceResult,
+) -> c_int {
+    let mut found = NO_RESULT;
+    // SAFETY: the caller's promise.
+    let (request, has_room) = unsafe { (request_of(options), is_whole(result)) };
+    let status = match request.filter(|_| has_room) {
+        Some(request) => ask(&request, |answer| found = result_of(answer)),
+        None if works() => InterfaceStatus::Invalid as c_int,
+        None => InterfaceStatus::Absent as c_int,
+    };
+    if status == InterfaceStatus::Ok as c_int {
+        OPTIMIZATIONS.fetch_add(1, Ordering::Relaxed);
+        PROMOTED_BYTES.fetch_add(found.promoted_bytes, Ordering::Relaxed);
+        DEMOTED_BYTES.fetch_add(found.demoted_bytes, Ordering::Relaxed);
+    }
+    if has_room && !result.is_null() {
+        found.status = status as u32;
+        // SAFETY: the caller's promise: it is long enough.
+        unsafe { result.write(found) };
+    }
+    status
+}
+
+const NO_RESULT: InterfaceResult = InterfaceResult {
+    size: size_of::<InterfaceResult>() as u32,
+    status: 0,
+    promoted_bytes: 0,
+    demoted_bytes: 0,
+    placed_bytes: 0,
+    failed_bytes: 0,
+    selected_bytes: 0,
+    samples: 0,
+    selection_ns: 0,
+    migration_ns: 0,
+};
+
+/// Whether a struct of the program, which begins with its size, is null or of this version.
+///
+/// # Safety
+/// The pointer is null or leads to four bytes at least.
+unsafe fn is_whole<T>(place: *const T) -> bool {
+    // SAFETY: the caller's promise.
+    place.is_null() || unsafe { place.cast::<u32>().read() } as usize == size_of::<T>()
+}
+
+/// The request of these options; `None` where one is out of range.
+///
+/// # Safety
+/// As for [`optimize`].
+unsafe fn request_of(options: *const InterfaceOptions) -> Option<Request> {
+    if options.is_null() {
+        return Some(Request::of(InterfaceAction::Optimize));
+    }
+    // SAFETY: the caller's promise; all of it is read only where it is that long.
+    let options = unsafe {
+        if !is_whole(options) {
+            return None;
+        }
+        options.read()
+    };
+    // Not a number is in no range.
+    let share = Some(options.share).filter(|share| (0.0..=1.0).contains(share))?;
+    Some(Request {
+        policy: InterfacePolicy::from_number(options.policy)?,
+        fast_bytes: options.fast_bytes,
+        share_ppm: (share * SHARE_WHOLE_PPM as f64) as u64,
+        ..Request::of(InterfaceAction::Optimize)
+    })
+}
+
+fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
+    let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+    InterfaceResult {
+        promoted_bytes: read(&answer.promoted_bytes),
+        demoted_bytes: read(&answer.demoted_bytes),
+        placed_bytes: read(&answer.placed_bytes),
+        failed_bytes: read(&answer.failed_bytes),
+        selected_bytes: read(&answer.selected_bytes),
+        samples: read(&answer.samples),
+        selection_ns: read(&answer.selection_ns),
+        migration_ns: read(&answer.migration_ns),
+        ..NO_RESULT
+    }
+}
+
+/// `isotherm_read_statistics`.
+///
+/// # Safety
+/// The pointer is null or leads to as many bytes as its first word says.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_read_statistics"))]
+unsafe extern "C" fn read_statistics(place: *mut InterfaceStatistics) -> c_int {
+    // SAFETY: the caller's promise.
+    let has_room = !place.is_null() && unsafe { is_whole(place) };
+    answered(|| {
+        if !has_room {
+            return Err(InterfaceStatus::Invalid);
+        }
+        // SAFETY: it is long enough.
+        unsafe { place.write(statistics()) };
+        Ok(())
+    })
+}
+
+fn statistics() -> InterfaceStatistics {
+    let counter = |counter: SessionCounter| {
+        session::current().map_or(0, |session| {
+            session.counter(counter).load(Ordering::Relaxed)
+        })
+    };
+    let (named, named_bytes) = site::living_names();
+    let (registered, registered_bytes) = registered::living();
+    InterfaceStatistics {
+        size: size_of::<InterfaceStatistics>() as u32,
+        profiling: u32::from(observer_request::is_profiling()),
+        objects: named + registered,
+        object_bytes: named_bytes + registered_bytes,
+        fast_bytes: counter(SessionCounter::FastBytes),
+        slow_bytes: counter(SessionCounter::SlowBytes),
+        optimizations: OPTIMIZATIONS.load(Ordering::Relaxed),
+        promoted_bytes: PROMOTED_BYTES.load(Ordering::Relaxed),
+        demoted_bytes: DEMOTED_BYTES.load(Ordering::Relaxed),
+    }
+}
+
+/// `isotherm_hint`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_hint"))]
+extern "C" fn hint(address: *mut c_void, bytes: usize, hint: u32) -> c_int {
+    answered(
+        || match (range_at(address, bytes), InterfaceHint::from_number(hint)) {
+            (Some(range), Some(hint)) => match hints::give(&range, hint) {
+                InterfaceStatus::Ok => Ok(()),
+                status => Err(status),
+            },
+            _ => Err(InterfaceStatus::Invalid),
+        },
+    )
+}
+
+/// `isotherm_status_text`, in the words of the header.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_status_text"))]
+extern "C" fn status_text(status: c_int) -> *const c_char {
+    const TEXTS: [&CStr; 11] = [
+        c"done",
+        c"Isotherm's runtime is not loaded, or is off",
+        c"no process observes this one",
+        c"nothing was profiled, so nothing was moved",
+        c"another thread waits for an answer",
+        c"an argument is out of range",
+        c"a part of the memory has a name already",
+        c"no registered object begins there",
+        c"this memory stays where it is",
+        c"a table of the runtime is full",
+        c"the kernel refused",
+    ];
+    let text = usize::try_from(status)
+        .ok()
+        .and_then(|number| TEXTS.get(number));
+    text.map_or(c"an unknown status".as_ptr(), |text| text.as_ptr())
+}

@@ -1,0 +1,159 @@
+//! What the program asks of its observer ([`InterfaceRequest`]), and the wait for the answer.
+//!
+//! One request of a process at a time. The caller's thread waits, without a lock: a fork meanwhile makes a child that knows by
+//! its process number that no thread of its own asks.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use isotherm_abi::interface::{
+    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus,
+};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use rustix::thread::{NanosleepRelativeResult, nanosleep};
+use rustix::time::Timespec;
+
+use crate::clock::now_ns;
+use crate::session;
+
+/// The process whose thread waits for an answer; 0 for none.
+static ASKING: AtomicU32 = AtomicU32::new(0);
+
+/// The first and the longest pause between looks at the answer.
+const PAUSE_NS: u64 = 50_000;
+const PAUSE_MAX_NS: u64 = 2_000_000;
+/// How often it is asked whether the observer still is there.
+const LOOK_NS: u64 = 100_000_000;
+/// An observer that this process cannot see (it has other process numbers), and that is silent for so long, is gone.
+const UNSEEN_NS: u64 = 3_000_000_000;
+/// One that it sees may be silent for so long while it chooses and moves.
+const SILENT_NS: u64 = 600_000_000_000;
+
+/// What is asked.
+pub(crate) struct Request {
+    /// What the observer is to do.
+    pub(crate) action: InterfaceAction,
+    /// By which policy.
+    pub(crate) policy: InterfacePolicy,
+    /// As [`InterfaceRequest::fast_bytes`].
+    pub(crate) fast_bytes: u64,
+    /// As [`InterfaceRequest::share_ppm`].
+    pub(crate) share_ppm: u64,
+}
+
+impl Request {
+    /// A request without numbers.
+    pub(crate) const fn of(action: InterfaceAction) -> Self {
+        Self {
+            action,
+            policy: InterfacePolicy::Default,
+            fast_bytes: 0,
+            share_ppm: 0,
+        }
+    }
+}
+
+/// Asks, waits for the answer, and passes it to `read` where there is one.
+pub(crate) fn ask<R>(
+    request: &Request,
+    read: impl FnOnce(&InterfaceRequest) -> R,
+) -> Result<R, InterfaceStatus> {
+    // A forked child gets a session of its own here; its observer may not have seen it yet.
+    session::ensure();
+    let words = &session::current()
+        .ok_or(InterfaceStatus::NoObserver)?
+        .header()
+        .interface;
+    if words.observer_pid.load(Ordering::Acquire) == 0 {
+        return Err(InterfaceStatus::NoObserver);
+    }
+    let _asking = Asking::begin().ok_or(InterfaceStatus::Busy)?;
+    let number = words.asked.load(Ordering::Relaxed).wrapping_add(1);
+    words.kind.store(request.action as u32, Ordering::Relaxed);
+    words.policy.store(request.policy as u32, Ordering::Relaxed);
+    words
+        .fast_bytes
+        .store(request.fast_bytes, Ordering::Relaxed);
+    words.share_ppm.store(request.share_ppm, Ordering::Relaxed);
+    words.asked.store(number, Ordering::Release);
+    match wait(words, number) {
+        true => Ok(read(words)),
+        false => Err(InterfaceStatus::NoObserver),
+    }
+}
+
+/// Whether a profile that the program requested is being taken.
+pub(crate) fn is_profiling() -> bool {
+    session::current().is_some_and(|session| {
+        let words = &session.header().interface;
+        words.profiling.load(Ordering::Relaxed) == 1
+    })
+}
+
+/// This thread asks until this is dropped.
+struct Asking;
+
+impl Asking {
+    /// `None` while another thread of this process asks.
+    fn begin() -> Option<Self> {
+        let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        let before = ASKING.load(Ordering::Relaxed);
+        if before == process {
+            return None;
+        }
+        // Another process: the one that this was forked from.
+        ASKING
+            .compare_exchange(before, process, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then_some(Self)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        ASKING.store(0, Ordering::Release);
+    }
+}
+
+/// Waits until the request is answered; false where the observer is gone.
+fn wait(words: &InterfaceRequest, number: u32) -> bool {
+    let mut pause = PAUSE_NS;
+    let mut beat = words.heartbeat.load(Ordering::Relaxed);
+    let (mut beaten, mut looked) = (now_ns(), now_ns());
+    while words.answered.load(Ordering::Acquire) != number {
+        sleep(pause);
+        pause = (pause * 2).min(PAUSE_MAX_NS);
+        let now = now_ns();
+        let latest = words.heartbeat.load(Ordering::Relaxed);
+        if latest != beat {
+            (beat, beaten) = (latest, now);
+        }
+        if now.saturating_sub(looked) < LOOK_NS {
+            continue;
+        }
+        looked = now;
+        let longest = match is_seen(words.observer_pid.load(Ordering::Relaxed)) {
+            true => SILENT_NS,
+            false => UNSEEN_NS,
+        };
+        if now.saturating_sub(beaten) > longest {
+            return words.answered.load(Ordering::Acquire) == number;
+        }
+    }
+    true
+}
+
+/// Whether there is a process with this number.
+fn is_seen(process: u32) -> bool {
+    let number = i32::try_from(process).ok().and_then(Pid::from_raw);
+    number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH))
+}
+
+fn sleep(nanos: u64) {
+    let time = Timespec {
+        tv_sec: 0,
+        tv_nsec: nanos as _,
+    };
+    // An interrupted pause is as good as a shorter one.
+    let _: NanosleepRelativeResult = nanosleep(&time);
+}

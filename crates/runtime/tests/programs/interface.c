@@ -1,0 +1,281 @@
+/* Uses the interface for programs as the first argument says, and prints what the functions return. */
+#define _GNU_SOURCE
+#include "isotherm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARRAY_BYTES = 1 << 20 };
+
+static char array[ARRAY_BYTES];
+static const char constant[4096] = "constant";
+
+static void show(const char *what, int status)
+{
+    printf("%s %d\n", what, status);
+}
+
+/* Every argument that is out of range, and every kind of memory. */
+static int misuse(void)
+{
+    char local[4096];
+    char longest[65];
+    int errors = 0;
+    memset(longest, 'x', 64);
+    longest[64] = 0;
+    local[0] = 0;
+    errno = 77;
+    show("static", isotherm_register("array", array, sizeof array));
+    show("twice", isotherm_register("array", array, sizeof array));
+    show("overlap", isotherm_register("other", array + sizeof array - 1, 1));
+    show("null name", isotherm_register(NULL, array, 1));
+    show("empty name", isotherm_register("", array, 1));
+    show("long name", isotherm_register(longest, array, 1));
+    show("control", isotherm_register("a\nb", array, 1));
+    show("null", isotherm_register("null", NULL, 1));
+    show("empty", isotherm_register("empty", array, 0));
+    show("end", isotherm_register("end", array, SIZE_MAX));
+    show("stack", isotherm_register("stack", local, sizeof local));
+    show("constant", isotherm_register("constant", (void *)(size_t)constant, sizeof constant));
+    show("unmapped", isotherm_register("unmapped", (void *)4096, 4096));
+    show("unknown", isotherm_unregister(array + 1));
+    show("unregister", isotherm_unregister(array));
+    show("again", isotherm_unregister(array));
+    show("renamed", isotherm_register("array again", array, sizeof array));
+    show("hint", isotherm_hint(array, sizeof array, ISOTHERM_HOT));
+    show("hint back", isotherm_hint(array, sizeof array, ISOTHERM_UNKNOWN_HEAT));
+    show("bad hint", isotherm_hint(array, sizeof array, (enum isotherm_hint)7));
+    show("no hint", isotherm_hint(NULL, 1, ISOTHERM_HOT));
+    show("errno", errno);
+
+    struct isotherm_statistics statistics = {sizeof statistics, 0, 0, 0, 0, 0, 0, 0, 0};
+    show("statistics", isotherm_read_statistics(&statistics));
+    printf("objects %d %d\n", (int)statistics.objects, (int)statistics.object_bytes);
+    statistics.size = sizeof statistics - 8;
+    show("old statistics", isotherm_read_statistics(&statistics));
+    statistics.size = sizeof statistics + 8;
+    show("new statistics", isotherm_read_statistics(&statistics));
+    show("no statistics", isotherm_read_statistics(NULL));
+
+    struct isotherm_options options = {sizeof options, 0, 0, 0.5};
+    struct isotherm_result result = {sizeof result, 99, 1, 1, 1, 1, 1, 1, 1, 1};
+    options.size += 8;
+    show("new options", isotherm_optimize(&options, NULL));
+    options.size = 0;
+    show("no options", isotherm_optimize(&options, NULL));
+    options.size = sizeof options;
+    options.policy = 3;
+    show("bad policy", isotherm_optimize(&options, NULL));
+    options.policy = 0;
+    options.share = 1.5;
+    show("bad share", isotherm_optimize(&options, NULL));
+    options.share = 0.0 / 0.0;
+    show("no number", isotherm_optimize(&options, NULL));
+    result.size = 8;
+    show("old result", isotherm_optimize(NULL, &result));
+    result.size = sizeof result;
+    show("optimize", isotherm_optimize(NULL, &result));
+    printf("result %d %d\n", (int)result.status, (int)result.samples);
+
+    void *named = isotherm_alloc("object", 100000);
+    void *unnamed = isotherm_alloc(longest, 100000);
+    void *null = isotherm_alloc(NULL, 100000);
+    void *empty = isotherm_alloc("nothing", 0);
+    errors += !named || !unnamed || !null;
+    memset(named, 1, 100000);
+    named = realloc(named, 300000);
+    errors += ((char *)named)[99999] != 1;
+    free(named);
+    isotherm_free(unnamed);
+    isotherm_free(null);
+    free(empty);
+    isotherm_free(NULL);
+    void *aligned = isotherm_alloc_aligned("aligned", 5000, 4096);
+    errors += !aligned || (size_t)aligned % 4096 != 0;
+    free(aligned);
+    errno = 0;
+    errors += isotherm_alloc_aligned("odd", 100, 24) != NULL || errno != EINVAL;
+    errors += isotherm_alloc_aligned("odd", 100, 0) != NULL;
+    errno = 0;
+    errors += isotherm_alloc("huge", (size_t)-1 / 2) != NULL || errno != ENOMEM;
+    printf("errors %d\n", errors);
+    return errors != 0;
+}
+
+static void *optimize(void *place)
+{
+    *(int *)place = isotherm_optimize(NULL, NULL);
+    return NULL;
+}
+
+/* A profile and its use, with an observer. */
+static int ask(void)
+{
+    struct isotherm_options options = {sizeof options, ISOTHERM_POLICY_THERMOS, 12345, 0.25};
+    struct isotherm_result result = {sizeof result, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct isotherm_statistics statistics = {sizeof statistics, 0, 0, 0, 0, 0, 0, 0, 0};
+    pthread_t other;
+    int first, second, status;
+    pid_t child;
+
+    while (isotherm_profile_start() == ISOTHERM_NO_OBSERVER)
+        usleep(1000);
+    isotherm_read_statistics(&statistics);
+    printf("profiling %d\n", (int)statistics.profiling);
+    show("stop", isotherm_profile_stop());
+    show("optimize", isotherm_optimize(&options, &result));
+    printf("result %d %d %d %d %d %d %d %d\n", (int)result.promoted_bytes, (int)result.demoted_bytes,
+           (int)result.placed_bytes, (int)result.failed_bytes, (int)result.selected_bytes, (int)result.samples,
+           (int)result.selection_ns, (int)result.migration_ns);
+    pthread_create(&other, NULL, optimize, &first);
+    second = isotherm_optimize(NULL, NULL);
+    pthread_join(other, NULL);
+    printf("two %d\n", first + second);
+    /* A child is observed only once its own session was found. */
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        _exit(isotherm_optimize(NULL, NULL));
+    waitpid(child, &status, 0);
+    show("child", WEXITSTATUS(status));
+    isotherm_read_statistics(&statistics);
+    printf("all %d %d %d\n", (int)statistics.optimizations, (int)statistics.promoted_bytes, (int)statistics.demoted_bytes);
+    return 0;
+}
+
+/* Data of each kind under names; stays until its input ends. */
+static int names(void)
+{
+    char *object = isotherm_alloc("edges of web", 200000);
+    char *mapping = mmap(NULL, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(object, 1, 200000);
+    show("static", isotherm_register("array", array, sizeof array));
+    show("mapping", isotherm_register("ranks", mapping + 4096, 1 << 20));
+    show("gone", isotherm_register("gone", mapping + (2 << 20), 4096));
+    show("gone", isotherm_unregister(mapping + (2 << 20)));
+    show("hot", isotherm_hint(array, sizeof array, ISOTHERM_HOT));
+    show("cold", isotherm_hint(object, 200000, ISOTHERM_COLD));
+    printf("%p %p %p\n", (void *)object, (void *)array, (void *)(mapping + 4096));
+    fflush(stdout);
+    return getchar() != EOF;
+}
+
+/* Random calls by three threads, with a fork now and then. */
+static unsigned long seed;
+
+static unsigned long next(unsigned long *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static const char *texts[] = {"a", "b", "", NULL, "a\tb", "edges", "0123456789012345678901234567890123456789012345678901234567890123"};
+
+static void *random_calls(void *number)
+{
+    unsigned long state = seed ^ (*(unsigned long *)number * 0x9e3779b97f4a7c15);
+    char *held[16] = {0};
+    int turn;
+    for (turn = 0; turn < 4000; turn++) {
+        unsigned long roll = next(&state);
+        const char *name = texts[roll % 7];
+        char **place = &held[roll / 7 % 16];
+        char *address = array + roll / 128 % sizeof array;
+        size_t bytes = roll / 1024 % 300000;
+        struct isotherm_statistics statistics = {(uint32_t)(roll % 80), 0, 0, 0, 0, 0, 0, 0, 0};
+        struct isotherm_result result = {roll % 3 ? sizeof result : 4, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        switch (roll >> 32 & 15) {
+        case 0:
+        case 1:
+        case 2:
+            free(*place);
+            *place = isotherm_alloc(name, bytes);
+            memset(*place, 1, bytes);
+            break;
+        case 3:
+            *place = realloc(*place, bytes + 1);
+            **place = 2;
+            break;
+        case 4:
+            isotherm_free(*place);
+            *place = isotherm_alloc_aligned(name, bytes, (size_t)1 << roll % 16);
+            break;
+        case 5:
+        case 6:
+            isotherm_register(name, address, bytes);
+            break;
+        case 7:
+        case 8:
+            isotherm_unregister(address);
+            break;
+        case 9:
+            isotherm_register(name, *place, bytes);
+            break;
+        case 10:
+            isotherm_hint(address, bytes, (enum isotherm_hint)(roll % 5));
+            break;
+        case 11:
+            isotherm_read_statistics(&statistics);
+            break;
+        case 12:
+            isotherm_optimize(NULL, &result);
+            break;
+        case 13:
+            isotherm_profile_stop();
+            break;
+        case 14:
+            isotherm_register(name, &state, bytes);
+            break;
+        default:
+            if (roll % 8 == 0) {
+                pid_t child = fork();
+                if (child == 0) {
+                    free(isotherm_alloc("child", 100000));
+                    isotherm_register("child", array, 1000);
+                    _exit(isotherm_profile_start() == ISOTHERM_OK);
+                }
+                waitpid(child, NULL, 0);
+            }
+        }
+    }
+    for (turn = 0; turn < 16; turn++)
+        free(held[turn]);
+    return NULL;
+}
+
+static int random_misuse(void)
+{
+    pthread_t threads[3];
+    unsigned long numbers[3] = {1, 2, 3};
+    int i;
+    for (i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, random_calls, &numbers[i]);
+    for (i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    puts("done");
+    return 0;
+}
+
+int main(int count, char **words)
+{
+    const char *how = count > 1 ? words[1] : "misuse";
+    if (!strcmp(how, "ask"))
+        return ask();
+    if (!strcmp(how, "names"))
+        return names();
+    if (!strcmp(how, "random") && count > 2) {
+        seed = strtoul(words[2], NULL, 10);
+        return random_misuse();
+    }
+    if (!strcmp(how, "version")) {
+        printf("%d\n", isotherm_version());
+        return 0;
+    }
+    return misuse();
+}
