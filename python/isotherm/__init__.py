@@ -1,0 +1,32 @@
+"""Isotherm's interface for Python programs: names for arrays, profiles of phases, placement on request.
+
+    import isotherm, numpy
+
+    with isotherm.named("ranks"):
+        ranks = numpy.zeros(1 << 24)
+    with isotherm.profile():
+        ranks = iterate(ranks)
+    print(isotherm.optimize(share=0.2))
+
+The functions are those of isotherm.h, called by ctypes. Without Isotherm's runtime (`isotherm run`) everything runs and every
+status is Status.ABSENT. Mistakes raise Error, with and without the runtime: an array that is registered twice, a share above 1.
+"""
+from ._interface import Registration, Result, Statistics, hint, named, optimize, profile, register, statistics, version
+from ._status import Error, Status
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Error",
+    "Registration",
+    "Result",
+    "Statistics",
+    "Status",
+    "hint",
+    "named",
+    "optimize",
+    "profile",
+    "register",
+    "statistics",
+    "version",
+]

@@ -1,0 +1,76 @@
+"""The functions of isotherm.h in this process, and its structs."""
+import ctypes
+
+class Options(ctypes.Structure):
+    """`struct isotherm_options`."""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("policy", ctypes.c_uint32),
+        ("fast_bytes", ctypes.c_uint64),
+        ("share", ctypes.c_double),
+    ]
+
+
+class Result(ctypes.Structure):
+    """`struct isotherm_result`."""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("status", ctypes.c_uint32),
+        ("promoted_bytes", ctypes.c_uint64),
+        ("demoted_bytes", ctypes.c_uint64),
+        ("placed_bytes", ctypes.c_uint64),
+        ("failed_bytes", ctypes.c_uint64),
+        ("selected_bytes", ctypes.c_uint64),
+        ("samples", ctypes.c_uint64),
+        ("selection_ns", ctypes.c_uint64),
+        ("migration_ns", ctypes.c_uint64),
+    ]
+
+
+class Statistics(ctypes.Structure):
+    """`struct isotherm_statistics`."""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("profiling", ctypes.c_uint32),
+        ("objects", ctypes.c_uint64),
+        ("object_bytes", ctypes.c_uint64),
+        ("fast_bytes", ctypes.c_uint64),
+        ("slow_bytes", ctypes.c_uint64),
+        ("optimizations", ctypes.c_uint64),
+        ("promoted_bytes", ctypes.c_uint64),
+        ("demoted_bytes", ctypes.c_uint64),
+    ]
+
+
+ARGUMENTS = {
+    "version": [],
+    "alloc": [ctypes.c_char_p, ctypes.c_size_t],
+    "register": [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t],
+    "unregister": [ctypes.c_void_p],
+    "profile_start": [],
+    "profile_stop": [],
+    "optimize": [ctypes.POINTER(Options), ctypes.POINTER(Result)],
+    "read_statistics": [ctypes.POINTER(Statistics)],
+    "hint": [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
+}
+RESULTS = {"alloc": ctypes.c_void_p}
+
+# Calls release the interpreter's lock: other threads of Python run while memory moves.
+_PROCESS = ctypes.CDLL(None)
+
+
+def find(name):
+    """The runtime's function, or None where no runtime is loaded."""
+    try:
+        function = getattr(_PROCESS, f"isotherm_{name}")
+    except AttributeError:
+        return None
+    function.argtypes = ARGUMENTS[name]
+    function.restype = RESULTS.get(name, ctypes.c_int)
+    return function
+
+
+FUNCTIONS = {name: find(name) for name in ARGUMENTS}
