@@ -60,6 +60,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'attacks' tests/attack/run
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'workloads' tests/workloads/run
+	$(PART) 'interface' tests/interface/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'report page' tests/pages/run
 	$(PART) 'hostile input' fuzz/check
 	$(PART) 'skipped tests' tests/skip/skips check

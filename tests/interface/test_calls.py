@@ -1,0 +1,53 @@
+"""Every call of every language, and its misuse: without a runtime, under the stand-in, under the runtime."""
+import unittest
+
+from support import CXX, FORTRAN, HERE, PYTHON, compiled, isotherm, must, python, under_double, under_isotherm
+
+SANITIZED = ["-fsanitize=address,undefined", "-g"]
+
+
+class Cpp(unittest.TestCase):
+    def test_without_a_runtime_all_memory_is_freed_once(self):
+        for compiler in CXX:
+            must([compiled(HERE / "calls.cpp", compiler, *SANITIZED)], ASAN_OPTIONS="allocator_may_return_null=1")
+
+    def test_every_call_reaches_the_runtime(self):
+        _, log = under_double([compiled(HERE / "calls.cpp", "g++")])
+        kinds = [line.split()[0] for line in log]
+        self.assertGreater(kinds.count("alloc"), 100)
+        self.assertEqual(kinds.count("profile_start"), kinds.count("profile_stop"))
+        self.assertIn("optimize policy 1 fast 0 share 0.5", log)
+
+    def test_under_the_runtime(self):
+        under_isotherm([compiled(HERE / "calls.cpp", "g++")])
+
+
+class Fortran(unittest.TestCase):
+    def test_without_a_runtime(self):
+        for compiler in FORTRAN:
+            must([compiled(HERE / "calls.f90", compiler)])
+
+    def test_every_call_reaches_the_runtime(self):
+        for compiler in FORTRAN:
+            _, log = under_double([compiled(HERE / "calls.f90", compiler)])
+            self.assertEqual([line.split()[0] for line in log].count("alloc"), 7)
+            self.assertIn("register grid 8000000", log)
+
+    def test_under_the_runtime(self):
+        isotherm()
+        for compiler in FORTRAN:
+            under_isotherm([compiled(HERE / "calls.f90", compiler)])
+
+
+class Python(unittest.TestCase):
+    def test_without_a_runtime(self):
+        must([python(), HERE / "calls.py"], **PYTHON)
+
+    def test_every_call_reaches_the_runtime(self):
+        _, log = under_double([python(), HERE / "calls.py"], **PYTHON)
+        kinds = [line.split()[0] for line in log]
+        self.assertGreater(kinds.count("register"), 200)
+        self.assertLessEqual(kinds.count("register") - kinds.count("unregister"), 2)
+
+    def test_under_the_runtime(self):
+        under_isotherm([python(), HERE / "calls.py"])
