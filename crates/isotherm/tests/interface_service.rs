@@ -135,8 +135,7 @@ fn number(of: &Value, name: &str) -> u64 {
 }
 
 /// Runs the program with these flags: its lines, the summary, and the messages. `None` where the machine cannot emulate.
-fn served(flags: &[&str]) -> Option<(Vec<Value>, Value, String)> {
-    let directory = program();
+fn served(directory: &TempDir, flags: &[&str]) -> Option<(Vec<Value>, Value, String)> {
     let run = [
         "run",
         "--tiers",
@@ -152,7 +151,7 @@ fn served(flags: &[&str]) -> Option<(Vec<Value>, Value, String)> {
         "--summary",
         "run.json",
     ];
-    let output = succeeds(&directory, &[&run, flags, &["--", "./app"]].concat());
+    let output = succeeds(directory, &[&run, flags, &["--", "./app"]].concat());
     let summary = std::fs::read(directory.path().join("run.json")).expect("was written");
     let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
     if summary["placed"] == false {
@@ -167,7 +166,7 @@ fn served(flags: &[&str]) -> Option<(Vec<Value>, Value, String)> {
 }
 
 fn serves(flags: &[&str]) {
-    let Some((lines, summary, said)) = served(flags) else {
+    let Some((lines, summary, said)) = served(&program(), flags) else {
         return;
     };
     let [observer, none, kind, policy, start, stop, atmem, thermos] = lines.as_slice() else {
@@ -217,4 +216,55 @@ fn a_run_without_a_plan_serves_its_program() {
 #[test]
 fn a_run_that_would_optimize_later_does_so_on_request_only() {
     serves(&["--optimize-after", "3s"]);
+}
+
+/// The same by the functions of the header: the only thread of the program begins a profile at once, and waits for the moves.
+const BY_FUNCTIONS: &str = r#"#include <isotherm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { MIB = 1 << 20, COUNT = 32 * MIB / 8, HOT = 4 * MIB / 8 };
+int main(void) {
+    int start = isotherm_profile_start();
+    unsigned long *array = isotherm_alloc("array", COUNT * sizeof *array), *hot = array + COUNT - HOT;
+    for (int i = 0; i < COUNT; i++) array[i] = 1;
+    unsigned random = 1;
+    isotherm_profile_start();
+    for (clock_t end = clock() + CLOCKS_PER_SEC; clock() < end;)
+        for (int i = 0; i < 200000; i++) {
+            random = random * 1664525u + 1013904223u;
+            hot[(random >> 8) % HOT]++;
+        }
+    int stop = isotherm_profile_stop();
+    struct isotherm_result result = {.size = sizeof result};
+    int status = isotherm_optimize(NULL, &result);
+    printf("{\"start\":%d,\"stop\":%d,\"status\":%d,\"there\":%lu,\"selected\":%lu,\"samples\":%lu}\n", start, stop, status,
+           result.promoted_bytes + result.placed_bytes, result.selected_bytes, result.samples);
+    isotherm_free(array);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_of_one_thread_gets_its_moves_while_it_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("app.c"), BY_FUNCTIONS).expect("writes");
+    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let built = Command::new("cc")
+        .current_dir(directory.path())
+        .args(["-O1", include, "-o", "app", "app.c"])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    let Some((lines, ..)) = served(&directory, &[]) else {
+        return;
+    };
+    let line = &lines[0];
+    let statuses = ["start", "stop"].map(|name| number(line, name));
+    assert_eq!(statuses, [0, 0], "{line}");
+    if number(line, "samples") < 100 {
+        return isotherm_skip::skip!("few samples here: {line}");
+    }
+    assert_eq!(number(line, "status"), InterfaceStatus::Ok as u64);
+    let (there, selected) = (number(line, "there"), number(line, "selected"));
+    assert!(selected >= 3 * MIB && there >= selected / 10 * 9, "{line}");
 }

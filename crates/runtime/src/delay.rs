@@ -278,6 +278,14 @@ pub(crate) fn has_pages(range: &Range<usize>) -> bool {
     pair().is_some_and(|pair| pair.tiers.has_pages(range))
 }
 
+/// Obeys requests to move pages as a sample does, on the caller's time; true where any moved. A thread that waits for the moves has no
+/// samples.
+pub(crate) fn obey_requests() -> bool {
+    let cost_ns = pair().map_or(0, TimedPair::serve);
+    pause::busy(cost_ns);
+    cost_ns > 0
+}
+
 fn side_of(tier: u32) -> Side {
     let tiers = config::current().map_or(&[][..], |config| config.tiers);
     let is_slow =

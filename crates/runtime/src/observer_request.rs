@@ -13,7 +13,11 @@ use rustix::process::{Pid, test_kill_process};
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use rustix::time::Timespec;
 
+use isotherm_abi::config::RuntimeMode;
+
 use crate::clock::now_ns;
+use crate::config;
+use crate::delay;
 use crate::session;
 
 /// The process whose thread waits for an answer; 0 for none.
@@ -22,6 +26,8 @@ static ASKING: AtomicU32 = AtomicU32::new(0);
 /// The first and the longest pause between looks at the answer.
 const PAUSE_NS: u64 = 50_000;
 const PAUSE_MAX_NS: u64 = 2_000_000;
+/// How long after its start a process may not have been found yet.
+const BEGINNING_NS: u64 = 300_000_000;
 /// How often it is asked whether the observer still is there.
 const LOOK_NS: u64 = 100_000_000;
 /// An observer that this process cannot see (it has other process numbers), and that is silent for so long, is gone.
@@ -64,7 +70,7 @@ pub(crate) fn ask<R>(
         .ok_or(InterfaceStatus::NoObserver)?
         .header()
         .interface;
-    if words.observer_pid.load(Ordering::Acquire) == 0 {
+    if !is_served(words) {
         return Err(InterfaceStatus::NoObserver);
     }
     let _asking = Asking::begin().ok_or(InterfaceStatus::Busy)?;
@@ -79,6 +85,21 @@ pub(crate) fn ask<R>(
     match wait(words, number) {
         true => Ok(read(words)),
         false => Err(InterfaceStatus::NoObserver),
+    }
+}
+
+/// Whether an observer serves this process. One that began a moment ago waits until its observer has found it.
+fn is_served(words: &InterfaceRequest) -> bool {
+    let is_online = config::current().is_some_and(|config| config.mode == RuntimeMode::Online);
+    let began = session::current().map_or(0, |session| session.header().start_ns);
+    loop {
+        if words.observer_pid.load(Ordering::Acquire) != 0 {
+            return true;
+        }
+        if !is_online || now_ns() > began.saturating_add(BEGINNING_NS) {
+            return false;
+        }
+        sleep(PAUSE_MAX_NS);
     }
 }
 
@@ -121,7 +142,10 @@ fn wait(words: &InterfaceRequest, number: u32) -> bool {
     let mut beat = words.heartbeat.load(Ordering::Relaxed);
     let (mut beaten, mut looked) = (now_ns(), now_ns());
     while words.answered.load(Ordering::Acquire) != number {
-        sleep(pause);
+        // The observer may wait for moves of this process's pages, and no other thread may have samples.
+        if !delay::obey_requests() {
+            sleep(pause);
+        }
         pause = (pause * 2).min(PAUSE_MAX_NS);
         let now = now_ns();
         let latest = words.heartbeat.load(Ordering::Relaxed);
