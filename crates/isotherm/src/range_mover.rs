@@ -13,7 +13,7 @@ use isotherm_act::movement::parallel::{Parallel, processors_of};
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
 use isotherm_console::Console;
-use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{TierKind, Tiers};
@@ -192,11 +192,30 @@ fn say(ranges: &[ProcessRange], to_fast: bool, console: Console) {
     }
 }
 
+/// Most bytes of a request: the runtime's progress is seen by requests.
+const REQUEST: u64 = 16 << 20;
+
+/// A range in pieces of a request's size.
+fn pieces((process, range): &ProcessRange) -> impl Iterator<Item = ProcessRange> {
+    let (process, start, end) = (*process, range.start, range.end());
+    (start..end).step_by(REQUEST as usize).map(move |piece| {
+        let bytes = Bytes(REQUEST.min(end - piece));
+        (
+            process,
+            AddressRange {
+                start: piece,
+                bytes,
+            },
+        )
+    })
+}
+
 /// The tiers of the emulated machine are numbered as nodes.
 fn request(writer: &mut PageRequestWriter, ranges: &[ProcessRange], to_fast: bool) {
     let mut processes: Vec<_> = ranges.iter().map(|(process, _)| *process).collect();
     processes.dedup();
-    let mut left = actions(ranges, NodeId(u32::from(!to_fast)));
+    let pieces: Vec<ProcessRange> = ranges.iter().flat_map(pieces).collect();
+    let mut left = actions(&pieces, NodeId(u32::from(!to_fast)));
     while !left.is_empty() {
         let outcomes = writer.execute(&left);
         writer.wait(&processes, &MachineClock, PATIENCE);
@@ -227,7 +246,7 @@ fn busy(outcome: &RangeOutcome) -> Vec<ProcessRange> {
     let mut start = outcome.action.range.start;
     let mut found = Vec::new();
     for part in &outcome.parts {
-        let range = isotherm_model::movement::AddressRange {
+        let range = AddressRange {
             start,
             bytes: part.bytes,
         };
