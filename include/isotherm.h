@@ -41,7 +41,7 @@ enum isotherm_status {
 enum isotherm_hint {
     ISOTHERM_HOT = 0,          /* into fast memory before everything else */
     ISOTHERM_COLD = 1,         /* into slow memory */
-    ISOTHERM_STREAMING = 2,    /* read or written in order: last into fast memory where latency limits */
+    ISOTHERM_STREAMING = 2,    /* read or written in order: leaves its room to other data */
     ISOTHERM_UNKNOWN_HEAT = 3  /* takes the hint back */
 };
 

@@ -5,20 +5,22 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use isotherm_abi::interface::InterfaceHint;
 use isotherm_console::Console;
 use isotherm_model::batch::{AllocatedObject, Process};
-use isotherm_model::movement::NodeId;
+use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_model::watch::ResidentRun;
 use isotherm_observe::live::{LiveRun, ResidentRuns};
 use isotherm_observe::watch::memory;
 use isotherm_pipeline::{
-    AccessCounts, Attribution, ChunkChoice, Optimization, OptimizationInput, ProcessRange,
-    bytes_in_tier, optimize,
+    AccessCounts, Attribution, ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationInput,
+    ProcessRange, bytes_in_tier, optimize,
 };
 use isotherm_policy::{ATMEM, chunk_parameters_from_text, policy_from_text};
 use isotherm_report::optimizations::OptimizationSummary;
+use isotherm_session::OpenFiles;
 
 use crate::chunk_plan;
 use crate::cli::RunArgs;
@@ -40,6 +42,7 @@ pub(crate) struct OptimizationLimits<'a> {
 pub(crate) struct Optimizer {
     tiers: Tiers,
     mover: RangeMover,
+    files: OpenFiles,
     dry_run: bool,
     started: Instant,
 }
@@ -72,7 +75,8 @@ impl Optimizer {
         let sessions = ready.session.path().to_owned();
         Self {
             tiers: tiers.clone(),
-            mover: RangeMover::new(args, sessions, tiers, console),
+            mover: RangeMover::new(args, sessions.clone(), tiers, console),
+            files: OpenFiles::new(sessions),
             dry_run: args.dry_run,
             started: Instant::now(),
         }
@@ -128,6 +132,7 @@ impl Optimizer {
                 extents: attribution.extents(),
                 resident: &own,
                 counts,
+                hints: &self.hints(own.keys()),
                 capacity,
             },
             &choice,
@@ -174,6 +179,30 @@ impl Optimizer {
             at,
             after,
         }
+    }
+
+    /// What these processes say of the heat of their memory.
+    fn hints<'p>(&mut self, processes: impl Iterator<Item = &'p Process>) -> HeatHints {
+        let mut hints = HeatHints::default();
+        for process in processes {
+            // The file of a process that has ended may be gone.
+            let file = self.files.of(*process).ok();
+            let said = file.and_then(|file| file.read_hints().ok());
+            for said in said.into_iter().flatten() {
+                let hint = match said.hint {
+                    InterfaceHint::Hot => HeatHint::Hot,
+                    InterfaceHint::Cold => HeatHint::Cold,
+                    InterfaceHint::Streaming => HeatHint::Streaming,
+                    InterfaceHint::Unknown => continue,
+                };
+                let range = AddressRange {
+                    start: said.address,
+                    bytes: Bytes(said.bytes),
+                };
+                hints.add(*process, range, hint);
+            }
+        }
+        hints
     }
 
     /// Takes moves between nodes back, where the flags say so.

@@ -6,6 +6,7 @@ use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_policy::PAGE;
 
 use crate::division::Division;
+use crate::spans;
 
 /// Most pages over which the count of one range is divided, evenly spread over it: a source of accessed bits may report a gibibyte.
 const PAGES_AT_MOST: u64 = 4096;
@@ -46,6 +47,13 @@ impl AccessCounts {
     pub fn forget(&mut self, process: Process) {
         self.pages.remove(&process);
         self.samples.remove(&process);
+    }
+
+    /// Drops the counts of these pages of a process; its samples remain.
+    pub(crate) fn leave_out(&mut self, process: Process, ranges: &[std::ops::Range<u64>]) {
+        if let Some(pages) = self.pages.get_mut(&process).filter(|_| !ranges.is_empty()) {
+            pages.retain(|page, _| spans::within(ranges, *page..page + 1).next().is_none());
+        }
     }
 
     /// Samples of a process.

@@ -58,8 +58,8 @@ pub use items::{items, labels};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
 pub use optimization::{
-    ChunkChoice, Optimization, OptimizationFigures, OptimizationInput, ProcessRange, bytes_in_tier,
-    optimize,
+    ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationFigures, OptimizationInput,
+    ProcessRange, bytes_in_tier, optimize,
 };
 pub use parts::{
     PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,

@@ -3,12 +3,14 @@
 //! ```text
 //! objects, extents, resident pages --> regions --+
 //! samples by page -------------------> counts ---+--> chunks chosen --> demotions, promotions
+//! hints of the programs -------------------------+
 //! ```
 //!
 //! A *region* is a data object, or a stretch of the memory between data objects, from its first resident page to its last. Its chunks are
 //! as small as its samples allow. The choice is made once; data that is not chosen stays where it is unless its room is needed.
 
 mod choice;
+mod hints;
 mod input;
 mod moves;
 mod region;
@@ -24,6 +26,7 @@ use isotherm_model::watch::ResidentRun;
 use isotherm_policy::chunks::SelectionError;
 
 use crate::spans;
+pub use hints::{HeatHint, HeatHints};
 pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
 use resident::ResidentByTier;
 
@@ -63,16 +66,36 @@ pub fn optimize(
     input: &OptimizationInput<'_>,
     choice: &ChunkChoice,
 ) -> Result<Optimization, SelectionError> {
-    let regions = regions::regions(input);
-    let selected = match regions.iter().any(|region| region.total() > 0) {
-        true => choice::choose(&regions, choice, input)?,
+    let tiers = ResidentByTier::of(input.resident);
+    let (hot, rest) = input.hints.hot(&tiers, input.capacity.0);
+    // What has a hint is not chosen by samples.
+    let mut unhinted = input.counts.clone();
+    for process in input.resident.keys() {
+        unhinted.leave_out(*process, &input.hints.all_of(*process));
+    }
+    let by_samples = OptimizationInput {
+        counts: &unhinted,
+        capacity: Bytes(rest),
+        ..*input
+    };
+    let regions = regions::regions(&by_samples);
+    let mut selected = match regions.iter().any(|region| region.total() > 0) {
+        true => choice::choose(&regions, choice, &by_samples)?,
         false => BTreeMap::new(),
     };
+    for (process, ranges) in &mut selected {
+        *ranges = spans::difference(ranges, &input.hints.all_of(*process));
+    }
+    for (process, mut ranges) in hot {
+        let chosen = selected.entry(process).or_default();
+        ranges.append(chosen);
+        *chosen = spans::joined(ranges);
+    }
+    selected.retain(|_, ranges| !ranges.is_empty());
     let mut found = Optimization {
         figures: figures(input, regions.len() as u64),
         ..Optimization::default()
     };
-    let tiers = ResidentByTier::of(input.resident);
     for (process, ranges) in &selected {
         let sum = |set: &[Range<u64>]| Bytes(spans::total(&spans::intersection(ranges, set)));
         let fast = sum(tiers.fast_of(*process));
@@ -80,9 +103,17 @@ pub fn optimize(
         found.figures.selected += sum(tiers.slow_of(*process));
         found.figures.placed += fast;
     }
-    if !selected.is_empty() {
+    let cold = |process: Process| {
+        let fast = tiers.fast_of(process);
+        (
+            process,
+            spans::intersection(input.hints.cold_of(process), fast),
+        )
+    };
+    let cold: BTreeMap<_, _> = input.resident.keys().copied().map(cold).collect();
+    if !selected.is_empty() || cold.values().any(|ranges| !ranges.is_empty()) {
         (found.demotions, found.promotions) =
-            moves::moves(&selected, &tiers, &regions, input.capacity);
+            moves::moves((&selected, &cold), &tiers, &regions, input.capacity);
     }
     Ok(found)
 }

@@ -9,6 +9,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::chunks::ChunkParameters;
 
+use super::hints::HeatHints;
 use crate::access_counts::AccessCounts;
 
 /// How chunks are chosen.
@@ -30,6 +31,8 @@ pub struct OptimizationInput<'a> {
     pub resident: &'a BTreeMap<Process, Vec<ResidentRun>>,
     /// The accesses.
     pub counts: &'a AccessCounts,
+    /// What the processes say themselves.
+    pub hints: &'a HeatHints,
     /// Bytes of the fast tier that these processes may use.
     pub capacity: Bytes,
 }

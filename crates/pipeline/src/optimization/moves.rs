@@ -20,9 +20,12 @@ use super::region::Region;
 use super::resident::ResidentByTier;
 use crate::spans;
 
-/// Demotions and promotions, each by process and address.
+/// Addresses by process.
+type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
+
+/// Demotions and promotions, each by process and address. The cold memory is fast now and leaves in any case.
 pub(super) fn moves(
-    selected: &BTreeMap<Process, Vec<Range<u64>>>,
+    (selected, cold): (&Addresses, &Addresses),
     tiers: &ResidentByTier,
     regions: &[Region],
     capacity: Bytes,
@@ -37,8 +40,31 @@ pub(super) fn moves(
         .iter()
         .map(|(_, range)| range.end - range.start)
         .sum();
-    let leave = fast.saturating_add(enter).saturating_sub(capacity.0);
-    let demotions = coldest(spare(selected, tiers, regions), leave);
+    let mut demotions: Vec<(Process, Range<u64>)> = cold
+        .iter()
+        .flat_map(|(process, ranges)| ranges.iter().map(|range| (*process, range.clone())))
+        .collect();
+    let leaves: u64 = cold.values().map(|ranges| spans::total(ranges)).sum();
+    let leave = fast
+        .saturating_add(enter)
+        .saturating_sub(capacity.0)
+        .saturating_sub(leaves);
+    let mut spare = spare(selected, tiers, regions);
+    let is_cold = |spare: &Spare| {
+        let of_process = cold.get(&spare.process).map_or(&[][..], Vec::as_slice);
+        spans::difference(std::slice::from_ref(&spare.range), of_process)
+    };
+    let without_cold = spare.drain(..).flat_map(|spare| {
+        let Spare {
+            density, process, ..
+        } = spare;
+        is_cold(&spare).into_iter().map(move |range| Spare {
+            density,
+            process,
+            range,
+        })
+    });
+    demotions.extend(coldest(without_cold.collect(), leave));
     (actions(demotions), actions(promotions))
 }
 

@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
-use super::{ChunkChoice, Optimization, OptimizationInput, ProcessRange, optimize};
+use super::{
+    ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationInput, ProcessRange, optimize,
+};
 use crate::access_counts::AccessCounts;
 use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess, Process};
 use isotherm_model::movement::AddressRange;
@@ -22,6 +24,7 @@ struct Machine {
     extents: Vec<Extent>,
     resident: BTreeMap<Process, Vec<ResidentRun>>,
     counts: AccessCounts,
+    hints: HeatHints,
 }
 
 impl Machine {
@@ -77,10 +80,51 @@ impl Machine {
             extents: &self.extents,
             resident: &self.resident,
             counts: &self.counts,
+            hints: &self.hints,
             capacity: Bytes(pages * PAGE),
         };
         optimize(&input, choice).expect("good parameters")
     }
+}
+
+impl Machine {
+    fn hint(&mut self, pages: std::ops::Range<u64>, hint: HeatHint) {
+        let range = AddressRange {
+            start: pages.start * PAGE,
+            bytes: Bytes((pages.end - pages.start) * PAGE),
+        };
+        self.hints.add(PROCESS, range, hint);
+    }
+}
+
+#[test]
+fn what_the_program_says_comes_before_what_the_samples_say() {
+    for choice in [atmem(), thermos()] {
+        let mut machine = uneven();
+        machine.hint(1900..1964, HeatHint::Hot);
+        machine.hint(1000..1032, HeatHint::Cold);
+        machine.hint(1512..1576, HeatHint::Streaming);
+        let found = machine.optimize(256, &choice);
+        // Half of what the samples say is a stream, by the program.
+        assert_eq!(pages(&found.promotions), [(1576, 64), (1900, 64)]);
+        assert_eq!(pages(&found.demotions), [(1000, 128)]);
+        // Cold memory leaves where nothing needs its room; hot memory takes no more than there is.
+        let found = machine.optimize(1024, &choice);
+        assert_eq!(pages(&found.demotions), [(1000, 32)]);
+        let found = machine.optimize(32, &choice);
+        assert_eq!(pages(&found.promotions), [(1900, 32)]);
+    }
+}
+
+#[test]
+fn a_hint_needs_no_samples() {
+    let mut machine = uneven();
+    machine.counts.forget(PROCESS);
+    machine.hint(1900..1964, HeatHint::Hot);
+    let found = machine.optimize(320, &atmem());
+    assert_eq!(pages(&found.promotions), [(1900, 64)]);
+    assert_eq!(found.figures.selected, Bytes(64 * PAGE));
+    assert_eq!(pages(&found.demotions), []);
 }
 
 fn atmem() -> ChunkChoice {
