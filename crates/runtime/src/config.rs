@@ -5,7 +5,6 @@
 //! ([`isotherm_sys::private`]).
 
 use core::ffi::CStr;
-use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
@@ -15,6 +14,7 @@ use isotherm_abi::config::{
 };
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
+use isotherm_sys::descriptor::Descriptor;
 use isotherm_sys::memory;
 use isotherm_sys::policy::MempolicyMode;
 use isotherm_sys::private::{self, PrivateError};
@@ -143,7 +143,7 @@ pub(crate) fn load(path: &CStr) -> Result<Option<Config>, OffReason> {
 }
 
 /// Opens the file in its directory; both must belong to this user.
-fn open(path: &CStr) -> Result<OwnedFd, PrivateError> {
+fn open(path: &CStr) -> Result<Descriptor, PrivateError> {
     let path = path.to_bytes_with_nul();
     let (parent, name): (&[u8], _) = match path.iter().rposition(|&byte| byte == b'/') {
         None => (b".", path),
@@ -160,7 +160,7 @@ fn open(path: &CStr) -> Result<OwnedFd, PrivateError> {
 
 /// Copies the file into fresh memory. `None` if its size is implausible or changes meanwhile, or there is no
 /// memory.
-fn read(file: &OwnedFd) -> Option<&'static [u64]> {
+fn read(file: &Descriptor) -> Option<&'static [u64]> {
     let bytes = u64::try_from(fs::fstat(file).ok()?.st_size).ok()?;
     if bytes < size_of::<ConfigHeader>() as u64
         || bytes > FILE_BYTES_MAX

@@ -17,7 +17,7 @@ use core::ffi::CStr;
 use core::fmt::Write;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
 use isotherm_abi::config::RuntimeMode;
@@ -25,6 +25,7 @@ use isotherm_abi::page_tiers::{CHUNK_PAGES, PageRequest};
 use isotherm_abi::session::{
     OffReason, SessionCounter, SessionHeader, SessionLayout, SessionState,
 };
+use isotherm_sys::descriptor::Descriptor;
 use isotherm_sys::memory;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, FallocateFlags, OFlags};
@@ -167,7 +168,7 @@ pub(crate) fn publish_tiers_below(page: u64) {
 
 /// The file of this process. It is opened each time room is needed, which is rare: the program could close a
 /// descriptor that stayed open, and its number mean another file afterwards.
-fn open_again() -> Option<OwnedFd> {
+fn open_again() -> Option<Descriptor> {
     let directory = open_directory().ok()?;
     // SAFETY: a file is published or being made by this thread, so no thread writes the name.
     let name = unsafe { &*FILE.0.get() };
@@ -175,7 +176,7 @@ fn open_again() -> Option<OwnedFd> {
 }
 
 /// The directory of the session files, if it is still this user's own.
-fn open_directory() -> Result<OwnedFd, PrivateError> {
+fn open_directory() -> Result<Descriptor, PrivateError> {
     let gone = PrivateError::Unopened(Errno::NOENT);
     let path = DIRECTORY.get().and_then(Path::as_c_str).ok_or(gone)?;
     private::open_directory(path)
@@ -336,7 +337,7 @@ fn process() -> u32 {
 }
 
 /// Makes a new file, `<pid>.<n>`.
-fn open_new() -> Result<OwnedFd, Unpublished> {
+fn open_new() -> Result<Descriptor, Unpublished> {
     let directory = open_directory()?;
     let pid = process();
     for number in 0..ATTEMPTS {

@@ -1,9 +1,10 @@
 //! Maps a file that the processes of a session share, from the session directory.
 
 use core::ffi::CStr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use isotherm_abi::session::OffReason;
+use isotherm_sys::descriptor::Descriptor;
 use isotherm_sys::memory;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
@@ -36,7 +37,7 @@ pub(crate) fn map(directory: &CStr, name: &str, bytes: usize) -> Result<Option<u
     .map_err(|_| OffReason::NoAddressSpace)
 }
 
-fn open(directory: &CStr, name: &str) -> Result<OwnedFd, PrivateError> {
+fn open(directory: &CStr, name: &str) -> Result<Descriptor, PrivateError> {
     let directory = private::open_directory(directory)?;
     let mut path = Path::<32>::new();
     let too_long = PrivateError::Unopened(Errno::NAMETOOLONG);

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 pub mod system_call;
+pub mod descriptor;
 pub mod affinity;
 pub mod files;
 pub mod private;

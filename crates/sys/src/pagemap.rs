@@ -4,9 +4,8 @@
 //!
 //! Documentation: `Documentation/admin-guide/mm/pagemap.rst` in the kernel.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// `struct page_region` of `linux/fs.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,7 +67,7 @@ const PAGEMAP_SCAN: libc::c_ulong = 3 << 30
 /// # Errors
 /// `ENOTTY` or `EINVAL`: the kernel is older than 6.7. `ESRCH`-like failures: the process has ended.
 pub fn present_regions(
-    pagemap: &File,
+    pagemap: impl AsFd,
     start: u64,
     end: u64,
     regions: &mut [Region],
@@ -110,7 +109,7 @@ impl Wanted {
 /// # Errors
 /// As [`present_regions`].
 pub fn regions_of(
-    pagemap: &File,
+    pagemap: impl AsFd,
     start: u64,
     end: u64,
     wanted: Wanted,
@@ -133,7 +132,13 @@ pub fn regions_of(
     // SAFETY: needed because neither libc nor rustix wraps this ioctl. The argument block is live,
     // exclusive and of the size it names; `vec` and `vec_len` describe `regions`, which is
     // borrowed exclusively for the call; the kernel writes nothing else and keeps no pointer.
-    let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut argument) };
+    let found = unsafe {
+        libc::ioctl(
+            pagemap.as_fd().as_raw_fd(),
+            PAGEMAP_SCAN as _,
+            &raw mut argument,
+        )
+    };
     if found < 0 {
         return Err(io::Error::last_os_error());
     }

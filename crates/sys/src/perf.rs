@@ -22,6 +22,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use perf_event_open_sys as raw;
 use raw::bindings as abi;
 
+use crate::descriptor::Descriptor;
+
 use aux::{AuxRing, AuxTrace};
 use record::{Record, Records, SampleLayout};
 use ring::Ring;
@@ -208,8 +210,8 @@ fn open(
     attr: &mut abi::perf_event_attr,
     pid: i32,
     cpu: i32,
-    leader: Option<&OwnedFd>,
-) -> io::Result<OwnedFd> {
+    leader: Option<&Descriptor>,
+) -> io::Result<Descriptor> {
     let group = leader.map_or(-1, AsRawFd::as_raw_fd);
     let flags = u64::from(abi::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: perf_event_open takes a pointer to an attribute block; `attr` is a live, exclusive
@@ -219,11 +221,11 @@ fn open(
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel just made the descriptor for us and no other code owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    Ok(Descriptor::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
 /// Turns an event on or off at once, independent of exec.
-fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
+fn switch(fd: &Descriptor, on: bool) -> io::Result<()> {
     let raw_fd = fd.as_raw_fd();
     // SAFETY: both requests take a plain integer and touch no memory of ours; the descriptor is a
     // live perf event.
@@ -255,8 +257,8 @@ pub struct Sampler {
 struct Opened {
     aux: Option<AuxRing>,
     ring: Ring,
-    event: OwnedFd,
-    leader: Option<OwnedFd>,
+    event: Descriptor,
+    leader: Option<Descriptor>,
 }
 
 impl Opened {
@@ -500,7 +502,9 @@ impl PerfCounter {
     /// As [`Sampler::open`].
     pub fn open(event: (u32, u64), pid: u32) -> io::Result<Self> {
         let mut attr = Self::attributes(event);
-        open(&mut attr, pid as i32, -1, None).map(|fd| Self { file: fd.into() })
+        open(&mut attr, pid as i32, -1, None).map(|fd| Self {
+            file: OwnedFd::from(fd).into(),
+        })
     }
 
     /// Opens an event (type, config) for all programs on a processor. Counting begins at once.
@@ -512,7 +516,9 @@ impl PerfCounter {
         attr.set_disabled(0);
         attr.set_enable_on_exec(0);
         attr.set_inherit(0);
-        open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
+        open(&mut attr, -1, cpu as i32, None).map(|fd| Self {
+            file: OwnedFd::from(fd).into(),
+        })
     }
 
     /// Opens an event of a unit outside the processors, such as a memory controller: its number in sysfs and
@@ -530,7 +536,9 @@ impl PerfCounter {
         attr.set_inherit(0);
         attr.set_exclude_kernel(0);
         attr.set_exclude_hv(0);
-        open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
+        open(&mut attr, -1, cpu as i32, None).map(|fd| Self {
+            file: OwnedFd::from(fd).into(),
+        })
     }
 
     /// The count so far, including children that have exited or still run.

@@ -8,11 +8,13 @@
 //! middle of the program's first allocation.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
+
+use crate::descriptor::Descriptor;
 
 /// The reason why a file or directory is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +58,9 @@ const WRITABLE: Mode = Mode::WGRP.union(Mode::WOTH);
 ///
 /// # Errors
 /// [`PrivateError`].
-pub fn open_directory(path: &CStr) -> Result<OwnedFd, PrivateError> {
+pub fn open_directory(path: &CStr) -> Result<Descriptor, PrivateError> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = fs::open(path, flags, Mode::empty()).map_err(unopened)?;
+    let directory = Descriptor::from(fs::open(path, flags, Mode::empty()).map_err(unopened)?);
     check(&directory, FileType::Directory)?;
     Ok(directory)
 }
@@ -71,8 +73,9 @@ pub fn open_file(
     directory: impl AsFd,
     name: &CStr,
     access: OFlags,
-) -> Result<OwnedFd, PrivateError> {
+) -> Result<Descriptor, PrivateError> {
     let file = fs::openat(directory, name, access | ALWAYS, Mode::empty()).map_err(unopened)?;
+    let file = Descriptor::from(file);
     check(&file, FileType::RegularFile)?;
     Ok(file)
 }
@@ -81,10 +84,10 @@ pub fn open_file(
 ///
 /// # Errors
 /// The kernel's error number; `EEXIST` where the name is taken.
-pub fn create_file(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
+pub fn create_file(directory: impl AsFd, name: &CStr) -> Result<Descriptor, Errno> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ALWAYS;
     let mode = Mode::RUSR | Mode::WUSR;
-    let file = fs::openat(directory, name, flags, mode)?;
+    let file = Descriptor::from(fs::openat(directory, name, flags, mode)?);
     // A umask may remove bits. A sandbox that refuses the call leaves a file that is no more open.
     let _ = fs::fchmod(&file, mode);
     Ok(file)

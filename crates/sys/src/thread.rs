@@ -26,11 +26,12 @@
 
 use core::ffi::c_void;
 use core::num::NonZeroU64;
-use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
+use crate::descriptor::Descriptor;
 
 /// Bytes of the guard below the stack.
 const GUARD: usize = 64 << 10;
@@ -143,7 +144,7 @@ pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
 pub struct ProgramThreads {
     /// `/proc/self/stat`, opened early: the program may change its root. None without `/proc`, where the
     /// threads cannot be counted.
-    status: Option<OwnedFd>,
+    status: Option<Descriptor>,
 }
 
 impl ProgramThreads {
@@ -152,7 +153,9 @@ impl ProgramThreads {
     pub fn open() -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         Self {
-            status: rustix::fs::open(c"/proc/self/stat", flags, Mode::empty()).ok(),
+            status: rustix::fs::open(c"/proc/self/stat", flags, Mode::empty())
+                .ok()
+                .map(Descriptor::from),
         }
     }
 

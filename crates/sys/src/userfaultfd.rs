@@ -19,6 +19,8 @@ use rustix::io::Errno;
 use rustix::ioctl::{self, IntegerSetter, Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
+use crate::descriptor::Descriptor;
+
 /// `UFFD_API`, the only version of the interface so far.
 const API: u64 = 0xaa;
 /// `UFFD_FEATURE_MOVE`.
@@ -124,7 +126,7 @@ pub struct Transfer {
 /// An open userfaultfd that serves missing pages.
 #[derive(Debug)]
 pub struct Userfaultfd {
-    descriptor: OwnedFd,
+    descriptor: Descriptor,
 }
 
 impl Userfaultfd {
@@ -154,28 +156,26 @@ impl Userfaultfd {
         }
     }
 
-    fn descriptor() -> Result<OwnedFd, Errno> {
+    fn descriptor() -> Result<Descriptor, Errno> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
         // SAFETY: the call is unsafe because faults of registered ranges wait for the holder; nothing is
         // registered here, and `register` puts that duty on its caller.
         match unsafe { rustix::mm::userfaultfd(flags) } {
-            Ok(descriptor) => Ok(descriptor),
+            Ok(descriptor) => Ok(descriptor.into()),
             Err(error) => Self::descriptor_from_device(flags).map_err(|_| error),
         }
     }
 
-    fn descriptor_from_device(flags: UserfaultfdFlags) -> Result<OwnedFd, Errno> {
-        let device = rustix::fs::open(
-            c"/dev/userfaultfd",
-            OFlags::RDWR | OFlags::CLOEXEC,
-            Mode::empty(),
-        )?;
+    fn descriptor_from_device(flags: UserfaultfdFlags) -> Result<Descriptor, Errno> {
+        let access = OFlags::RDWR | OFlags::CLOEXEC;
+        let device = rustix::fs::open(c"/dev/userfaultfd", access, Mode::empty())?;
+        let device = Descriptor::from(device);
         // SAFETY: USERFAULTFD_IOC_NEW takes the flags by value and touches no memory; it returns a new
         // descriptor that no other code owns.
         unsafe {
             let request =
                 NewDescriptor(IntegerSetter::<IOCTL_NEW>::new_usize(flags.bits() as usize));
-            ioctl::ioctl(&device, request)
+            ioctl::ioctl(&device, request).map(Descriptor::from)
         }
     }
 

@@ -10,7 +10,7 @@
 //! behind them, and stops before the bytes that were not released.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
@@ -49,7 +49,7 @@ impl AuxRing {
     /// # Errors
     /// `EOPNOTSUPP`: the event has none. `EPERM`: not even the smallest fits the limit of lockable memory.
     /// `ENOMEM`: no memory.
-    pub(super) fn map(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
+    pub(super) fn map(event: impl AsFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
         let least = PAGES_AT_LEAST * rustix::param::page_size();
         let offset = ring.mapped_bytes() as u64;
         let map = |bytes| {
@@ -58,7 +58,7 @@ impl AuxRing {
                 .store(offset, Ordering::Relaxed);
             ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_size))
                 .store(bytes as u64, Ordering::Release);
-            EventMemory::map(event, offset, bytes)
+            EventMemory::map(&event, offset, bytes)
         };
         map_largest(least, bytes, map).map(Self)
     }

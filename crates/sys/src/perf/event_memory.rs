@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
@@ -24,7 +24,7 @@ unsafe impl Send for EventMemory {}
 
 impl EventMemory {
     /// Maps a part of an event.
-    pub(super) fn map(event: &OwnedFd, offset: u64, bytes: usize) -> io::Result<Self> {
+    pub(super) fn map(event: impl AsFd, offset: u64, bytes: usize) -> io::Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
         let start = unsafe {
             mmap(

@@ -13,7 +13,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
@@ -41,10 +41,10 @@ impl Ring {
     /// # Errors
     /// `EPERM`: not even the smallest ring fits the limit of lockable memory
     /// (`/proc/sys/kernel/perf_event_mlock_kb`, `ulimit -l`). `ENOMEM`: no memory.
-    pub fn map(event: &OwnedFd, bytes: usize) -> io::Result<Self> {
+    pub fn map(event: impl AsFd, bytes: usize) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let smallest = SMALLEST_BYTES.next_multiple_of(page).next_power_of_two();
-        let map = |bytes| EventMemory::map(event, 0, page + bytes);
+        let map = |bytes| EventMemory::map(&event, 0, page + bytes);
         Ok(Self {
             memory: map_largest(smallest, bytes, map)?,
             records: page,

@@ -1,8 +1,10 @@
 //! The pages of one unit for a mover: which are resident.
 
 use core::ops::Range;
-use std::fs::File;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::descriptor::Descriptor;
 use crate::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, ZERO_PAGE};
 
 /// Bytes moved at once: 2 MiB, the most that is copied within the time a program may be held
@@ -104,12 +106,14 @@ impl View {
 }
 
 /// Reads the page table of this process.
-pub(super) struct Reader(File);
+pub(super) struct Reader(Descriptor);
 
 impl Reader {
     /// Opens the calling thread's view.
     pub(super) fn open() -> std::io::Result<Self> {
-        Ok(Self(File::open("/proc/self/pagemap")?))
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::open(c"/proc/self/pagemap", flags, Mode::empty())?;
+        Ok(Self(file.into()))
     }
 
     /// Whether the kernel has `PAGEMAP_SCAN` (Linux 6.7), without which there is no view.
