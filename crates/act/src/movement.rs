@@ -16,6 +16,7 @@ pub mod limit;
 pub mod migration;
 pub mod page_requests;
 pub mod parallel;
+pub mod pieces;
 pub mod system;
 #[cfg(test)]
 mod test_machine;

@@ -10,6 +10,7 @@ use isotherm_act::movement::in_program::InProgram;
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::parallel::{Parallel, processors_of};
+use isotherm_act::movement::pieces::pieces;
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
 use isotherm_console::Console;
@@ -192,30 +193,13 @@ fn say(ranges: &[ProcessRange], to_fast: bool, console: Console) {
     }
 }
 
-/// Most bytes of a request: the runtime's progress is seen by requests.
-const REQUEST: u64 = 16 << 20;
-
-/// A range in pieces of a request's size.
-fn pieces((process, range): &ProcessRange) -> impl Iterator<Item = ProcessRange> {
-    let (process, start, end) = (*process, range.start, range.end());
-    (start..end).step_by(REQUEST as usize).map(move |piece| {
-        let bytes = Bytes(REQUEST.min(end - piece));
-        (
-            process,
-            AddressRange {
-                start: piece,
-                bytes,
-            },
-        )
-    })
-}
-
 /// The tiers of the emulated machine are numbered as nodes.
 fn request(writer: &mut PageRequestWriter, ranges: &[ProcessRange], to_fast: bool) {
     let mut processes: Vec<_> = ranges.iter().map(|(process, _)| *process).collect();
     processes.dedup();
-    let pieces: Vec<ProcessRange> = ranges.iter().flat_map(pieces).collect();
-    let mut left = actions(&pieces, NodeId(u32::from(!to_fast)));
+    // The runtime's progress is seen by requests, so they are small.
+    let whole = actions(ranges, NodeId(u32::from(!to_fast)));
+    let mut left: Vec<RangeAction> = whole.into_iter().flat_map(pieces).collect();
     while !left.is_empty() {
         let outcomes = writer.execute(&left);
         writer.wait(&processes, &MachineClock, PATIENCE);

@@ -10,13 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::units::Bytes;
 use isotherm_sys::affinity;
 
-/// Bytes of a piece, and the multiple at which pieces end: whole huge pages, and some milliseconds of moving.
-const PIECE: u64 = 16 << 20;
+use super::pieces::pieces;
 
 /// Moves by several executors at a time, which `make` makes within their threads.
 #[derive(Debug)]
@@ -97,23 +95,10 @@ impl<E: RangeExecutor, F: Fn() -> E + Sync> RangeExecutor for Parallel<F> {
     }
 }
 
-/// An action in pieces that end at multiples of [`PIECE`].
-fn pieces(action: RangeAction) -> impl Iterator<Item = RangeAction> {
-    let mut start = action.range.start;
-    std::iter::from_fn(move || {
-        let end = (start / PIECE + 1)
-            .saturating_mul(PIECE)
-            .min(action.range.end());
-        let bytes = Bytes(end.checked_sub(start).filter(|bytes| *bytes > 0)?);
-        let range = AddressRange { start, bytes };
-        start = end;
-        Some(RangeAction { range, ..action })
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{PIECE, Parallel};
+    use super::Parallel;
+    use crate::movement::pieces::PIECE;
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
     use isotherm_model::outcome::Fate;

@@ -1,0 +1,21 @@
+//! Moves in pieces of a size at which their progress is seen and several threads share them.
+
+use isotherm_model::movement::{AddressRange, RangeAction};
+use isotherm_model::units::Bytes;
+
+/// Bytes of a piece, and the multiple at which pieces end: whole huge pages, and some milliseconds of moving.
+pub const PIECE: u64 = 16 << 20;
+
+/// An action in pieces that end at multiples of [`PIECE`].
+pub fn pieces(action: RangeAction) -> impl Iterator<Item = RangeAction> {
+    let mut start = action.range.start;
+    std::iter::from_fn(move || {
+        let end = (start / PIECE + 1)
+            .saturating_mul(PIECE)
+            .min(action.range.end());
+        let bytes = Bytes(end.checked_sub(start).filter(|bytes| *bytes > 0)?);
+        let range = AddressRange { start, bytes };
+        start = end;
+        Some(RangeAction { range, ..action })
+    })
+}
