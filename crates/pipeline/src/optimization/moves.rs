@@ -49,26 +49,12 @@ pub(super) fn moves(
         .saturating_add(enter)
         .saturating_sub(capacity.0)
         .saturating_sub(leaves);
-    let mut spare = spare(selected, tiers, regions);
-    let is_cold = |spare: &Spare| {
-        let of_process = cold.get(&spare.process).map_or(&[][..], Vec::as_slice);
-        spans::difference(std::slice::from_ref(&spare.range), of_process)
-    };
-    let without_cold = spare.drain(..).flat_map(|spare| {
-        let Spare {
-            density, process, ..
-        } = spare;
-        is_cold(&spare).into_iter().map(move |range| Spare {
-            density,
-            process,
-            range,
-        })
-    });
-    demotions.extend(coldest(without_cold.collect(), leave));
+    let spare = spare((selected, cold), tiers, regions);
+    demotions.extend(coldest(spare, leave));
     (actions(demotions), actions(promotions))
 }
 
-/// A stretch of fast memory that was not chosen.
+/// A stretch of fast memory that was not chosen and has no hint that it is cold.
 struct Spare {
     /// Accesses a byte.
     density: f64,
@@ -76,16 +62,17 @@ struct Spare {
     range: Range<u64>,
 }
 
-/// The fast memory that was not chosen, chunk by chunk; what is in no region has no accesses.
+/// The spare memory, chunk by chunk; what is in no region has no accesses.
 fn spare(
-    selected: &BTreeMap<Process, Vec<Range<u64>>>,
+    (selected, cold): (&Addresses, &Addresses),
     tiers: &ResidentByTier,
     regions: &[Region],
 ) -> Vec<Spare> {
     let mut found = Vec::new();
     for (process, fast) in tiers.fast() {
-        let chosen = selected.get(&process).map_or(&[][..], Vec::as_slice);
-        let spare = spans::difference(fast, chosen);
+        let of_process = |set: &Addresses| set.get(&process).cloned().unwrap_or_default();
+        let unchosen = spans::difference(fast, &of_process(selected));
+        let spare = spans::difference(&unchosen, &of_process(cold));
         let first = regions.partition_point(|region| region.process < process);
         let end = regions.partition_point(|region| region.process <= process);
         let own = &regions[first..end];
