@@ -51,7 +51,7 @@ impl AccessCounts {
 
     /// Drops the counts of these pages of a process; its samples remain.
     pub(crate) fn leave_out(&mut self, process: Process, ranges: &[std::ops::Range<u64>]) {
-        if let Some(pages) = self.pages.get_mut(&process).filter(|_| !ranges.is_empty()) {
+        if let Some(pages) = self.pages.get_mut(&process) {
             pages.retain(|page, _| spans::within(ranges, *page..page + 1).next().is_none());
         }
     }

@@ -17,6 +17,7 @@ mod region;
 mod regions;
 mod resident;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -25,6 +26,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::chunks::SelectionError;
 
+use crate::access_counts::AccessCounts;
 use crate::spans;
 pub use hints::{HeatHint, HeatHints};
 pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
@@ -68,13 +70,9 @@ pub fn optimize(
 ) -> Result<Optimization, SelectionError> {
     let tiers = ResidentByTier::of(input.resident);
     let (hot, rest) = input.hints.hot(&tiers, input.capacity.0);
-    // What has a hint is not chosen by samples.
-    let mut unhinted = input.counts.clone();
-    for process in input.resident.keys() {
-        unhinted.leave_out(*process, &input.hints.all_of(*process));
-    }
+    let counts = counts_without_hints(input);
     let by_samples = OptimizationInput {
-        counts: &unhinted,
+        counts: &counts,
         capacity: Bytes(rest),
         ..*input
     };
@@ -116,6 +114,18 @@ pub fn optimize(
             moves::moves((&selected, &cold), &tiers, &regions, input.capacity);
     }
     Ok(found)
+}
+
+/// The counts of the pages without a hint, among which samples choose.
+fn counts_without_hints<'a>(input: &OptimizationInput<'a>) -> Cow<'a, AccessCounts> {
+    let mut counts = Cow::Borrowed(input.counts);
+    for process in input.resident.keys() {
+        let hinted = input.hints.all_of(*process);
+        if !hinted.is_empty() {
+            counts.to_mut().leave_out(*process, &hinted);
+        }
+    }
+    counts
 }
 
 /// Bytes of these ranges that are in the fast tier, or in the slow one.
