@@ -91,7 +91,24 @@ fn check(args: &RunArgs, tiers: &Tiers) -> Result<()> {
     Ok(())
 }
 
-/// The state of a run.
+/// The optimization of a run.
+enum State {
+    Awaited,
+    Made(OptimizationSummary),
+    /// It could not be made, which was said.
+    Failed,
+}
+
+impl State {
+    const fn made(&self) -> Option<&OptimizationSummary> {
+        match self {
+            Self::Made(summary) => Some(summary),
+            Self::Awaited | Self::Failed => None,
+        }
+    }
+}
+
+/// A run that is optimized once.
 struct OptimizeOnce<'a> {
     optimizer: Optimizer,
     after: OptimizeAfter,
@@ -100,7 +117,7 @@ struct OptimizeOnce<'a> {
     counts: AccessCounts,
     settling: Settling,
     started: Instant,
-    done: Option<OptimizationSummary>,
+    state: State,
     console: Console,
 }
 
@@ -119,7 +136,7 @@ impl<'a> OptimizeOnce<'a> {
             counts: AccessCounts::default(),
             settling: Settling::new(FIRST_WINDOW.0),
             started: Instant::now(),
-            done: None,
+            state: State::Awaited,
             console,
         }
     }
@@ -154,7 +171,7 @@ impl<'a> OptimizeOnce<'a> {
 
 impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
     fn attend(&mut self, _step: &mut ObservedStep<E>) -> Attention {
-        if self.done.is_some() {
+        if !matches!(self.state, State::Awaited) {
             return Attention::default();
         }
         let left = self.due().saturating_sub(self.started.elapsed());
@@ -165,7 +182,7 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
     }
 
     fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
-        if self.done.is_some() || !self.add(report) {
+        if !matches!(self.state, State::Awaited) || !self.add(report) {
             return;
         }
         let limits = OptimizationLimits {
@@ -174,10 +191,13 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
             policy: self.policy,
         };
         let seen = (&step.observer, step.attribution());
-        match self.optimizer.optimize(seen, &self.counts, limits) {
-            Ok(done) => self.done = Some(done),
-            Err(error) => self.console.warn(&format!("nothing is moved: {error:#}")),
-        }
+        self.state = match self.optimizer.optimize(seen, &self.counts, limits) {
+            Ok(done) => State::Made(done),
+            Err(error) => {
+                self.console.warn(&format!("nothing is moved: {error:#}"));
+                State::Failed
+            }
+        };
         step.observer.switch_sampling(false);
         self.counts = AccessCounts::default();
     }
@@ -192,7 +212,7 @@ fn say(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers, console: Co
         return console.info(&said);
     }
     let once = &service.inner;
-    match (&once.done, requested(&service.done)) {
+    match (once.state.made(), requested(&service.done)) {
         (Some(done), None) => console.info(&format!("{said}; {}", done.in_words())),
         (Some(done), Some(more)) => {
             console.info(&format!("{said}; {}; {more}", done.in_words()));
@@ -203,7 +223,10 @@ fn say(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers, console: Co
                 "{said}; the program asked for profiles and for no move"
             ));
         }
-        (None, None) => console.warn(&format!("{said}: {}", too_early(once.after))),
+        (None, None) => match once.state {
+            State::Failed => console.info(&said),
+            _ => console.warn(&format!("{said}: {}", too_early(once.after))),
+        },
     }
 }
 
@@ -222,7 +245,13 @@ fn too_early(after: OptimizeAfter) -> String {
 
 fn summary(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers) -> serde_json::Value {
     let worked = program.summary.worked();
-    let all: Vec<_> = service.inner.done.iter().chain(&service.done).collect();
+    let all: Vec<_> = service
+        .inner
+        .state
+        .made()
+        .into_iter()
+        .chain(&service.done)
+        .collect();
     serde_json::json!({
         "mode": "optimize",
         "placed": worked,
