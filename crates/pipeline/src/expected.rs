@@ -170,42 +170,13 @@ fn pieces(item: &Item, waits: WaitingShare, parts: Option<&Vec<SitePart>>) -> Ve
 mod tests {
     use super::expected_times;
     use crate::parts::SiteParts;
-    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use crate::waiting_profile::waiting_profile;
     use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
     use isotherm_model::plan::{Caller, Value, Weight};
-    use isotherm_model::profile::{Heat, Meta, Profile};
-    use isotherm_model::site::{CallerId, Site, SiteId, SiteKind};
+    use isotherm_model::site::{CallerId, SiteId};
     use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
-    use isotherm_model::units::{Accesses, Bytes, Nanos};
+    use isotherm_model::units::{Bytes, Nanos};
     use isotherm_policy::{PlanRequest, policy_from_text};
-
-    /// A profile of 1,000 samples: site 1 is made first and waits a tenth in streams, site 2 waits four tenths for the latency.
-    fn profile() -> Profile {
-        let mut profile = Profile::new(Meta::default());
-        let site = |id| Site {
-            first_seen: id,
-            peak_rss: Bytes(1 << 20),
-            ..Site::new(SiteId(id.into()), SiteKind::Heap)
-        };
-        profile.sites = vec![site(1), site(2)];
-        let heat = |site, accesses, streamed| Heat {
-            epoch: Epoch(0),
-            process: Process::default(),
-            site: SiteId(site),
-            address: 0,
-            object: None,
-            accesses: Accesses(accesses),
-            streamed: Accesses(streamed),
-            served: Accesses(100),
-        };
-        profile.heat = vec![heat(1, 100, 100), heat(2, 400, 0)];
-        profile.sources = vec![SourceReport {
-            taken: 1000,
-            usable: 700,
-            ..SourceReport::new("timer", "")
-        }];
-        profile
-    }
 
     fn tier(name: &str, kind: TierKind) -> Tier {
         Tier {
@@ -222,7 +193,7 @@ mod tests {
 
     fn expected(tiers: [Tier; 2]) -> Option<[f64; 4]> {
         let tiers = Tiers::new(tiers.into()).expect("a pair");
-        let profile = profile();
+        let profile = waiting_profile();
         let items = crate::items(&profile, Value::Accesses, Weight::PeakRss);
         let policy = policy_from_text("thermos").expect("a policy");
         let plan = isotherm_policy::plan(&PlanRequest::new(&*policy, &items, &tiers));
@@ -272,15 +243,9 @@ mod tests {
     /// A plan of the profile above with two sites of one caller in two tiers; each allocated ten thousand times a sample.
     #[test]
     fn telling_contexts_apart_is_part_of_the_expected_time() {
-        let mut profile = profile();
-        profile.meta.sample_interval = Some(Nanos(1_000_000));
-        // Site 1 is a special one.
+        let mut profile = waiting_profile();
         for site in &mut profile.sites {
-            site.id = SiteId(site.id.0 + 10);
             site.allocations = 5_000_000;
-        }
-        for heat in &mut profile.heat {
-            heat.site = SiteId(heat.site.0 + 10);
         }
         let tiers = Tiers::new(vec![
             tier("fast", TierKind::EmulatedFast),

@@ -37,6 +37,8 @@ mod parts;
 mod chunk_parts;
 mod settling;
 mod optimization;
+#[cfg(test)]
+mod waiting_profile;
 mod expected;
 mod predicted_runs;
 mod retry_backoff;

@@ -79,42 +79,11 @@ pub fn predicted_runs(
 #[cfg(test)]
 mod tests {
     use super::{Unpredicted, predicted_runs};
-    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use crate::waiting_profile::waiting_profile;
     use isotherm_model::plan::Weight;
-    use isotherm_model::profile::{Heat, Meta, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::tier::SlowFactors;
-    use isotherm_model::units::{Accesses, Bytes, Nanos};
-
-    /// A run of a second in a thousand samples: site 11 waits a tenth in streams, site 12 four tenths for the latency, site 13 has no memory.
-    fn profile() -> Profile {
-        let mut profile = Profile::new(Meta {
-            sample_interval: Some(Nanos(1_000_000)),
-            ..Meta::default()
-        });
-        let site = |id: u64, bytes| Site {
-            peak_rss: Bytes(bytes),
-            ..Site::new(SiteId(id), SiteKind::Heap)
-        };
-        profile.sites = vec![site(11, 1 << 20), site(12, 2 << 20), site(13, 0)];
-        let heat = |site, accesses, streamed| Heat {
-            epoch: Epoch(0),
-            process: Process::default(),
-            site: SiteId(site),
-            address: 0,
-            object: None,
-            accesses: Accesses(accesses),
-            streamed: Accesses(streamed),
-            served: Accesses(0),
-        };
-        profile.heat = vec![heat(11, 100, 100), heat(12, 400, 0)];
-        profile.sources = vec![SourceReport {
-            taken: 1000,
-            usable: 700,
-            ..SourceReport::new("timer", "")
-        }];
-        profile
-    }
+    use isotherm_model::units::{Bytes, Nanos};
 
     const FACTORS: SlowFactors = SlowFactors {
         latency: 3.0,
@@ -122,8 +91,11 @@ mod tests {
     };
 
     #[test]
-    fn each_site_saves_what_it_adds_when_it_is_slow() {
-        let runs = predicted_runs("p", &profile(), FACTORS, Weight::PeakRss).expect("times");
+    fn each_site_with_memory_saves_what_it_adds_when_it_is_slow() {
+        let mut profile = waiting_profile();
+        profile.sites[1].peak_rss = Bytes(2 << 20);
+        profile.sites.push(Site::new(SiteId(13), SiteKind::Heap));
+        let runs = predicted_runs("p", &profile, FACTORS, Weight::PeakRss).expect("times");
         assert_eq!(runs.all_fast(), Nanos(1_000_000_000));
         assert_eq!(runs.all_slow(), Nanos(1_900_000_000));
         let objects = runs.objects().iter();
@@ -135,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_profile_without_times_is_refused() {
-        let mut profile = profile();
+        let mut profile = waiting_profile();
         profile.sources[0].name = "pebs".to_owned();
         let refused = predicted_runs("p", &profile, FACTORS, Weight::PeakRss);
         assert_eq!(refused, Err(Unpredicted::NoTimes));
