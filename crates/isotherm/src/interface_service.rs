@@ -28,7 +28,7 @@ use crate::optimizer::{OptimizationLimits, Optimizer};
 const LOOK: Duration = Duration::from_millis(10);
 const BEGINNING: Duration = Duration::from_secs(1);
 
-/// Interval at which a process is told that it is served.
+/// Interval at which the record that a process is served is renewed.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// Most optimizations that are kept.

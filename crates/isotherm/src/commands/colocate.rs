@@ -238,7 +238,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A program of a thousand samples with sites of 4 MiB each, which it waited for in so many of them.
+    /// A program of a thousand samples, with a site of 4 MiB for each number: the samples in which the program waited for that site.
     fn program(waits: &[u64]) -> Part {
         let mut profile = Profile::new(Meta::default());
         for (number, waits) in (100..).zip(waits) {
