@@ -151,7 +151,7 @@ pub(crate) struct SitesArgs {
 /// Which tiers to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TiersChoice {
-    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
+    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
     /// accesses wait for the slow tier's bandwidth and latency), each also with
     /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
     /// all runs of that name), or a tiers file. With one kind of memory `detect` falls

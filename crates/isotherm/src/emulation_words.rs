@@ -121,7 +121,7 @@ mod tests {
         for (text, part) in [
             (
                 "cxll",
-                "\"cxll\" is no preset; there are cxl, nvm, remote, tmp",
+                "\"cxll\" is no preset; there are cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp",
             ),
             ("nvm,cxl", "\"cxl\": there is a word of this kind already"),
             ("nvm,L:3", "nvm has factors of its own"),

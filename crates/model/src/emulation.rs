@@ -154,12 +154,15 @@ impl Emulation {
     /// TMP's pair.
     pub const TMP: Self = Self::PageTrap(PageTrapCosts::PAPER);
 
-    /// Named costs: [`TimeCosts::CXL`], Optane DIMMs (300 ns, a third of the read bandwidth), the memory of the other socket, and
-    /// the page trap of TMP's experiment.
-    pub const PRESETS: [(&'static str, Self); 4] = [
+    /// Named costs: [`TimeCosts::CXL`], Optane DIMMs (300 ns, a third of the read bandwidth), the memory of the other socket, the
+    /// slow memories of ATMem's two machines (sections 1 and 2: Optane at three times the latency of DRAM and 0.38 of its bandwidth; DRAM at
+    /// 90 GB/s beside MCDRAM at 400, of like latency), and the page trap of TMP's experiment.
+    pub const PRESETS: [(&'static str, Self); 6] = [
         ("cxl", Self::Time(TimeCosts::CXL)),
         ("nvm", Self::Time(TimeCosts::preset(370, 300))),
         ("remote", Self::Time(TimeCosts::preset(160, 150))),
+        ("atmem-nvm", Self::Time(TimeCosts::preset(300, 263))),
+        ("atmem-mcdram", Self::Time(TimeCosts::preset(100, 444))),
         ("tmp", Self::TMP),
     ];
 
