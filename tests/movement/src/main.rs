@@ -14,6 +14,7 @@ mod area;
 mod copy;
 mod crowd;
 mod direct;
+mod field;
 mod forks;
 mod movers;
 mod outside;
@@ -23,6 +24,7 @@ mod output;
 mod stall;
 mod stress;
 mod two_copies;
+mod ways;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -1,0 +1,64 @@
+//! Fully resident memory that is moved.
+
+use anyhow::Result;
+use isotherm_sys::memory;
+use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, regions_of};
+use isotherm_sys::staged::UNIT_BYTES;
+
+/// Fully resident memory.
+pub struct Field {
+    pub start: usize,
+    pub bytes: usize,
+}
+
+impl Field {
+    pub fn new(bytes: usize, huge: bool) -> Result<Self> {
+        let error = |error| anyhow::anyhow!("mapping {bytes} bytes: {error:?}");
+        let space = memory::fresh(bytes + UNIT_BYTES).map_err(error)?;
+        let start = space.next_multiple_of(UNIT_BYTES);
+        let advice = if huge {
+            libc::MADV_HUGEPAGE
+        } else {
+            libc::MADV_NOHUGEPAGE
+        };
+        // SAFETY: the range was mapped above, and is written once as bytes.
+        unsafe {
+            let _ = memory::advise(start, bytes, advice);
+            std::ptr::write_bytes(start as *mut u8, 0x5a, bytes);
+        }
+        Ok(Self { start, bytes })
+    }
+
+    /// Bytes mapped as huge pages.
+    pub fn huge_bytes(&self) -> Result<u64> {
+        let pagemap = std::fs::File::open("/proc/self/pagemap")?;
+        let wanted = Wanted {
+            inverted: 0,
+            all: PRESENT | HUGE,
+            any: 0,
+            told: HUGE,
+        };
+        let (mut at, end) = (self.start as u64, (self.start + self.bytes) as u64);
+        let mut bytes = 0;
+        while at < end {
+            let mut regions = [Region::default(); 64];
+            let (found, walked) = regions_of(&pagemap, at, end, wanted, &mut regions)?;
+            bytes += regions[..found]
+                .iter()
+                .map(|r| r.end - r.start)
+                .sum::<u64>();
+            if walked <= at {
+                break;
+            }
+            at = walked;
+        }
+        Ok(bytes)
+    }
+
+    pub fn is_intact(&self) -> bool {
+        let words = std::ptr::with_exposed_provenance::<u64>(self.start);
+        // SAFETY: the field is mapped and no thread writes to it now.
+        let words = unsafe { std::slice::from_raw_parts(words, self.bytes / 8) };
+        words.iter().all(|word| *word == 0x5a5a_5a5a_5a5a_5a5a)
+    }
+}
