@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 
+#include "array.hpp"
 #include "edge_list.hpp"
 
 /// The arcs read so far, in a buffer that doubles. No count that a file states is trusted: memory
@@ -17,8 +17,8 @@ class Growing {
   uint64_t count() const { return count_; }
 
   /// A buffer of exactly the arcs read.
-  [[gnu::noinline]] std::unique_ptr<Edge[]> take() {
-    std::unique_ptr<Edge[]> exact(new Edge[count_]);
+  [[gnu::noinline]] Array<Edge> take() {
+    Array<Edge> exact(NEW_ARRAY(Edge, "input_arcs", count_));
     if (count_ != 0) std::memcpy(exact.get(), edges_.get(), count_ * sizeof(Edge));
     edges_.reset();
     return exact;
@@ -27,12 +27,12 @@ class Growing {
  private:
   [[gnu::noinline]] void grow() {
     capacity_ = capacity_ == 0 ? 1 << 16 : capacity_ * 2;
-    std::unique_ptr<Edge[]> larger(new Edge[capacity_]);
+    Array<Edge> larger(NEW_ARRAY(Edge, "input_arcs", capacity_));
     if (count_ != 0) std::memcpy(larger.get(), edges_.get(), count_ * sizeof(Edge));
     edges_ = std::move(larger);
   }
 
-  std::unique_ptr<Edge[]> edges_;
+  Array<Edge> edges_;
   uint64_t count_ = 0;
   uint64_t capacity_ = 0;
 };

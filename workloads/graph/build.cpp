@@ -6,8 +6,8 @@
 
 namespace {
 
-[[gnu::noinline]] std::unique_ptr<char[]> make_names(uint64_t vertex_count) {
-  std::unique_ptr<char[]> names(new char[vertex_count * 16]);
+[[gnu::noinline]] Array<char> make_names(uint64_t vertex_count) {
+  Array<char> names(NEW_ARRAY(char, "names", vertex_count * 16));
 #pragma omp parallel for schedule(static)
   for (uint64_t v = 0; v < vertex_count; ++v) {
     std::snprintf(&names[v * 16], 16, "page-%010u", static_cast<uint32_t>(v));
@@ -15,8 +15,8 @@ namespace {
   return names;
 }
 
-[[gnu::noinline]] std::unique_ptr<float[]> make_weights(uint64_t edge_count) {
-  std::unique_ptr<float[]> weights(new float[edge_count]);
+[[gnu::noinline]] Array<float> make_weights(uint64_t edge_count) {
+  Array<float> weights(NEW_ARRAY(float, "weights", edge_count));
 #pragma omp parallel for schedule(static)
   for (uint64_t i = 0; i < edge_count; ++i) {
     weights[i] = static_cast<float>(harness::mix(i) >> 40) * 0x1p-24f;
@@ -43,10 +43,18 @@ void fill_targets(const EdgeList& list, From from, To to, uint64_t* offsets, uin
   offsets[0] = 0;
 }
 
-[[gnu::noinline]] uint64_t* make_out_offsets(uint64_t count) { return new uint64_t[count]; }
-[[gnu::noinline]] uint32_t* make_out_targets(uint64_t count) { return new uint32_t[count]; }
-[[gnu::noinline]] uint64_t* make_in_offsets(uint64_t count) { return new uint64_t[count]; }
-[[gnu::noinline]] uint32_t* make_in_sources(uint64_t count) { return new uint32_t[count]; }
+[[gnu::noinline]] uint64_t* make_out_offsets(uint64_t count) {
+  return NEW_ARRAY(uint64_t, "out_offsets", count);
+}
+[[gnu::noinline]] uint32_t* make_out_targets(uint64_t count) {
+  return NEW_ARRAY(uint32_t, "out_targets", count);
+}
+[[gnu::noinline]] uint64_t* make_in_offsets(uint64_t count) {
+  return NEW_ARRAY(uint64_t, "in_offsets", count);
+}
+[[gnu::noinline]] uint32_t* make_in_sources(uint64_t count) {
+  return NEW_ARRAY(uint32_t, "in_sources", count);
+}
 
 uint32_t source_of(const Edge& edge) { return edge.source; }
 uint32_t target_of(const Edge& edge) { return edge.target; }

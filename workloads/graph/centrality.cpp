@@ -6,12 +6,22 @@
 
 namespace {
 
-[[gnu::noinline]] double* make_scores(uint64_t count) { return new double[count]; }
-[[gnu::noinline]] double* make_path_counts(uint64_t count) { return new double[count]; }
-[[gnu::noinline]] double* make_dependencies(uint64_t count) { return new double[count]; }
-[[gnu::noinline]] uint32_t* make_depths(uint64_t count) { return new uint32_t[count]; }
-[[gnu::noinline]] uint32_t* make_order(uint64_t count) { return new uint32_t[count]; }
-[[gnu::noinline]] uint64_t* make_successors(uint64_t words) { return new uint64_t[words]; }
+[[gnu::noinline]] double* make_scores(uint64_t count) { return NEW_ARRAY(double, "score", count); }
+[[gnu::noinline]] double* make_path_counts(uint64_t count) {
+  return NEW_ARRAY(double, "path_count", count);
+}
+[[gnu::noinline]] double* make_dependencies(uint64_t count) {
+  return NEW_ARRAY(double, "dependency", count);
+}
+[[gnu::noinline]] uint32_t* make_depths(uint64_t count) {
+  return NEW_ARRAY(uint32_t, "depth", count);
+}
+[[gnu::noinline]] uint32_t* make_order(uint64_t count) {
+  return NEW_ARRAY(uint32_t, "order", count);
+}
+[[gnu::noinline]] uint64_t* make_successors(uint64_t words) {
+  return NEW_ARRAY(uint64_t, "successors", words);
+}
 
 uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
 

@@ -11,7 +11,9 @@ constexpr uint64_t kRounds = 2;
 /// Vertices that tell the largest component.
 constexpr uint64_t kSamples = 1024;
 
-[[gnu::noinline]] uint32_t* make_labels(uint64_t count) { return new uint32_t[count]; }
+[[gnu::noinline]] uint32_t* make_labels(uint64_t count) {
+  return NEW_ARRAY(uint32_t, "label", count);
+}
 
 uint32_t load(const uint32_t* label, uint32_t vertex) {
   return __atomic_load_n(&label[vertex], __ATOMIC_RELAXED);

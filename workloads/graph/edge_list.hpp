@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
+
+#include "array.hpp"
 
 /// One arc.
 struct Edge {
@@ -14,7 +15,7 @@ struct Edge {
 /// The raw arcs as they came. Kept until the end of the program and cold after loading, as the
 /// input of many real programs is.
 struct EdgeList {
-  std::unique_ptr<Edge[]> edges;
+  Array<Edge> edges;
   uint64_t edge_count = 0;
   uint64_t vertex_count = 0;
 };

@@ -39,7 +39,7 @@ uint32_t scramble(uint32_t vertex, uint64_t scale) {
   EdgeList all;
   all.vertex_count = one.vertex_count * copies;
   all.edge_count = one.edge_count * copies + (copies - 1) * 2 * bridges;
-  all.edges.reset(new Edge[all.edge_count]);
+  all.edges.reset(NEW_ARRAY(Edge, "arcs", all.edge_count));
   uint64_t next = 0;
   for (uint64_t copy = 0; copy < copies; ++copy) {
     const auto shift = static_cast<uint32_t>(copy * one.vertex_count);
@@ -65,7 +65,7 @@ uint32_t scramble(uint32_t vertex, uint64_t scale) {
   EdgeList list;
   list.vertex_count = uint64_t{1} << scale;
   list.edge_count = list.vertex_count * edge_factor;
-  list.edges.reset(new Edge[list.edge_count]);
+  list.edges.reset(NEW_ARRAY(Edge, "arcs", list.edge_count));
 #pragma omp parallel for schedule(static)
   for (uint64_t i = 0; i < list.edge_count; ++i) {
     const Edge edge = draw_rmat_edge(scale, seed, i);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
+#include "array.hpp"
 #include "edge_list.hpp"
 
 /// The arcs of each vertex side by side: those of v are targets[offsets[v]] up to
@@ -15,8 +15,8 @@
 /// targets   1  2  2           vertex 0 -> 1, 2; vertex 1 -> 2
 /// ```
 struct Rows {
-  std::unique_ptr<uint64_t[]> offsets;
-  std::unique_ptr<uint32_t[]> targets;
+  Array<uint64_t> offsets;
+  Array<uint32_t> targets;
 };
 
 /// A graph with all its data. Each array is made by its own function.
@@ -24,9 +24,9 @@ struct Graph {
   uint64_t vertex_count = 0;
   uint64_t edge_count = 0;
   /// 16 bytes of text a vertex: never read by the kernels.
-  std::unique_ptr<char[]> names;
+  Array<char> names;
   /// A weight per arc, in the order of `out`: read once, for the checksum.
-  std::unique_ptr<float[]> weights;
+  Array<float> weights;
   Rows out;
   Rows in;
 };

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "array.hpp"
 #include "graph.hpp"
 
 /// The distance of a vertex that no path leads to.
@@ -14,10 +14,10 @@ constexpr uint32_t kUnreached = UINT32_MAX;
 /// Distances by breadth-first search from one root; `kUnreached` where there is no path.
 struct Search {
   explicit Search(uint64_t vertex_count);
-  std::unique_ptr<uint32_t[]> distance;
-  std::unique_ptr<uint32_t[]> parent;
-  std::unique_ptr<uint32_t[]> frontier;
-  std::unique_ptr<uint32_t[]> next_frontier;
+  Array<uint32_t> distance;
+  Array<uint32_t> parent;
+  Array<uint32_t> frontier;
+  Array<uint32_t> next_frontier;
 };
 
 /// Searches level by level; returns the number of vertices reached.
@@ -26,9 +26,9 @@ uint64_t search(const Graph& graph, uint32_t root, Search* search);
 /// PageRank with damping 0.85, pulled over the incoming arcs.
 struct Ranking {
   explicit Ranking(uint64_t vertex_count);
-  std::unique_ptr<double[]> rank;
+  Array<double> rank;
   /// rank / out-degree of each vertex, which its successors read.
-  std::unique_ptr<double[]> share;
+  Array<double> share;
 };
 
 /// Runs `iterations` steps from the even distribution. Every sum is taken in a fixed order, so
@@ -41,10 +41,10 @@ struct ShortestPaths {
   /// Draws the length of each arc, 1 to 255, from the seed and the arc's two vertices.
   ShortestPaths(const Graph& graph, uint64_t seed);
   /// In the order of `graph.out`.
-  std::unique_ptr<uint32_t[]> lengths;
-  std::unique_ptr<uint32_t[]> distance;
+  Array<uint32_t> lengths;
+  Array<uint32_t> distance;
   /// The vertices of the bucket that is relaxed. A vertex may be in it more than once, so it grows.
-  std::unique_ptr<uint32_t[]> bucket;
+  Array<uint32_t> bucket;
   uint64_t bucket_capacity;
 };
 
@@ -57,15 +57,15 @@ uint64_t find_paths(const Graph& graph, uint32_t root, uint64_t delta, ShortestP
 /// path counts for the vertices between its ends; the suite's code counts the root, too.
 struct Centrality {
   explicit Centrality(const Graph& graph);
-  std::unique_ptr<double[]> score;
+  Array<double> score;
   /// Number of shortest paths from the root.
-  std::unique_ptr<double[]> path_count;
-  std::unique_ptr<double[]> dependency;
-  std::unique_ptr<uint32_t[]> depth;
+  Array<double> path_count;
+  Array<double> dependency;
+  Array<uint32_t> depth;
   /// The vertices reached, by depth.
-  std::unique_ptr<uint32_t[]> order;
+  Array<uint32_t> order;
   /// A bit for each arc of `graph.out`: set where a shortest path takes the arc.
-  std::unique_ptr<uint64_t[]> successors;
+  Array<uint64_t> successors;
 };
 
 /// Every sum is taken in the order of a vertex's arcs. Returns false where there are more shortest
@@ -77,7 +77,7 @@ bool find_centrality(const Graph& graph, const std::vector<uint32_t>& roots,
 struct Components {
   explicit Components(uint64_t vertex_count);
   /// The smallest vertex of each vertex's component.
-  std::unique_ptr<uint32_t[]> label;
+  Array<uint32_t> label;
 };
 
 /// Links a few arcs of each vertex, then the rest of those outside the largest component (Sutton,

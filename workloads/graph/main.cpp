@@ -71,7 +71,14 @@ int main(int argc, char** argv) {
   options.count("--seed", &settings.seed, 0, UINT64_MAX, "seed of the random numbers");
   options.count("--threads", &settings.threads, 1, 1024, "threads");
   options.count("--repeat", &settings.repeat, 1, 1000000, "times the kernels run");
+  options.flag("--optimize", &settings.optimize,
+               "profile the first repetition, then have Isotherm move the data");
   options.parse(argc, argv);
+  if (settings.optimize && settings.repeat < 2) {
+    options.refuse("--optimize needs --repeat 2 or more: the first repetition is profiled, and the "
+                   "later ones run on the data that was moved");
+  }
+  arrays_have_names = settings.optimize;
   omp_set_num_threads(static_cast<int>(settings.threads));
   try {
     run(settings, options);

@@ -22,9 +22,11 @@ struct Settings {
   uint64_t seed = 1;
   uint64_t threads = 2;
   uint64_t repeat = 1;
+  bool optimize = false;
 };
 
 /// Makes the arrays of the kernels that `settings` names, in the order bfs, pagerank, sssp, bc, cc,
-/// and runs these kernels. Ends the program where a check finds a difference (status 1) or a kernel
+/// and runs these kernels. With `settings.optimize` the data is moved after the first repetition.
+/// Ends the program where a check finds a difference (status 1) or a kernel
 /// cannot handle the graph (status 2).
 void run_kernels(const Graph& graph, const Settings& settings, const harness::Options& options);
