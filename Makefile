@@ -59,7 +59,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'attacks' tests/attack/run
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
-	$(PART) 'workloads' tests/workloads/run
+	$(PART) 'workloads' tests/workloads/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'interface' tests/interface/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'report page' tests/pages/run
 	$(PART) 'hostile input' fuzz/check
