@@ -67,6 +67,8 @@ int main(int argc, char** argv) {
   options.count("--roots", &settings.roots, 1, 100000, "bfs, sssp, bc: roots of one repetition");
   options.count("--iterations", &settings.iterations, 1, 1000000, "steps of PageRank");
   options.count("--delta", &settings.delta, 1, UINT32_MAX, "sssp: width of a bucket of distances");
+  options.count("--searches", &settings.searches, 1, 100000,
+                "cc: searches for all components of one repetition");
   options.flag("--check", &settings.check, "compare the results with plain implementations");
   options.count("--seed", &settings.seed, 0, UINT64_MAX, "seed of the random numbers");
   options.count("--threads", &settings.threads, 1, 1024, "threads");

@@ -18,6 +18,7 @@ struct Settings {
   uint64_t roots = 16;
   uint64_t iterations = 200;
   uint64_t delta = 2;
+  uint64_t searches = 1;
   bool check = false;
   uint64_t seed = 1;
   uint64_t threads = 2;
