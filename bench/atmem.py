@@ -1,156 +1,140 @@
-"""Section `atmem`: ATMem's evaluation (CGO 2020, section 7) on an emulated machine: five graph programs, each graph, four placements.
+"""Section `atmem`: ATMem's evaluation (CGO 2020, section 7) on an emulated machine: five graph programs, each graph, five placements.
 
-    record --> plan by atmem, as much fast memory as it asks for --> compare: all slow, first touch, guided, all fast
-           \-> plan by thermos with the same bytes ---------------> compare
-    sensitivity to epsilon, and the cost of the profile (atmem_sensitivity.py)
+    first repetition, profiled --> chunks chosen and moved --> the other repetitions are timed        ATMem, and ours with the same bytes
+    all repetitions by a plan: all slow, first touch in the same bytes, all fast                      beside them, in turn
+
+Beside it: the profile's cost, and when the moves are paid back (7.4); epsilon (figures 9 and 10); the ways to move (table 4).
 """
 import dataclasses
-import json
 import os
 
+import atmem_moves
 import atmem_sensitivity
-from emulated import ALL_SLOW, GUIDED, PLACEMENTS, Comparison, compare_plan, workload
-from measure import Contender, Problem, Program, geometric_mean, run_once
+from atmem_choice import ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, footprint, optimized
+from emulated import workload
+from measure import Contender, Problem, Program, Samples, geometric_mean, interleave, run_once
 from table import Table
 from tools import ROOT, Tools, must
 
-# ATMem's first machine: memory with three times the latency of DRAM and 0.38 of its bandwidth.
-TIERS = "emulated:B:2.63,L:3"
+# ATMem's first machine. `--tiers emulated:atmem-mcdram` is the second.
+TIERS = "emulated:atmem-nvm"
 KERNELS = ["bfs", "sssp", "pagerank", "bc", "cc"]
-ATMEM, OURS = "atmem", "thermos"
-# The goals: guided over all fast with this share of the data at most, and all slow over guided on the geometric mean.
+# The goals: ATMem over all fast with this share of the data at most, and all slow over ATMem on the geometric mean.
 SLOWER_AT_MOST, DATA_AT_MOST, FASTER_THAN_SLOW = 1.25, 0.18, 1.7
 SHARED = os.path.join(os.path.dirname(ROOT), "shared", "graphs")
-# Graphs by name: the options of the graph program. The web graphs are copied, so that they exceed the caches.
-GRAPHS = {"rmat": ["--rmat", "20"]}
+# Graphs by name: the options that make them. The web graphs are copied, so that they exceed the caches.
+RMAT = {False: ["--rmat", "20"], True: ["--rmat", "17"]}
 FILES = {"cnr-2000": ("cnr-2000.el.xz", 4), "NotreDame": ("web-NotreDame.txt.gz", 8)}
-# Repetitions of each kernel, so that a run takes some seconds.
-WORK = {"bfs": ["--roots", "{}"], "sssp": ["--roots", "{}"], "pagerank": ["--iterations", "{}"], "bc": ["--roots", "{}"],
-        "cc": ["--repeat", "{}"]}
-AMOUNT = {"bfs": 48, "sssp": 8, "pagerank": 40, "bc": 8, "cc": 24}
+# Work of a repetition of each kernel, so that it takes about half a second: the option, and its value for R-MAT and for the web graphs.
+WORK = {"bfs": ("--roots", 2, 16), "sssp": ("--roots", 1, 4), "pagerank": ("--iterations", 4, 12), "bc": ("--roots", 1, 4), "cc": ("--searches", 4, 4)}
+REPEAT = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A program with one graph, placed by one policy."""
+    """A program with one graph, in all placements, and the share of its data that ATMem chose."""
 
-    graph: str
-    kernel: str
-    policy: str
-    comparison: Comparison
-    ratio: float
+    name: str
+    share: float
+    samples: Samples
 
-    def name(self) -> str:
-        return f"{self.graph} {self.kernel}"
+    def ratio(self, way: str, base: str) -> float:
+        return self.samples.ratio(way, base, LATER)
 
-    def over_fast(self) -> float:
-        return self.comparison.ratio(GUIDED)
+    def is_slower(self, way: str, base: str) -> bool:
+        """Whether each run took longer than each run of the other."""
+        return min(self.samples.values(way, LATER)) > max(self.samples.values(base, LATER))
 
     def row(self) -> list[object]:
-        times = [self.comparison.median(way) for way in PLACEMENTS]
-        return [self.name(), self.policy, f"{self.ratio:.1%}", *times, f"{self.over_fast():.3f}",
-                f"{self.comparison.median(ALL_SLOW) / self.comparison.median(GUIDED):.3f}"]
+        ways = [ALL_SLOW, FIRST_TOUCH, ATMEM, OURS, ALL_FAST]
+        spread = max(self.samples.spread(way, LATER) for way in ways)
+        return [self.name, f"{self.share:.1%}", *(self.samples.median(way, LATER) for way in ways), f"{spread:.0%}", self.ratio(ATMEM, ALL_FAST),
+                self.ratio(OURS, ALL_FAST), self.ratio(ALL_SLOW, ATMEM)]
 
 
-def graphs(quick: bool) -> dict[str, list[str]]:
-    """The graphs that are there, with the options that make them."""
-    found = {"rmat": ["--rmat", "18"]} if quick else dict(GRAPHS)
+def graphs(tools: Tools, folder: str, quick: bool) -> dict[str, str]:
+    """The graphs that are there, as files of compressed sparse rows: what takes time then is the kernel, and not text."""
+    made = {"rmat": RMAT[quick]}
     for name, (file, copies) in FILES.items():
         path = os.path.join(SHARED, file)
         if os.path.isfile(path):
-            found[name] = ["--input", path, "--copies", str(max(copies // 4, 1) if quick else copies)]
-    return found
+            made[name] = ["--input", path, "--copies", str(max(copies // 4, 1) if quick else copies)]
+    files = {name: os.path.join(folder, f"{name}.csr") for name in made}
+    for name, options in made.items():
+        must([*workload(tools, "graph", options).command, "--write", files[name]], f"writing the graph {name}")
+    return files
 
 
-def program(tools: Tools, graph: str, options: list[str], kernel: str, quick: bool) -> Program:
-    amount = max(AMOUNT[kernel] // (4 if quick else 1), 1)
-    words = [*options, "--threads", "1", "--kernel", kernel, *(word.format(amount) for word in WORK[kernel])]
+def program(tools: Tools, graph: str, file: str, kernel: str) -> Program:
+    option, for_rmat, for_web = WORK[kernel]
+    words = ["--input", file, "--threads", "1", "--kernel", kernel, option, str(for_rmat if graph == "rmat" else for_web), "--repeat", str(REPEAT)]
     return dataclasses.replace(workload(tools, "graph", words), name=f"{graph}-{kernel}")
 
 
-def fast_bytes(tools: Tools, profile: str, plan: str) -> tuple[int, float]:
-    """Bytes that a plan puts into fast memory, and their share of the footprint."""
-    printed = must([tools.isotherm, "--quiet", "report", "--json", "--plan", plan, profile], "reading a plan")
-    report = json.loads(printed)
-    planned = report["plan"]["tiers"][0]["planned_bytes"]
-    return planned, planned / max(report["totals"]["footprint_bytes"], 1)
-
-
-def evaluate(tools: Tools, made: Program, names: tuple[str, str], folder: str, options, say) -> list[Result]:
-    """One profile; ATMem's plan with as much fast memory as it asks for, ours with the same bytes; both compared."""
-    stem = os.path.join(folder, made.name)
-    profile = f"{stem}.iso"
+def evaluate(tools: Tools, made: Program, profile: str, tiers: str, options, say) -> Result:
+    """ATMem's choice among all data; then the placements in turn, each with as many fast bytes as it chose."""
     say(f"{made.name}: record")
     run_once(made, Contender("record", tools.record(profile)), options.limit)
-    results, fast = [], "100%"
-    for policy in (ATMEM, OURS):
-        plan = f"{stem}-{policy}.plan"
-        tools.plan(profile, policy, fast, plan, TIERS)
-        bytes_there, ratio = fast_bytes(tools, profile, plan)
-        if policy == ATMEM:
-            # Planned again, so that its guided run has no more room than it asked for.
-            fast = f"{max(bytes_there, 1 << 20)}B"
-            tools.plan(profile, policy, fast, plan, TIERS)
-        say(f"{made.name}: compare {policy}, {options.rounds} rounds")
-        results.append(Result(*names, policy, compare_plan(tools, made, plan, options), ratio))
-    return results
+    say(f"{made.name}: ATMem's choice")
+    fast = choice(tools, made, ATMEM, tiers, options.limit)
+    contenders = []
+    for policy in BY_PLAN:
+        plan = f"{profile.removesuffix('.iso')}-{policy}.plan"
+        tools.plan(profile, policy, "100%" if policy == ALL_FAST else f"{fast}B", plan, tiers)
+        contenders.append(Contender(policy, tools.guided(plan)))
+    contenders += [optimized(tools, policy, tiers, f"{fast}B") for policy in (ATMEM, OURS)]
+    samples = interleave(made, contenders, options.rounds, options.limit, say)
+    return Result(made.name, fast / footprint(tools, profile), samples)
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    results, problems, all_graphs = [], [], graphs(options.quick)
-    for graph, words in all_graphs.items():
+    tiers = options.tiers or TIERS
+    results, problems = [], []
+    files = graphs(tools, folder, options.quick)
+    for graph, file in files.items():
         for kernel in KERNELS:
-            made = program(tools, graph, words, kernel, options.quick)
+            made = program(tools, graph, file, kernel)
             try:
-                results += evaluate(tools, made, (graph, kernel), folder, options, say)
+                results.append(evaluate(tools, made, os.path.join(folder, f"{made.name}.iso"), tiers, options, say))
             except Problem as problem:
                 problems.append(str(problem))
-    tables = [summary(results)] if results else []
-
-    def programs(kernel: str) -> dict[str, Program]:
-        return {graph: program(tools, graph, words, kernel, options.quick) for graph, words in all_graphs.items()}
-
-    searches = programs(atmem_sensitivity.KERNEL)
-    tables.append(atmem_sensitivity.sensitivity(tools, searches, TIERS, folder, fast_bytes, options, say))
-    recorded = {f"{graph} {kernel}": made for kernel in KERNELS for graph, made in programs(kernel).items()}
-    tables.append(atmem_sensitivity.profile_cost(tools, recorded, folder, options, say))
+    tables = [summary(results, tiers), atmem_moves.paid_back(results)] if results else []
+    swept = {graph: program(tools, graph, file, atmem_sensitivity.KERNEL) for graph, file in files.items()}
+    tables.append(atmem_sensitivity.sensitivity(tools, swept, tiers, folder, options, say))
+    tables.append(atmem_moves.ways(tools, options, say))
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables
 
 
-def summary(results: list[Result]) -> Table:
-    table = Table(f"ATMem's programs on {TIERS}: seconds of whole runs (median)",
-                  ["program", "policy", "data", *(way.replace("_", " ") for way in PLACEMENTS), "over all fast", "faster than slow"])
+def summary(results: list[Result], tiers: str) -> Table:
+    table = Table(f"ATMem's programs on {tiers}: seconds of a repetition behind the first (median)",
+                  ["program", "data", "all slow", "first touch", "ATMem", "ours", "all fast", "spread", "ATMem / all fast",
+                   "ours / all fast", "all slow / ATMem"])
     for result in results:
         table.row(*result.row())
-    by_policy = {policy: [result for result in results if result.policy == policy] for policy in (ATMEM, OURS)}
-    for policy, rows in by_policy.items():
-        gains = [row.comparison.median(ALL_SLOW) / row.comparison.median(GUIDED) for row in rows]
-        table.row("geometric mean", policy, "", *[""] * len(PLACEMENTS), f"{geometric_mean([row.over_fast() for row in rows]):.3f}",
-                  f"{geometric_mean(gains):.3f}")
-    add_goals(table, by_policy)
-    table.note("Data: bytes in fast memory over the footprint, by the plan. ATMem is given all memory and takes what its selection "
-               "asks for; ours is given as much. Reading the graph is part of every run. The slow tier is emulated.")
+    pairs = [(ATMEM, ALL_FAST), (OURS, ALL_FAST), (ALL_SLOW, ATMEM)]
+    means = [geometric_mean([result.ratio(*pair) for result in results]) for pair in pairs]
+    table.row("geometric mean", "", *[""] * 6, *means)
+    add_goals(table, results, means)
+    table.note("Data: what ATMem selects where all memory may be fast, over the footprint of a whole run with the raw arcs, which are cold "
+               "once they are loaded. First touch, ATMem and ours have as many fast bytes. ATMem and ours begin as first touch, profile the "
+               "first repetition, and move. The slow tier is emulated.")
     missing = [name for name, (file, _) in FILES.items() if not os.path.isfile(os.path.join(SHARED, file))]
     if missing:
         table.note(f"Left out, because {SHARED} has them not: {', '.join(missing)}.")
     return table
 
 
-def add_goals(table: Table, by_policy: dict[str, list[Result]]) -> None:
+def add_goals(table: Table, results: list[Result], means: list[float]) -> None:
     def goal(text: str, missed: list[str]) -> None:
         table.note(f"{text}: {'not reached by ' + ', '.join(missed) if missed else 'reached'}.")
 
-    theirs, ours = by_policy[ATMEM], by_policy[OURS]
-    slow = [row.name() for row in theirs if row.over_fast() > SLOWER_AT_MOST]
-    goal(f"Goal: ATMem at most {SLOWER_AT_MOST} of all fast", slow)
-    goal(f"Goal: with at most {DATA_AT_MOST:.0%} of the data", [row.name() for row in theirs if row.ratio > DATA_AT_MOST])
-    gain = geometric_mean([row.comparison.median(ALL_SLOW) / row.comparison.median(GUIDED) for row in theirs])
+    over_fast, ours_over_fast, gain = means
+    goal(f"Goal: ATMem at most {SLOWER_AT_MOST} of all fast", [it.name for it in results if it.ratio(ATMEM, ALL_FAST) > SLOWER_AT_MOST])
+    goal(f"Goal: with at most {DATA_AT_MOST:.0%} of the data", [it.name for it in results if it.share > DATA_AT_MOST])
     goal(f"Goal: at least {FASTER_THAN_SLOW} times as fast as all slow on the geometric mean; {gain:.2f}",
          [] if gain >= FASTER_THAN_SLOW else [ATMEM])
-    worse = [mine.name() for mine, other in zip(ours, theirs)
-             if mine.comparison.least(GUIDED) > other.comparison.most(GUIDED)]
-    goal("Goal: ours no slower than ATMem on any, beyond the ranges of both", worse)
-    means = [geometric_mean([row.over_fast() for row in rows]) for rows in (ours, theirs)]
-    goal(f"Goal: ours better on the geometric mean; {means[0]:.3f} against {means[1]:.3f} of all fast", [] if means[0] < means[1] else [OURS])
+    goal("Goal: ours no slower than ATMem on any, beyond the ranges of both", [it.name for it in results if it.is_slower(OURS, ATMEM)])
+    goal(f"Goal: ours better on the geometric mean; {ours_over_fast:.3f} against {over_fast:.3f} of all fast",
+         [] if ours_over_fast < over_fast else [OURS])

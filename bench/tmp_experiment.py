@@ -11,6 +11,7 @@ from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
 from tools import Tools, must
 
+TIERS = "emulated"
 # 4 of 64.
 PART = 16
 FIRST_COME, HISTORY, PAYBACK, ALL_FAST = "first come", "history", "payback", "all fast"
@@ -60,7 +61,7 @@ def contenders(tools: Tools, program: Program, folder: str, options) -> tuple[li
     fast = max(whole // PART, 1 << 20)
 
     def way(name: str, policy: str, room: int, *more: str) -> Contender:
-        return Contender(name, tools.by_policy(policy, options.tiers, room, *more))
+        return Contender(name, tools.by_policy(policy, options.tiers or TIERS, room, *more))
 
     # The baselines are observed by nothing, so that the policies pay for their own observation.
     observed = ["--unit", UNIT, "--frequency", FREQUENCY]
@@ -77,7 +78,7 @@ def verdict(name: str, speedups: list[float]) -> str:
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     rounds = options.rounds if options.has_rounds or options.quick else ROUNDS
-    table = Table(f"TMP's experiment on {options.tiers}: a sixteenth of the footprint is fast; seconds of the kernels "
+    table = Table(f"TMP's experiment on {options.tiers or TIERS}: a sixteenth of the footprint is fast; seconds of the kernels "
                   f"(median of {rounds})",
                   ["program", "fast MiB", FIRST_COME, HISTORY, PAYBACK, ALL_FAST, "spread", "speed-up history",
                    "speed-up payback"])

@@ -98,6 +98,10 @@ class Tools:
         """Prefix that runs a program on an emulated machine whose pages an epoch policy moves."""
         return [self.isotherm, "--quiet", "run", "--policy", policy, "--tiers", tiers, "--fast", f"{fast}B", *more, "--"]
 
+    def optimized(self, policy: str, tiers: str, fast: str) -> list[str]:
+        """Prefix that runs a program whose data this policy places at the program's request."""
+        return [self.isotherm, "--quiet", "run", "--optimize-after", "1h", "--policy", policy, "--tiers", tiers, "--fast", fast, "--"]
+
     def guided(self, plan: str) -> list[str]:
         """Prefix that runs a program by a plan."""
         return [self.isotherm, "--quiet", "run", "--plan", plan, "--"]

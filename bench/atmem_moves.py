@@ -1,0 +1,77 @@
+"""What ATMem's moves cost (CGO 2020, section 7.3, table 4, and 7.4).
+
+    profiled first repetition - the same unprofiled + choice and moves = cost;  cost / what a later repetition gains = repetitions to pay it back
+    mbind, move_pages, two copies, staged copy: the same memory, moved to and fro between the nodes of a virtual machine
+"""
+import json
+import os
+import statistics
+import subprocess
+
+from atmem_choice import ALL_SLOW, ATMEM, FIRST, FIRST_TOUCH, LATER
+from measure import geometric_mean
+from table import Table
+from tools import ROOT, Tools
+
+# The times that the program waits at its requests.
+WAITS = ["profile_start_seconds", "profile_stop_seconds", "optimize_seconds"]
+# The goals: a profiled repetition over the same unprofiled, and the repetitions until a move is paid back.
+PROFILED_AT_MOST, PAID_WITHIN = 1.05, 2
+TOPOLOGY, MIB = "two-nodes", 48
+
+
+def repetitions(cost: float, before: float, after: float) -> float:
+    """Later repetitions until the cost is paid back; infinite where they gain nothing."""
+    return max(cost, 0) / (before - after) if before > after else float("inf")
+
+
+def paid_back(results: list) -> Table:
+    table = Table("When ATMem's moves are paid back: seconds (median)",
+                  ["program", "first, unprofiled", "profiled", "ratio", "requests", "moved MiB", "GiB/s", "paid back, of all slow",
+                   "of first touch"])
+    ratios, late = [], []
+    for result in results:
+        samples = result.samples
+        ratios.append(samples.ratio(ATMEM, FIRST_TOUCH, FIRST))
+        moves, copied = (sum(samples.median(ATMEM, name) for name in names) for names in (WAITS, ["move_seconds"]))
+        moved = samples.median(ATMEM, "promoted_bytes") + samples.median(ATMEM, "demoted_bytes")
+        first, profiled = samples.median(FIRST_TOUCH, FIRST), samples.median(ATMEM, FIRST)
+        paid = [repetitions(profiled - first + moves, samples.median(base, LATER), samples.median(ATMEM, LATER))
+                for base in (ALL_SLOW, FIRST_TOUCH)]
+        if paid[0] > PAID_WITHIN:
+            late.append(result.name)
+        table.row(result.name, first, profiled, ratios[-1], moves, f"{moved / (1 << 20):.1f}",
+                  f"{moved / (1 << 30) / copied:.2f}" if copied else "", *(f"{value:.2f}" for value in paid))
+    mean, state = geometric_mean(ratios), "reached" if max(ratios) <= PROFILED_AT_MOST else "not reached"
+    table.row("geometric mean", "", "", mean, *[""] * 5)
+    table.note(f"Goal: a profiled repetition takes at most {PROFILED_AT_MOST} of an unprofiled one, both placed by first touch. "
+               f"Highest here {max(ratios):.3f}: {state}.")
+    table.note(f"Goal: paid back, of all slow, within {PAID_WITHIN} later repetitions: {'not reached by ' + ', '.join(late) if late else 'reached'}.")
+    table.note("Requests: the time that the program waits for the start and the end of its profile, the choice and the moves. On the emulated machine a page moves by a change of "
+               "its record and the preset's cost, so GiB/s is that of the emulation; the table of the ways to move is that of real pages.")
+    return table
+
+
+def ways(tools: Tools, options, say) -> Table:
+    table = Table(f"Ways to move {MIB} MiB between the nodes of a virtual machine, by two threads: GiB/s (median)",
+                  ["pages", "memcpy", "mbind", "move_pages", "two copies", "staged", "two copies / mbind", "staged / mbind", "huge pages left"])
+    binaries = os.path.dirname(tools.isotherm)
+    start, program = (os.path.join(binaries, name) for name in ("isotherm-vm", "movement"))
+    for huge in (False, True):
+        say(f"ways to move, {'huge' if huge else 'small'} pages")
+        command = [start, "run", TOPOLOGY, program, "copy", "--mib", str(MIB), "--threads", "2", "--rounds", str(max(options.rounds, 3))]
+        try:
+            done = subprocess.run(command + ["--huge"] * huge, capture_output=True, text=True, timeout=options.limit, cwd=ROOT, check=False)
+            found = json.loads(done.stdout.splitlines()[-1])
+        except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
+            table.note(f"Left out: no virtual machine ({error}); setup/vm fetches one, cargo build --release --workspace builds {start}.")
+            return table
+        rates = {way["way"]: way["gib_a_second"] for way in found["ways"]}
+        left = {way["way"]: way["huge_bytes_after"] >> 20 for way in found["ways"]}
+        medians = [f"{statistics.median(rates[way]):.3f}" for way in ("memcpy", "mbind", "move_pages", "two copies", "staged")]
+        against = [statistics.median(a / b for a, b in zip(rates[way], rates["mbind"])) for way in ("two copies", "staged")]
+        table.row("2 MiB" if huge else "4 KiB", *medians, *against,
+                  ", ".join(f"{way} {left[way]} MiB" for way in ("mbind", "two copies", "staged")) if huge else "")
+    table.note("The machine is emulated in software: page tables, faults and TLBs cost otherwise than on hardware, so the ratios are no forecast. "
+               "`bench/run movement` has the copies on this machine itself. Huge pages left stand for the TLB misses of table 4, which need counters.")
+    return table
