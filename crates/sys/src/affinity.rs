@@ -3,11 +3,13 @@
 
 use std::io;
 
+use crate::system_call::{Errno, call};
+
 /// Bits of a word of a processor mask.
 const WORD: usize = 64;
-/// Words of the largest mask tried: four times the processors of the largest kernel configuration
-/// (`NR_CPUS` 8,192).
-const WORDS_AT_MOST: usize = 512;
+/// Words of the largest mask tried: 65,536 processors, eight times those of the largest kernel configuration
+/// (`NR_CPUS` 8,192). The kernel refuses a mask that is shorter than its own.
+const WORDS_AT_MOST: usize = 1024;
 
 /// Lets the calling thread run on this processor only.
 ///
@@ -68,6 +70,21 @@ pub fn allowed_to(thread: u32) -> io::Result<Vec<u32>> {
     }
 }
 
+/// The number of processors on which a thread may run, at least 1, without allocation; thread 0 is the caller, and
+/// a process's number is that of its first thread. Takes 8 KiB of stack.
+///
+/// # Errors
+/// The kernel's refusal: `ESRCH` where the thread has ended, `EINVAL` on a kernel for more than 65,536 processors.
+pub fn count_allowed_to(thread: u32) -> Result<usize, Errno> {
+    let mut mask = [0_u64; WORDS_AT_MOST];
+    let address = mask.as_mut_ptr().expose_provenance();
+    let arguments = [thread as usize, size_of_val(&mask), address, 0, 0, 0];
+    // SAFETY: the kernel writes at most as many bytes as the mask has, and nothing else. It leaves the words behind
+    // its own mask as they are: zero.
+    unsafe { call(libc::SYS_sched_getaffinity, arguments) }?;
+    Ok(mask.iter().map(|word| word.count_ones() as usize).sum())
+}
+
 fn processors(mask: &[u64]) -> Vec<u32> {
     let is_set = |bit: &u32| mask[*bit as usize / WORD] >> (*bit as usize % WORD) & 1 == 1;
     (0..(mask.len() * WORD) as u32).filter(is_set).collect()
@@ -75,7 +92,7 @@ fn processors(mask: &[u64]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{allowed, pin, processors};
+    use super::{allowed, count_allowed_to, pin, processors};
 
     #[test]
     fn a_pinned_thread_runs_where_it_was_put_and_others_stay_free() {
@@ -83,10 +100,11 @@ mod tests {
         let last = *before.last().expect("a thread runs somewhere");
         let pinned = std::thread::spawn(move || {
             pin(last).unwrap();
-            allowed().unwrap()
+            (allowed().unwrap(), count_allowed_to(0))
         });
-        assert_eq!(pinned.join().unwrap(), [last]);
+        assert_eq!(pinned.join().unwrap(), (vec![last], Ok(1)));
         assert_eq!(allowed().unwrap(), before);
+        assert_eq!(count_allowed_to(0), Ok(before.len()));
     }
 
     #[test]
