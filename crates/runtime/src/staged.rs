@@ -148,7 +148,7 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
         let now_ns = now_ns();
         if now_ns >= next_program_ns {
             next_program_ns = now_ns + PROGRAM_NS;
-            program.end_with_them();
+            program.end_with_them(1);
         }
         let asked = request.asked.load(Ordering::Acquire);
         if asked != request.answered.load(Ordering::Relaxed) {

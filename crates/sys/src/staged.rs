@@ -31,6 +31,7 @@ mod unit_pages;
 
 use core::ops::Range;
 
+pub use copy_workers::UNIT_PIECES;
 pub use unit_pages::{PageKind, UNIT_BYTES};
 
 use copy_workers::Crew;
@@ -54,7 +55,7 @@ pub trait Exclusion {
 /// Settings of a mover.
 #[derive(Clone, Copy, Debug)]
 pub struct StagedSettings {
-    /// Threads that copy, the caller's included; at least 1.
+    /// Threads that copy, the caller's included: 1 to [`UNIT_PIECES`]; see [`StagedCopy::set_threads`].
     pub threads: usize,
     /// Units of the pool: memory that is held ready, 2 MiB each. At least 4.
     pub units: usize,
@@ -171,8 +172,8 @@ impl StagedCopy {
             OpenError::NoMove => StagedError::OldKernel,
             OpenError::Unavailable(why) => StagedError::NoUserfaultfd(why),
         })?;
-        let helpers = settings.threads.saturating_sub(1);
-        let crew = Crew::start(helpers).map_err(|_| StagedError::NoResources)?;
+        let mut crew = Crew::new().map_err(|_| StagedError::NoResources)?;
+        crew.set_helpers(settings.threads.saturating_sub(1));
         let pool = Pool::reserve(settings.units.max(4)).map_err(|_| StagedError::NoResources)?;
         Ok(Self {
             settings,
@@ -186,6 +187,28 @@ impl StagedCopy {
     /// Whether to move memory that is on the node already ([`StagedSettings::even_if_there`]).
     pub const fn set_even_if_there(&mut self, even_if_there: bool) {
         self.settings.even_if_there = even_if_there;
+    }
+
+    /// Starts or ends helpers, so that this many threads copy, the caller's included: 1 to [`UNIT_PIECES`], and what
+    /// is less or more counts as these. Returns the number that copy now: fewer where the system has no more threads
+    /// or memory for one. Helpers that end are gone from the process, and their stacks from its memory, when this
+    /// returns. A helper may run on the processors of the caller.
+    pub fn set_threads(&mut self, threads: usize) -> usize {
+        self.crew.set_helpers(threads.saturating_sub(1));
+        self.threads()
+    }
+
+    /// Threads that copy, the caller's included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        1 + self.crew.helpers()
+    }
+
+    /// Nanoseconds of processor time that the helpers have taken so far, those that ended included. What a helper
+    /// takes is counted when it goes to sleep, and when it sees the next unit.
+    #[must_use]
+    pub fn helpers_ns(&self) -> u64 {
+        self.crew.helpers_ns()
     }
 
     /// Releases the pool's memory, which otherwise waits for the next move on nodes that may have little of it.

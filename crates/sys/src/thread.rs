@@ -43,10 +43,11 @@ const STORAGE: usize = 16 << 10;
 /// `CLONE_FILES` and not `CLONE_FS`: see the module's first lines.
 const CLONE_FLAGS: u64 = 0x0000_0100 | 0x0000_0800 | 0x0001_0000 | 0x0008_0000;
 
-/// The memory of a thread: stack and thread-local storage. Never unmapped, because the thread cannot report
-/// that it left it.
+/// The memory of a thread: stack and thread-local storage. It stays mapped when this is dropped, because a thread
+/// cannot report that it left it: who knows that the thread is gone ([`is_there`]) calls [`Stack::unmap`].
 #[derive(Debug)]
 pub struct Stack {
+    base: usize,
     top: usize,
     thread_pointer: usize,
 }
@@ -81,9 +82,22 @@ impl Stack {
             };
         }
         Ok(Self {
+            base: base as usize,
             top,
             thread_pointer,
         })
+    }
+
+    /// Gives the memory back to the system.
+    ///
+    /// # Safety
+    /// No thread runs on the stack, and none is started on it any more.
+    pub unsafe fn unmap(self) {
+        let bytes = self.thread_pointer + STORAGE - self.base;
+        let base = core::ptr::with_exposed_provenance_mut(self.base);
+        // SAFETY: the whole mapping that `map` made; by the caller's promise no thread uses it. Where the kernel
+        // refuses (at its limit of mappings), the memory stays mapped.
+        let _ = unsafe { rustix::mm::munmap(base, bytes) };
     }
 }
 
@@ -137,8 +151,8 @@ pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
 /// The file with which a bare thread checks whether it is the last one.
 ///
 /// The first thread of a process stays as a zombie until the last one has ended, so a process with a zombie and
-/// one more thread has only the bare one left. Since Linux 5.19 a process takes the exit status of its last
-/// thread, and that is the bare one now, so it takes over the status of the first thread. The status of another
+/// as many threads more as there are bare ones has only these left. Since Linux 5.19 a process takes the exit status of its last
+/// thread, and that is a bare one now, so it takes over the status of the first thread. The status of another
 /// thread that was the last one and left by the bare system call cannot be known.
 #[derive(Debug)]
 pub struct ProgramThreads {
@@ -159,12 +173,13 @@ impl ProgramThreads {
         }
     }
 
-    /// Ends the process if the program has no thread any more. The caller is the only bare thread.
-    pub fn end_with_them(&self) {
+    /// Ends the process if the program has no thread any more. `bare` is the number of bare threads in the process,
+    /// at least 1: the caller's and its helpers.
+    pub fn end_with_them(&self, bare: usize) {
         let mut text = [0; STAT_BYTES];
         let read = |status| rustix::io::pread(status, &mut text[..], 0).ok();
         let read = self.status.as_ref().and_then(read).unwrap_or(0);
-        if let Some(status) = ending(&text[..read]) {
+        if let Some(status) = ending(&text[..read], bare) {
             end(status);
         }
     }
@@ -174,24 +189,24 @@ impl ProgramThreads {
 const STAT_BYTES: usize = 52 * 21 + 64;
 
 /// The wait status of the first thread, if this text of `/proc/<pid>/stat` is that of a process whose first
-/// thread is a zombie and has one more. The name may hold spaces and parentheses, so the fields are
+/// thread is a zombie and has this many more. The name may hold spaces and parentheses, so the fields are
 /// counted from the last one on.
-fn ending(text: &[u8]) -> Option<i32> {
+fn ending(text: &[u8], bare: usize) -> Option<i32> {
     let name_end = text.iter().rposition(|&byte| byte == b')')?;
     let mut fields = text[name_end + 1..]
         .split(|&byte| byte == b' ')
         .filter(|field| !field.is_empty());
     // In proc(5) `state` is field 3, the first after the name, `num_threads` field 20, `exit_code` field 52.
     let is_zombie = fields.next()? == b"Z";
-    let is_alone = fields.nth(20 - 4)? == b"2";
-    if !(is_zombie && is_alone) {
+    let threads: usize = number(fields.nth(20 - 4)?)?;
+    if !(is_zombie && threads == 1 + bare) {
         return None;
     }
-    core::str::from_utf8(fields.nth(52 - 21)?)
-        .ok()?
-        .trim_end()
-        .parse()
-        .ok()
+    number(fields.nth(52 - 21)?)
+}
+
+fn number<N: core::str::FromStr>(field: &[u8]) -> Option<N> {
+    core::str::from_utf8(field).ok()?.trim_end().parse().ok()
 }
 
 /// Ends this process with a wait status. The program's signal settings ended with its threads.
@@ -324,14 +339,14 @@ mod tests {
     use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
     #[test]
-    fn a_zombie_with_one_thread_more_has_ended_and_nothing_else_has() {
+    fn a_zombie_with_bare_threads_alone_has_ended_and_nothing_else_has() {
         let line = |name, state, threads| {
             let rest = "0 99 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33";
             format!(
                 "17 ({name}) {state} 1 2 3 0 -1 4194560 9 0 0 0 1 2 0 0 20 0 {threads} {rest} 768\n"
             )
         };
-        let status = |name, state, threads| ending(line(name, state, threads).as_bytes());
+        let status = |name, state, threads| ending(line(name, state, threads).as_bytes(), 1);
         // Field 52 is the 32nd after the number of threads.
         assert_eq!(line("a", "Z", 2).split(' ').count(), 52);
         assert_eq!(status("app", "Z", 2), Some(768));
@@ -339,8 +354,11 @@ mod tests {
         assert_eq!(status("app", "Z", 3), None, "another thread runs on");
         assert_eq!(status("app", "S", 2), None, "the first thread is there");
         assert_eq!(status("a) Z 1 (b c", "R", 2), None);
-        assert_eq!(ending(b""), None);
-        assert_eq!(ending(b"17 (app) Z"), None);
+        assert_eq!(ending(b"", 1), None);
+        assert_eq!(ending(b"17 (app) Z", 1), None);
+        let with_helpers = |threads| ending(line("app", "Z", threads).as_bytes(), 8);
+        assert_eq!(with_helpers(9), Some(768));
+        assert_eq!(with_helpers(10), None, "another thread runs on");
     }
 
     struct Seen {

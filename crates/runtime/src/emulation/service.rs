@@ -98,7 +98,7 @@ impl Service<'_> {
     fn end_with_the_program(&mut self, now_ns: u64) {
         if now_ns >= self.next_program_ns {
             self.next_program_ns = now_ns + PROGRAM_NS;
-            self.program.end_with_them();
+            self.program.end_with_them(1);
         }
     }
 

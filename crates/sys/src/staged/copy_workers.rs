@@ -4,6 +4,9 @@
 //! where no helper gets a processor. A late helper finds no piece and goes back to sleep; no thread waits for
 //! it.
 //!
+//! Helpers are started and ended while the mover lives. The caller waits until those that end are gone from the
+//! process: no other sign says that a thread has left its stack.
+//!
 //! ```text
 //! claim   | number of the job (32 bits) | next piece (32 bits) |    taken by compare and swap
 //! ```
@@ -12,10 +15,16 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::unit_pages::{PAGE_BYTES, UnitPages, WORDS};
 use crate::memory;
-use crate::thread::{Stack, settle_bare, spawn};
+use crate::thread::{Stack, is_there, settle_bare, spawn};
+
+/// Pieces in which a unit is copied, each by one thread: a further thread would have nothing to copy.
+pub const UNIT_PIECES: usize = WORDS;
+/// The caller takes pieces, too.
+const HELPERS_AT_MOST: usize = UNIT_PIECES - 1;
 
 /// A helper calls memcpy and futex: a small stack is enough.
 const STACK_BYTES: usize = 64 << 10;
@@ -27,42 +36,88 @@ const SPINS: u32 = 10_000;
 struct JobQueue {
     /// Number of the newest job; helpers sleep on it.
     newest: AtomicU32,
-    /// Set before the last job, which has no piece: the helpers end.
+    /// Set before a job without pieces, and until all helpers are gone: they end.
     ends: AtomicBool,
     claim: AtomicU64,
     finished: AtomicU32,
+    /// Processor time of all helpers so far, in nanoseconds.
+    helpers_ns: AtomicU64,
     from: AtomicUsize,
     to: AtomicUsize,
     pages: [AtomicU64; WORDS],
 }
 
+/// A thread that copies, and the memory that it runs on.
+struct Helper {
+    stack: Stack,
+    /// Its number, by which it is asked whether it is gone.
+    thread: i32,
+}
+
 /// The helpers of one mover.
 pub(super) struct Crew {
     board: &'static JobQueue,
-    helpers: usize,
+    helpers: [Option<Helper>; HELPERS_AT_MOST],
 }
 
 impl Crew {
-    /// Starts the given number of helpers; fewer where the system has no more threads to give.
-    pub(super) fn start(helpers: usize) -> memory::Result<Self> {
+    /// A crew without helpers: its caller copies alone.
+    pub(super) fn new() -> memory::Result<Self> {
         let address = memory::fresh(size_of::<JobQueue>().next_multiple_of(PAGE_BYTES))?;
         // SAFETY: a fresh zeroed mapping, large enough and aligned to a page, never unmapped; all
         // zeroes is a valid `JobQueue`.
         let board = unsafe { &*core::ptr::with_exposed_provenance::<JobQueue>(address) };
-        let mut crew = Self { board, helpers: 0 };
-        for _ in 0..helpers {
-            let Ok(stack) = Stack::map(STACK_BYTES) else {
-                break;
-            };
-            let argument = core::ptr::from_ref(board).cast_mut().cast();
-            // SAFETY: the stack is fresh, `help` keeps to the rules of bare threads, and the board
-            // lives for ever.
-            if unsafe { spawn(&stack, help, argument) }.is_err() {
-                break;
-            }
-            crew.helpers += 1;
+        Ok(Self {
+            board,
+            helpers: [const { None }; HELPERS_AT_MOST],
+        })
+    }
+
+    /// The number of helpers.
+    pub(super) fn helpers(&self) -> usize {
+        self.helpers.iter().flatten().count()
+    }
+
+    /// Processor time of all helpers so far, in nanoseconds.
+    pub(super) fn helpers_ns(&self) -> u64 {
+        self.board.helpers_ns.load(Ordering::Relaxed)
+    }
+
+    /// Starts or ends helpers until there are this many, at most [`HELPERS_AT_MOST`]; fewer where the system has no
+    /// more threads to give.
+    pub(super) fn set_helpers(&mut self, helpers: usize) {
+        if helpers < self.helpers() {
+            self.end();
         }
-        Ok(crew)
+        let board = self.board;
+        for place in self.helpers.iter_mut().take(helpers) {
+            if place.is_none() {
+                *place = Helper::start(board);
+            }
+            if place.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// Ends all helpers and waits until they are gone: a matter of microseconds, as none is at work between two
+    /// copies. In a child of the process that started them there are none, and nothing is waited for.
+    fn end(&mut self) {
+        if self.helpers() == 0 {
+            return;
+        }
+        self.board.ends.store(true, Ordering::Release);
+        // A helper that is started later must find no piece of this job.
+        self.board.announce(UNIT_PIECES as u32);
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        for helper in self.helpers.iter_mut().filter_map(Option::take) {
+            while is_there(process, helper.thread) {
+                rustix::thread::sched_yield();
+            }
+            // SAFETY: its one thread is gone from the process, so it has left the stack for ever.
+            unsafe { helper.stack.unmap() };
+        }
+        self.board.ends.store(false, Ordering::Release);
     }
 
     /// Copies these pages of a unit. A thread that writes to `from` meanwhile may leave a torn page in the
@@ -72,7 +127,7 @@ impl Crew {
     /// Both units are mapped, the pages of `from` readable and those of `to` writable without waiting for the
     /// caller; no thread reads `to`.
     pub(super) unsafe fn copy(&self, from: usize, to: usize, pages: &UnitPages) {
-        if self.helpers == 0 || pages.count() <= 64 {
+        if self.helpers() == 0 || pages.count() <= 64 {
             for word in 0..WORDS {
                 copy_word(from, to, word, pages.0[word]);
             }
@@ -96,21 +151,51 @@ impl Crew {
 
     fn publish(&self, from: usize, to: usize, pages: &UnitPages) -> u32 {
         let board = self.board;
-        let job = board.newest.load(Ordering::Relaxed).wrapping_add(1);
         board.from.store(from, Ordering::Relaxed);
         board.to.store(to, Ordering::Relaxed);
         for (word, bits) in board.pages.iter().zip(pages.0) {
             word.store(bits, Ordering::Relaxed);
         }
         board.finished.store(0, Ordering::Relaxed);
-        board.claim.store(u64::from(job) << 32, Ordering::Release);
-        board.newest.store(job, Ordering::Release);
-        let _ = futex::wake(&board.newest, futex::Flags::PRIVATE, u32::MAX >> 1);
-        job
+        board.announce(0)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Helper {
+    /// `None` where the system has no memory or no thread to give.
+    fn start(board: &'static JobQueue) -> Option<Self> {
+        let stack = Stack::map(STACK_BYTES).ok()?;
+        let argument = core::ptr::from_ref(board).cast_mut().cast();
+        // SAFETY: the stack is fresh, `help` keeps to the rules of bare threads, and the board lives for ever.
+        match unsafe { spawn(&stack, help, argument) } {
+            Ok(thread) => Some(Self { stack, thread }),
+            Err(_) => {
+                // SAFETY: no thread was started on it.
+                unsafe { stack.unmap() };
+                None
+            }
+        }
     }
 }
 
 impl JobQueue {
+    /// Makes a new job known, of which this many pieces are taken already, and wakes the helpers. Returns the job's
+    /// number.
+    fn announce(&self, taken: u32) -> u32 {
+        let job = self.newest.load(Ordering::Relaxed).wrapping_add(1);
+        let claim = u64::from(job) << 32 | u64::from(taken);
+        self.claim.store(claim, Ordering::Release);
+        self.newest.store(job, Ordering::Release);
+        let _ = futex::wake(&self.newest, futex::Flags::PRIVATE, u32::MAX >> 1);
+        job
+    }
+
     /// Takes the next piece of a job, a word of the bitmap: 64 pages, 256 KiB. `None` once all are taken or the job has
     /// changed.
     fn take(&self, job: u32) -> Option<u32> {
@@ -141,13 +226,14 @@ impl JobQueue {
         copy_word(from, to, piece as usize, bits);
         self.finished.fetch_add(1, Ordering::AcqRel);
     }
-}
 
-impl Drop for Crew {
-    /// The helpers end; their stacks stay mapped, because they cannot report when they have left them.
-    fn drop(&mut self) {
-        self.board.ends.store(true, Ordering::Release);
-        self.publish(0, 0, &UnitPages::default());
+    /// Adds the processor time that the calling helper has taken since it was last counted.
+    fn count_time(&self, counted_ns: &mut u64) {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        self.helpers_ns
+            .fetch_add(now_ns.saturating_sub(*counted_ns), Ordering::Relaxed);
+        *counted_ns = now_ns;
     }
 }
 
@@ -166,13 +252,13 @@ fn copy_word(from: usize, to: usize, word: usize, bits: u64) {
 
 /// The function of a helper; `argument` is a `&'static JobQueue`.
 extern "C" fn help(argument: *mut c_void) {
-    // SAFETY: `Crew::start` passes a reference that lives for ever.
+    // SAFETY: `Helper::start` passes a reference that lives for ever.
     let board = unsafe { &*argument.cast::<JobQueue>() };
     // Without its own table of descriptors the helper would keep the program's open.
     if settle_bare(c"isotherm-copy").is_err() {
         return;
     }
-    let mut seen = 0;
+    let (mut seen, mut counted_ns) = (0, 0);
     loop {
         let mut spins = 0;
         while board.newest.load(Ordering::Acquire) == seen {
@@ -180,10 +266,12 @@ extern "C" fn help(argument: *mut c_void) {
             if spins < SPINS {
                 core::hint::spin_loop();
             } else {
+                board.count_time(&mut counted_ns);
                 let _ = futex::wait(&board.newest, futex::Flags::PRIVATE, seen, None);
             }
         }
         seen = board.newest.load(Ordering::Acquire);
+        board.count_time(&mut counted_ns);
         if board.ends.load(Ordering::Acquire) {
             return;
         }

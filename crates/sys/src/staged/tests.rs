@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::pool::Shortage;
 use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
-use super::{Exclusion, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
+use super::{Exclusion, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UNIT_PIECES, UnitFate};
 use crate::memory;
 
 const UNITS: usize = 6;
@@ -203,6 +203,55 @@ fn a_writer_loses_no_word_while_its_memory_moves_to_and_fro() {
             .fold((u64::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
         assert!(high - low <= 1, "{kind:?}: {low} to {high} writes");
     }
+}
+
+/// The threads of this process that copy for a mover.
+fn helpers_there() -> usize {
+    let named = |task: std::io::Result<std::fs::DirEntry>| {
+        let name = std::fs::read(task.ok()?.path().join("comm")).ok()?;
+        (name == b"isotherm-copy\n").then_some(())
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").expect("proc");
+    tasks.filter_map(named).count()
+}
+
+/// Helpers give themselves their name when they first run.
+fn wait_for_helpers(helpers: usize) {
+    for _ in 0..10_000 {
+        if helpers_there() == helpers {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("{} helpers instead of {helpers}", helpers_there());
+}
+
+#[test]
+fn threads_that_copy_come_and_go_and_no_word_is_lost() {
+    let _turn = alone();
+    let Some(mut mover) = mover() else { return };
+    assert_eq!(mover.threads(), 2);
+    assert_eq!(mover.set_threads(1), 1);
+    assert_eq!(helpers_there(), 0);
+    let field = Field::new(PageKind::Small);
+    for round in 0..8 {
+        for threads in [3, 1, UNIT_PIECES, 2, 1] {
+            assert_eq!(mover.set_threads(threads), threads);
+            if threads == 1 {
+                assert_eq!(helpers_there(), 0, "those that end are gone");
+            } else if round == 0 {
+                wait_for_helpers(threads - 1);
+            }
+            let fates = field.move_all(&mut mover);
+            assert_eq!(moved(&fates), UNITS, "{threads} threads: {fates:?}");
+            assert_eq!(field.wrong_words(), 0, "{threads} threads");
+        }
+    }
+    assert!(mover.helpers_ns() > 0);
+    assert_eq!(mover.set_threads(0), 1);
+    assert_eq!(mover.set_threads(100), UNIT_PIECES);
+    drop(mover);
+    assert_eq!(helpers_there(), 0, "helpers end with their mover");
 }
 
 #[test]
