@@ -106,7 +106,7 @@ pub enum SessionCounter {
     Spilled = 12,
     /// Touch records overwritten before they were read.
     TouchesLost = 13,
-    /// Nanoseconds the service thread ran.
+    /// Nanoseconds the service thread and its helpers ran.
     ServiceNanos = 14,
     /// Bytes of the slow tier in use.
     SlowBytes = 15,

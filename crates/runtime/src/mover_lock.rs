@@ -3,6 +3,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use isotherm_sys::thread;
+
 use crate::lock::{Guard, Lock};
 
 /// There is no thread.
@@ -22,6 +24,8 @@ static APART: Lock = Lock::new();
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Forks so far: each makes the pages that the mover keeps ready shared with a child.
 static FORKS: AtomicU32 = AtomicU32::new(0);
+/// Threads that copy beside the mover's thread; changed by that thread while it holds [`APART`].
+static HELPERS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether chunks may be on the move.
 #[inline]
@@ -32,6 +36,21 @@ pub(crate) fn runs() -> bool {
 /// How many forks there were.
 pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
+}
+
+/// The number of threads that copy beside the mover's thread from now on. That thread holds the lock, or ends.
+pub(crate) fn set_helpers(helpers: u32) {
+    HELPERS.store(helpers, Ordering::Relaxed);
+}
+
+/// Whether the caller's thread is the program's only one, and the library has at least one in this process.
+pub(crate) fn program_has_one_thread() -> bool {
+    // A child that was made by a system call of the program's own may have the lock held for ever.
+    if thread::count() == 1 {
+        return false;
+    }
+    let _kept = keep();
+    thread::count() == 2 + u64::from(HELPERS.load(Ordering::Relaxed))
 }
 
 /// Whether others than the mover's thread wait.
@@ -81,6 +100,7 @@ pub(crate) fn after_fork_parent() {
 /// In the child, which has no mover: its memory is moved from outside.
 pub(crate) fn after_fork_child() {
     WAITING.store(0, Ordering::Relaxed);
+    HELPERS.store(0, Ordering::Relaxed);
     if STATUS.swap(OFF, Ordering::Relaxed) != OFF {
         APART.release();
     }

@@ -15,6 +15,7 @@ use crate::delay;
 use crate::emulation;
 use crate::errno::{answer, answer_number, errno, set_errno};
 use crate::fork;
+use crate::mover_lock;
 use crate::next_symbol;
 use crate::placement;
 use crate::resident;
@@ -199,8 +200,8 @@ pub(crate) unsafe extern "C" fn setns_hook(descriptor: c_int, kind: c_int) -> c_
 
 /// Makes a system call, if needed while the program's only thread is the process's only one.
 fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
-    // Our thread is the second; with more the kernel refuses, as it does without Isotherm.
-    let alone = needs && placement::may_be_away() && isotherm_sys::thread::count() == 2;
+    // The others are ours; where the program has more the kernel refuses, as it does without Isotherm.
+    let alone = needs && placement::may_be_away() && mover_lock::program_has_one_thread();
     if !alone {
         return answer(work().map(|_| ()));
     }

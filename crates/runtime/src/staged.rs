@@ -2,7 +2,8 @@
 //!
 //! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
 //! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
-//! [`StagedCopy`], and answers which it moved. It allocates nothing, and
+//! [`StagedCopy`], and answers which it moved. It has helpers that copy while requests come and end when
+//! these stop. It allocates nothing, and
 //! waits for nothing that the program holds but for [`mover_lock`]. Large mappings of the program are
 //! left to the kernel's migration: programs unmap, protect and lock them.
 //!
@@ -26,7 +27,10 @@ use std::sync::OnceLock;
 use isotherm_abi::session::{
     CHUNK_FREE, CHUNK_MAPPING, MOVE_CHUNKS, MoveRequest, MoverState, SessionCounter,
 };
-use isotherm_sys::staged::{Exclusion, StagedCopy, StagedError, StagedSettings, UnitFate};
+use isotherm_sys::affinity;
+use isotherm_sys::staged::{
+    Exclusion, StagedCopy, StagedError, StagedSettings, UNIT_PIECES, UnitFate,
+};
 use isotherm_sys::thread::{ProgramThreads, Stack, is_there, settle_bare, spawn};
 use rustix::event::Timespec;
 use rustix::thread::futex;
@@ -59,7 +63,8 @@ const BUSY_LOOKS: u32 = 1_000;
 /// How often it is asked whether the program still has a thread, as in [`crate::emulation`].
 const PROGRAM_NS: u64 = 100_000_000;
 
-/// Chunks kept ready: 16 MiB. One thread copies, so that the program has one more thread and no other.
+/// Chunks kept ready: 16 MiB. The thread copies alone until it is asked for a move: the program has one more
+/// thread, and more than that only while data moves ([`set_threads`]).
 const SETTINGS: StagedSettings = StagedSettings {
     threads: 1,
     units: 8,
@@ -148,7 +153,7 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
         let now_ns = now_ns();
         if now_ns >= next_program_ns {
             next_program_ns = now_ns + PROGRAM_NS;
-            program.end_with_them(1);
+            program.end_with_them(mover.threads());
         }
         let asked = request.asked.load(Ordering::Acquire);
         if asked != request.answered.load(Ordering::Relaxed) {
@@ -161,19 +166,43 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
             request.answered.store(asked, Ordering::Release);
             if let Some(session) = session::current() {
                 let time = session.counter(SessionCounter::ServiceNanos);
-                time.store(thread_ns(), Ordering::Relaxed);
+                time.store(thread_ns() + mover.helpers_ns(), Ordering::Relaxed);
             }
             idle = 0;
         } else if idle < BUSY_LOOKS {
             idle += 1;
             if idle == BUSY_LOOKS {
                 mover.empty();
+                set_threads(&mut mover, 1);
             }
             sleep(BUSY_NS);
         } else {
             sleep(IDLE_NS);
         }
     }
+    // Its helpers end with it: who waits for the end of this thread has waited for theirs.
+    drop(mover);
+    mover_lock::set_helpers(0);
+}
+
+/// Threads that copy while requests are served: one for each processor that the process may use, which its first
+/// thread has on record. A program may have changed that since the mover's thread was started.
+fn threads_allowed() -> usize {
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    let processors = affinity::count_allowed_to(process as u32);
+    processors.unwrap_or(1).clamp(1, UNIT_PIECES)
+}
+
+/// Starts or ends helpers; fewer than asked for where the system has no more threads. Apart from forks, and from
+/// those who count the library's threads.
+fn set_threads(mover: &mut StagedCopy, threads: usize) {
+    if mover.threads() == threads {
+        return;
+    }
+    Apart.enter();
+    let copying = mover.set_threads(threads);
+    mover_lock::set_helpers(copying as u32 - 1);
+    Apart.leave();
 }
 
 /// Sleeps for the given time, or until the thread should end.
@@ -191,6 +220,7 @@ fn carry_out(mover: &mut StagedCopy, request: &MoveRequest, forks: &mut u32) -> 
     let chunks = request.chunks.load(Ordering::Relaxed).min(MOVE_CHUNKS);
     let node = request.node.load(Ordering::Relaxed);
     mover.set_even_if_there(request.even_if_there.load(Ordering::Relaxed) == 1);
+    set_threads(mover, threads_allowed());
     let mut moved = 0;
     for number in 0..chunks {
         let chunk = start.saturating_add(number as usize * CHUNK);
@@ -269,7 +299,7 @@ impl Exclusion for Apart {
     }
 }
 
-/// Makes a call that the kernel refuses a process of several threads, without the thread meanwhile. The
+/// Makes a call that the kernel refuses a process of several threads, without the thread and its helpers meanwhile. The
 /// caller's thread is the program's only one.
 pub(crate) fn pause_for<R>(work: impl FnOnce() -> R) -> R {
     let running = STATUS.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed);

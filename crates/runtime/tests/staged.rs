@@ -98,11 +98,12 @@ struct Run {
 }
 
 impl Run {
-    fn start(program: &Path, configuration: &[u8]) -> Self {
+    fn start(program: &Path, words: &[&str], configuration: &[u8]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("configuration");
         std::fs::write(&file, configuration).expect("it is writable");
         let child = Command::new(program)
+            .args(words)
             .env("LD_PRELOAD", library())
             .env(env::CONFIG, file)
             .env(env::SESSION, folder.path())
@@ -187,6 +188,27 @@ impl Run {
         Some(moved.count_ones())
     }
 
+    /// The number of threads that copy beside the mover's thread.
+    fn helpers(&self) -> usize {
+        let named = |task: std::io::Result<std::fs::DirEntry>| {
+            let name = std::fs::read(task.ok()?.path().join("comm")).ok()?;
+            (name == b"isotherm-copy\n").then_some(())
+        };
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        tasks.expect("proc").filter_map(named).count()
+    }
+
+    /// Waits until the mover's thread copies alone.
+    fn wait_for_no_helpers(&self) {
+        for _ in 0..20_000 {
+            if self.helpers() == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        panic!("{} helpers are left", self.helpers());
+    }
+
     /// Whether the mover runs; prints why not.
     fn moves(&self) -> bool {
         let at = offset_of!(SessionHeader, moving) + offset_of!(MoveRequest, state);
@@ -223,7 +245,7 @@ const CHUNKS_AT_LEAST: u32 = 300;
 fn arenas_move_under_writers_forks_and_purges_and_nothing_is_lost() {
     let program = build("staged");
     let configuration = configuration(Mover::Staged, [PREFERRED; 2]);
-    let mut run = Run::start(&program, &configuration);
+    let mut run = Run::start(&program, &[], &configuration);
     if !run.moves() {
         run.end();
         return;
@@ -235,6 +257,7 @@ fn arenas_move_under_writers_forks_and_purges_and_nothing_is_lost() {
         moved += chunks.expect("the program ends when it is told to");
         asked += 1;
     }
+    run.wait_for_no_helpers();
     let printed = run.end();
     println!("{moved} chunks moved in {asked} requests");
     let plain = Command::new(&program).stdin(Stdio::null()).output();
@@ -244,6 +267,47 @@ fn arenas_move_under_writers_forks_and_purges_and_nothing_is_lost() {
     assert!(moved >= CHUNKS_AT_LEAST, "{moved} chunks were moved");
 }
 
+/// The helpers of a test's program while it is asked to move: it may use the processors of the test, and the mover's
+/// thread copies, too.
+fn helpers_expected() -> usize {
+    let threads = isotherm_sys::affinity::count_allowed_to(0).expect("affinity");
+    threads.min(isotherm_sys::staged::UNIT_PIECES) - 1
+}
+
+/// The library's threads do not outlive the program's last one, and the program ends as without them; a call that
+/// the kernel refuses a process of several threads is done.
+#[test]
+fn a_program_ends_as_without_the_library_while_threads_copy() {
+    let program = build("ends_alone");
+    for how in ["exit", "thread", "filter-whole", "unshare"] {
+        let words = [how, "after input"];
+        let mut plain = Command::new(&program);
+        let plain = plain.args(words).stdin(Stdio::null()).output();
+        let plain = plain.expect("the program starts");
+        let mut run = Run::start(
+            &program,
+            &words,
+            &configuration(Mover::Staged, [PREFERRED; 2]),
+        );
+        if !run.moves() {
+            let _ = run.child.kill();
+            return;
+        }
+        let (mut moved, mut helpers, mut asked) = (0, 0, 0);
+        while moved == 0 || helpers != helpers_expected() {
+            let first = run.first_chunk().map_or(0, |(chunk, _)| chunk);
+            moved = run.move_chunks(first).expect("it waits for its input");
+            helpers = run.helpers();
+            asked += 1;
+            assert!(asked < 10_000, "{moved} chunks moved by {helpers} helpers");
+        }
+        drop(run.child.stdin.take());
+        let output = run.child.wait_with_output().expect("it ends");
+        assert_eq!(output.status, plain.status, "{how}");
+        assert_eq!(output.stdout, plain.stdout, "{how}");
+    }
+}
+
 /// Pages of a chunk that are first touched after its site was given another tier belong there.
 #[test]
 fn chunks_that_a_site_has_follow_its_tier() {
@@ -251,7 +315,7 @@ fn chunks_that_a_site_has_follow_its_tier() {
     let program = build("placed");
     for mover in [Mover::Kernel, Mover::Staged] {
         let configuration = configuration(mover, [PREFERRED, BIND]);
-        let mut run = Run::start(&program, &configuration);
+        let mut run = Run::start(&program, &[], &configuration);
         let mut output = BufReader::new(run.child.stdout.take().expect("it is piped"));
         let mut before = String::new();
         output.read_line(&mut before).expect("it prints");

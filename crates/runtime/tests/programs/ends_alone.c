@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,17 +45,29 @@ static void *outlive(void *leader) {
   return NULL;
 }
 
+__attribute__((noinline)) static char *make(size_t bytes) { return malloc(bytes); }
+
+/* Has data that the library can move, and lives until a byte is written to it. */
+static void wait_for_input(void) {
+  static volatile size_t bytes = 4 << 20;
+  for (int i = 0; i < 4; i++) memset(make(bytes), 1, bytes);
+  char byte;
+  if (read(0, &byte, 1) < 0) abort();
+}
+
 int main(int count, char **words) {
   const char *how = count > 1 ? words[1] : "";
   struct rlimit none = {0, 0};
   setrlimit(RLIMIT_CORE, &none);
   char *block = malloc(8);
   memset(block, 1, 8);
+  if (count > 2) wait_for_input();
   if (strncmp(how, "strict", 6) == 0) strict();
   if (strncmp(how, "filter", 6) == 0) filter(strcmp(how, "filter-whole") == 0);
   say("here\n");
   if (strcmp(how, "strict-killed") == 0 || strcmp(how, "filter-killed") == 0) syscall(SYS_exit_group, 5);
   if (strcmp(how, "filter-whole") == 0) exit(3);
+  if (strcmp(how, "unshare") == 0) say(unshare(CLONE_NEWUSER) == 0 ? "apart\n" : "refused\n");
   if (strcmp(how, "thread") == 0) {
     static pthread_t self;
     pthread_t other;
