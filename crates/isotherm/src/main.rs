@@ -33,6 +33,7 @@ mod site_names;
 mod split;
 mod static_data;
 mod tiers_choice;
+mod timed_runs;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};

@@ -1,16 +1,15 @@
 //! `isotherm compare`: runs one program under four placements in turn, to show a guided run
 //! between its bounds.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use isotherm_act::configuration::Configuration;
 use isotherm_model::plan::Plan;
 use isotherm_model::port::SitePolicy;
-use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
 use isotherm_policy::FirstTouch;
 use isotherm_report::comparison::{Comparison, Times};
@@ -18,9 +17,10 @@ use isotherm_report::comparison::{Comparison, Times};
 use super::run::{covered, warn_if_foreign};
 use crate::cli::CompareArgs;
 use crate::fit::{self, Fitted};
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::{self, EndedProgram};
 use crate::session_summary::recorded_sites;
 use crate::static_data::{self, StaticPlacement};
+use crate::timed_runs::{RunResults, TimedPlacement, TimedRuns, without_limit};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -98,19 +98,6 @@ struct StaticData {
     program: PathBuf,
 }
 
-/// The same tiers without a limit of ours. The kernel limits real ones to what their nodes hold.
-fn without_limit(tiers: &Tiers) -> Tiers {
-    let lifted = |tier: &Tier| match tier.kind {
-        TierKind::EmulatedFast | TierKind::Nodes(_) => Tier {
-            capacity: Bytes(u64::MAX),
-            ..tier.clone()
-        },
-        TierKind::EmulatedSlow(_) => tier.clone(),
-    };
-    let all = tiers.all().iter().map(lifted).collect();
-    Tiers::new(all).unwrap_or_else(|_| tiers.clone())
-}
-
 /// The results of the runs of all rounds.
 #[derive(Debug, Default)]
 struct Runs {
@@ -125,13 +112,16 @@ impl Runs {
         Times::of(&self.times[placement as usize])
     }
 
-    /// Drops the round in which the runs were interrupted. Returns the number of complete rounds.
-    fn keep_whole_rounds(&mut self) -> usize {
-        let whole = self.times.iter().map(Vec::len).min().unwrap_or(0);
-        self.times
-            .iter_mut()
-            .for_each(|times| times.truncate(whole));
-        whole
+    /// Of the runs in [`ORDER`].
+    fn in_order(results: RunResults) -> Self {
+        let mut runs = Self {
+            outputs_differ: results.outputs_differ,
+            ..Self::default()
+        };
+        for (placement, times) in ORDER.into_iter().zip(results.times) {
+            runs.times[placement as usize] = times;
+        }
+        runs
     }
 }
 
@@ -146,24 +136,18 @@ pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitSta
     let fitted = fit::fitted(&super::read_plan(&args.plan)?, &program);
     fitted.say(console);
     let plan = &fitted.plan;
-    let mut runs = Runs::default();
     let placement = args.static_data.unwrap_or_default();
     let static_data = StaticData {
         placement,
         is_placed: placement != StaticPlacement::Plan || static_data::is_planned(plan),
         program,
     };
-    let interrupted = time_all(args, (&fitted, &static_data), &mut runs, console)?;
-    if interrupted.is_some() {
-        let whole = runs.keep_whole_rounds();
-        console.warn(&format!(
-            "interrupted after {whole} of {}",
-            counted(args.rounds, "round")
-        ));
-        if whole == 0 {
-            return Ok(interrupted);
-        }
+    let mut results = time_all(args, (&fitted, &static_data), console)?;
+    let interrupted = results.interrupted;
+    if results.keep_whole_rounds(args.rounds, console) == 0 && interrupted.is_some() {
+        return Ok(interrupted);
     }
+    let runs = Runs::in_order(results);
     print(&shown(plan, &command(args), &runs, args.json))?;
     console.next(&format!(
         "isotherm explain {} SITE",
@@ -180,77 +164,26 @@ fn command(args: &CompareArgs) -> Vec<String> {
         .collect()
 }
 
-/// Times every placement in turn, round by round; a signal ends it and is returned.
+/// Times every placement in turn, and checks after the first guided run that the plan fits.
 fn time_all(
     args: &CompareArgs,
     (fitted, static_data): (&Fitted, &StaticData),
-    runs: &mut Runs,
     console: Console,
-) -> Result<Option<ExitStatus>> {
-    let directory = tempfile::tempdir().context("no temporary directory")?;
-    let path = directory.path().join("output");
-    let mut outputs = Outputs::default();
-    let progress = console.progress("running");
-    for round in 1..=args.rounds {
-        for placement in ORDER {
-            let name = placement.name();
-            progress.set_message(format!("round {round} of {}: {name}", args.rounds));
-            let ended = time_one(
-                args,
-                &placement.configuration(&fitted.plan, static_data),
-                &path,
-                name,
-            )?;
-            if let Some(signal) = ended.interrupted {
-                progress.finish_and_clear();
-                // The comparison ends even if the program handles the signal and exits normally.
-                let handled = ended.status.success();
-                return Ok(Some(if handled { signal } else { ended.status }));
-            }
-            if round == 1 && placement == Placement::Guided {
-                progress.suspend(|| check_fit(args, fitted, &ended, console))?;
-            }
-            runs.times[placement as usize].push(ended.took);
-            if !outputs.same(&path)? {
-                let what = format!(
-                    "round {round}, {name}: the program's output differs from that of its first run"
-                );
-                if args.check_output {
-                    bail!(
-                        "{what}; leave times and other changing text out of it, or leave out --check-output"
-                    );
-                }
-                runs.outputs_differ = true;
-                progress.suspend(|| {
-                    console.warn(&format!(
-                        "{what}; its times are compared all the same, and --check-output makes this an error"
-                    ));
-                });
-            }
-        }
-    }
-    progress.finish_and_clear();
-    Ok(None)
-}
-
-/// The program's output, until one run differs.
-#[derive(Debug, Default)]
-struct Outputs {
-    first: Option<Vec<u8>>,
-    differed: bool,
-}
-
-impl Outputs {
-    /// False for the first run whose output differs; later ones are not compared.
-    fn same(&mut self, path: &Path) -> Result<bool> {
-        if self.differed {
-            return Ok(true);
-        }
-        let output = std::fs::read(path).context("the program's output cannot be read")?;
-        self.differed = self.first.as_ref().is_some_and(|first| *first != output);
-        self.first.get_or_insert(output);
-        Ok(!self.differed)
-    }
+) -> Result<RunResults> {
+    let placements = ORDER.map(|placement| TimedPlacement {
+        name: placement.name().to_owned(),
+        configuration: placement.configuration(&fitted.plan, static_data),
+    });
+    let runs = TimedRuns {
+        words: &args.program.words,
+        placements: &placements,
+        rounds: args.rounds,
+        check_output: args.check_output,
+    };
+    runs.run(console, |number, ended| match ORDER[number] {
+        Placement::Guided => check_fit(args, fitted, ended, console),
+        _ => Ok(()),
+    })
 }
 
 /// Whether `isotherm plan` left all data to first touch: nothing had a value, or any choice would have been slower.
@@ -297,29 +230,6 @@ fn check_fit(
         plan.command.join(" "),
         words.join(" ")
     )
-}
-
-fn time_one(
-    args: &CompareArgs,
-    configuration: &Configuration,
-    output: &Path,
-    name: &str,
-) -> Result<EndedProgram> {
-    let file = File::create(output).context("the program's output cannot be kept")?;
-    let ended = launch::run(&args.program.words, configuration, Output::File(file))?;
-    if ended.interrupted.is_some() {
-        return Ok(ended);
-    }
-    if let Some((pid, why)) = ended.summary.off.first_key_value() {
-        bail!("in the {name} run Isotherm was off in process {pid}: {why}");
-    }
-    if !ended.status.success() {
-        bail!(
-            "the {name} run ended with {}; its time cannot be compared",
-            ended.status
-        );
-    }
-    Ok(ended)
 }
 
 /// The modelled time of a run in which as much of its value is fast as the fractional bound allows,
@@ -418,7 +328,7 @@ fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outputs, PLACEMENTS, Placement, Runs, StaticData, shown};
+    use super::{PLACEMENTS, Placement, Runs, StaticData, shown};
     use crate::static_data::StaticPlacement;
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Nanos;
@@ -516,17 +426,5 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
     #[test]
     fn placements_are_numbered_as_they_are_shown() {
         assert_eq!(PLACEMENTS.map(|placement| placement as usize), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn an_output_that_differs_is_told_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("output");
-        let mut outputs = Outputs::default();
-        let told = ["a", "a", "b", "c"].map(|output| {
-            std::fs::write(&path, output).unwrap();
-            outputs.same(&path).unwrap()
-        });
-        assert_eq!(told, [true, true, false, true]);
     }
 }

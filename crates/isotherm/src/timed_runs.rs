@@ -1,0 +1,213 @@
+//! Times one program under several placements, in turn: in each round every placement runs once, so that what changes on the machine
+//! meanwhile changes all of them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use anyhow::{Context, Result, bail};
+use isotherm_act::configuration::Configuration;
+use isotherm_console::Console;
+use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::counted;
+
+use crate::launch::{self, EndedProgram, Output};
+
+/// One placement of the program's data.
+#[derive(Debug)]
+pub(crate) struct TimedPlacement {
+    /// Its name in messages.
+    pub name: String,
+    /// The runtime's configuration.
+    pub configuration: Configuration,
+}
+
+/// The program, and how it is timed.
+#[derive(Debug)]
+pub(crate) struct TimedRuns<'a> {
+    /// The program and its arguments.
+    pub words: &'a [OsString],
+    /// The placements, in the order of the runs of a round.
+    pub placements: &'a [TimedPlacement],
+    /// How often each placement runs.
+    pub rounds: u32,
+    /// Whether a run whose output differs is an error.
+    pub check_output: bool,
+}
+
+/// The results of all runs.
+#[derive(Debug, Default)]
+pub(crate) struct RunResults {
+    /// Times by placement and round.
+    pub times: Vec<Vec<Nanos>>,
+    /// True if the program's output differed between runs.
+    pub outputs_differ: bool,
+    /// The signal that ended the runs early.
+    pub interrupted: Option<ExitStatus>,
+}
+
+impl RunResults {
+    /// Drops the round in which the runs were interrupted, with a warning. Returns the number of complete rounds.
+    pub(crate) fn keep_whole_rounds(&mut self, wanted: u32, console: Console) -> usize {
+        let whole = self.times.iter().map(Vec::len).min().unwrap_or(0);
+        self.times
+            .iter_mut()
+            .for_each(|times| times.truncate(whole));
+        if self.interrupted.is_some() {
+            console.warn(&format!(
+                "interrupted after {whole} of {}",
+                counted(wanted, "round")
+            ));
+        }
+        whole
+    }
+}
+
+impl TimedRuns<'_> {
+    /// Times every placement in turn, round by round, until a signal ends it. `examine` sees the first run of each placement.
+    ///
+    /// # Errors
+    /// A program that fails, what `examine` refuses, and with `check_output` a run whose output differs.
+    pub(crate) fn run(
+        &self,
+        console: Console,
+        mut examine: impl FnMut(usize, &EndedProgram) -> Result<()>,
+    ) -> Result<RunResults> {
+        let directory = tempfile::tempdir().context("no temporary directory")?;
+        let path = directory.path().join("output");
+        let mut outputs = Outputs::default();
+        let mut results = RunResults {
+            times: vec![Vec::new(); self.placements.len()],
+            ..RunResults::default()
+        };
+        let progress = console.progress("running");
+        for round in 1..=self.rounds {
+            for (number, placement) in self.placements.iter().enumerate() {
+                let name = &placement.name;
+                progress.set_message(format!("round {round} of {}: {name}", self.rounds));
+                let ended = self.time(placement, &path)?;
+                if let Some(signal) = ended.interrupted {
+                    progress.finish_and_clear();
+                    // The runs end even if the program handles the signal and exits normally.
+                    let handled = ended.status.success();
+                    results.interrupted = Some(if handled { signal } else { ended.status });
+                    return Ok(results);
+                }
+                if round == 1 {
+                    progress.suspend(|| examine(number, &ended))?;
+                }
+                results.times[number].push(ended.took);
+                if !outputs.same(&path)? {
+                    results.outputs_differ = true;
+                    let run = format!("round {round}, {name}");
+                    progress.suspend(|| self.say_difference(&run, console))?;
+                }
+            }
+        }
+        progress.finish_and_clear();
+        Ok(results)
+    }
+
+    /// One run of a placement.
+    fn time(&self, placement: &TimedPlacement, output: &Path) -> Result<EndedProgram> {
+        let name = &placement.name;
+        let file = File::create(output).context("the program's output cannot be kept")?;
+        let ended = launch::run(self.words, &placement.configuration, Output::File(file))?;
+        if ended.interrupted.is_some() {
+            return Ok(ended);
+        }
+        if let Some((pid, why)) = ended.summary.off.first_key_value() {
+            bail!("in the {name} run Isotherm was off in process {pid}: {why}");
+        }
+        if !ended.status.success() {
+            bail!(
+                "the {name} run ended with {}; its time cannot be compared",
+                ended.status
+            );
+        }
+        Ok(ended)
+    }
+
+    /// Says that the output of a run differs from that of the first one.
+    ///
+    /// # Errors
+    /// The same, where outputs must not differ.
+    fn say_difference(&self, run: &str, console: Console) -> Result<()> {
+        let what = format!("{run}: the program's output differs from that of its first run");
+        if self.check_output {
+            bail!(
+                "{what}; leave times and other changing text out of it, or leave out --check-output"
+            );
+        }
+        console.warn(&format!(
+            "{what}; its times are compared all the same, and --check-output makes this an error"
+        ));
+        Ok(())
+    }
+}
+
+/// The same tiers without a limit of ours. The kernel limits real ones to what their nodes hold.
+pub(crate) fn without_limit(tiers: &Tiers) -> Tiers {
+    let lifted = |tier: &Tier| match tier.kind {
+        TierKind::EmulatedFast | TierKind::Nodes(_) => Tier {
+            capacity: Bytes(u64::MAX),
+            ..tier.clone()
+        },
+        TierKind::EmulatedSlow(_) => tier.clone(),
+    };
+    let all = tiers.all().iter().map(lifted).collect();
+    Tiers::new(all).unwrap_or_else(|_| tiers.clone())
+}
+
+/// The program's output, until one run differs.
+#[derive(Debug, Default)]
+struct Outputs {
+    first: Option<Vec<u8>>,
+    differed: bool,
+}
+
+impl Outputs {
+    /// False for the first run whose output differs; later ones are not compared.
+    fn same(&mut self, path: &Path) -> Result<bool> {
+        if self.differed {
+            return Ok(true);
+        }
+        let output = std::fs::read(path).context("the program's output cannot be read")?;
+        self.differed = self.first.as_ref().is_some_and(|first| *first != output);
+        self.first.get_or_insert(output);
+        Ok(!self.differed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outputs, RunResults};
+    use isotherm_console::Console;
+    use isotherm_model::units::Nanos;
+
+    #[test]
+    fn an_output_that_differs_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("output");
+        let mut outputs = Outputs::default();
+        let told = ["a", "a", "b", "c"].map(|output| {
+            std::fs::write(&path, output).unwrap();
+            outputs.same(&path).unwrap()
+        });
+        assert_eq!(told, [true, true, false, true]);
+    }
+
+    #[test]
+    fn a_round_that_was_interrupted_is_dropped() {
+        let mut results = RunResults {
+            times: [&[1, 2, 3][..], &[4, 5]]
+                .map(|it| it.iter().copied().map(Nanos).collect())
+                .to_vec(),
+            ..RunResults::default()
+        };
+        assert_eq!(results.keep_whole_rounds(3, Console::new(true)), 2);
+        assert_eq!(results.times, [[1, 2].map(Nanos), [4, 5].map(Nanos)]);
+    }
+}
