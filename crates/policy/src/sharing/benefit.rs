@@ -55,6 +55,17 @@ impl Benefit {
         }
     }
 
+    /// The co-benefit by the formula that the paper prints: the factor is S / F without its fraction, which has no upper end and is 1 for
+    /// class none. Its own table has [`Benefit::co_benefit`].
+    #[must_use]
+    pub fn printed_co_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
+        let benefit = Self::of(program, object);
+        Self {
+            saved: benefit.saved * i128::from(program.printed_factor()),
+            ..benefit
+        }
+    }
+
     /// The fraction as a number, for people and for models.
     #[must_use]
     pub fn value(self) -> f64 {
@@ -70,7 +81,7 @@ impl Benefit {
 
 impl Ord for Benefit {
     /// Compares by cross products: times are at most 2^60 and factors at most 3, so they fit 128
-    /// bits.
+    /// bits. A printed co-benefit has any factor; it is shown, not compared.
     fn cmp(&self, other: &Self) -> Ordering {
         (self.saved * other.whole).cmp(&(other.saved * self.whole))
     }
@@ -120,6 +131,23 @@ mod tests {
     fn a_program_that_gains_nothing_from_fast_memory_has_no_benefit() {
         assert_eq!(benefit(100, 100, 50), benefit(20, 100, 100));
         assert_eq!(benefit(120, 100, 50), benefit(20, 100, 100));
+    }
+
+    #[test]
+    fn the_printed_co_benefit_has_a_factor_of_one_for_class_none_and_none_above() {
+        for (slow, co_benefit, printed) in [(110, 0.0, 0.5), (250, 1.0, 1.0), (700, 1.5, 3.5)] {
+            let object = MeasuredObject {
+                name: "o".to_owned(),
+                size: Bytes(1),
+                alone: Nanos(u64::midpoint(100, slow)),
+            };
+            let program =
+                MeasuredProgram::new("p", Nanos(100), Nanos(slow), vec![object.clone()]).unwrap();
+            let by_class = Benefit::co_benefit(&program, &object).value();
+            let by_formula = Benefit::printed_co_benefit(&program, &object).value();
+            assert!((by_class - co_benefit).abs() < 1e-12, "{slow}: {by_class}");
+            assert!((by_formula - printed).abs() < 1e-12, "{slow}: {by_formula}");
+        }
     }
 
     #[test]

@@ -194,6 +194,18 @@ impl MeasuredProgram {
         self.objects.iter().map(|object| object.size).sum()
     }
 
+    /// All slow over all fast, S / F.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        self.all_slow.0 as f64 / self.all_fast.0 as f64
+    }
+
+    /// The factor of co-benefits by the paper's printed formula: S / F without its fraction.
+    #[must_use]
+    pub const fn printed_factor(&self) -> u64 {
+        self.all_slow.0 / self.all_fast.0
+    }
+
     /// Its sensitivity class, from S / F.
     #[must_use]
     pub fn class(&self) -> SensitivityClass {
