@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use isotherm_act::callers::caller;
 use isotherm_console::{Console, print, shell_quoting};
 use isotherm_model::footprint::Footprint;
-use isotherm_model::plan::{Plan, Value, Weight};
+use isotherm_model::plan::{Plan, Weight};
 use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
 use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_pipeline::{SiteParts, expected_times, predicted_runs};
+use isotherm_pipeline::predicted_runs;
 use isotherm_policy::sharing::{
     Colocation, Grant, MeasuredProgram, SharedPlan, least_possible, slowdowns,
 };
-use isotherm_policy::{PlanRequest, Thermos, plan_selected};
 use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram};
 
-use super::plan::{frames, weight};
+use super::plan::{of_selected, weight};
 use crate::cli::ColocateArgs;
 use crate::{sharing, tiers_choice};
 
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
             class: program.class().word(),
             footprint_bytes: program.footprint().0,
             fast_bytes: plan.tiers.all()[0].capacity.0,
-            all_slow: program.all_slow().0 as f64 / program.all_fast().0 as f64,
+            all_slow: program.slowdown(),
             slowdown,
             plan: part.plan.display().to_string(),
         });
@@ -187,32 +186,17 @@ fn plan_of(
         .map(|grant| (grant.object.as_str(), grant))
         .collect();
     let tiers = with_capacity(tiers, grants.values().map(|grant| grant.fast).sum())?;
-    let items = isotherm_pipeline::items(profile, Value::Accesses, weight);
-    let labels = isotherm_pipeline::labels(profile);
-    let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
-    let callers: BTreeMap<_, _> = callers.collect();
-    let others = Thermos::default();
-    let request = PlanRequest {
-        counted: profile.counted(),
-        weight,
-        command: &profile.meta.command,
-        depth: profile.meta.depth,
-        labels: Some(&labels),
-        callers: Some(&callers),
-        ..PlanRequest::new(&others, &items, &tiers)
-    };
-    let mut plan = plan_selected(&request, &shared.policy, |site, _| {
+    let is_fast = |site: SiteId| {
         grants
             .get(site.to_string().as_str())
             .is_some_and(|grant| grant.fast > Bytes::ZERO)
-    });
+    };
+    let mut plan = of_selected(profile, (&tiers, weight), &shared.policy, is_fast);
     for site in &mut plan.assignments {
         if let Some(grant) = grants.get(site.site.to_string().as_str()) {
             site.reason.clone_from(&grant.reason);
         }
     }
-    plan.expected = expected_times(profile, &plan, &SiteParts::new());
-    plan.frames = frames(profile, &plan);
     Ok(plan)
 }
 

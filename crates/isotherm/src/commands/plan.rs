@@ -9,12 +9,12 @@ use isotherm_model::plan::{Assignment, ExpectedTimes, PartItem, Plan, PlanBounds
 use isotherm_model::port::SitePolicy;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
-use isotherm_model::tier::TierIndex;
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{SiteParts, expected_times};
-use isotherm_policy::{FirstTouch, PlanRequest, Thermos, policy_from_text};
+use isotherm_policy::{FirstTouch, PlanRequest, Thermos, plan_selected, policy_from_text};
 
 use crate::chunk_plan;
 use crate::cli::PlanArgs;
@@ -195,8 +195,35 @@ fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) 
     }
 }
 
+/// The plan in which the selected sites are fast and all others slow. `name` is that of the selection.
+pub(super) fn of_selected(
+    profile: &Profile,
+    (tiers, weight): (&Tiers, Weight),
+    name: &str,
+    is_fast: impl Fn(SiteId) -> bool,
+) -> Plan {
+    let items = isotherm_pipeline::items(profile, Value::Accesses, weight);
+    let labels = isotherm_pipeline::labels(profile);
+    let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
+    let callers: BTreeMap<_, _> = callers.collect();
+    let others = Thermos::default();
+    let request = PlanRequest {
+        counted: profile.counted(),
+        weight,
+        command: &profile.meta.command,
+        depth: profile.meta.depth,
+        labels: Some(&labels),
+        callers: Some(&callers),
+        ..PlanRequest::new(&others, &items, tiers)
+    };
+    let mut plan = plan_selected(&request, name, |site, _| is_fast(site));
+    plan.expected = expected_times(profile, &plan, &SiteParts::new());
+    plan.frames = frames(profile, &plan);
+    plan
+}
+
 /// The callers of the plan's sites, by which another build is searched for them.
-pub(super) fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
+fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
     let planned: BTreeSet<SiteId> = plan.assignments.iter().map(|site| site.site).collect();
     let sites = profile.sites.iter();
     sites
