@@ -27,13 +27,30 @@ use isotherm_console::shell_quoting;
 /// # Errors
 /// The program cannot be started or watched, the profile cannot be begun.
 pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
+    record(args, Output::Ours, console).map(|recorded| recorded.status)
+}
+
+/// A recorded run that ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recorded {
+    /// How the program ended; a failure if it succeeded and its profile could not be written.
+    pub status: ExitStatus,
+    /// The signal that requested its end.
+    pub interrupted: Option<ExitStatus>,
+}
+
+/// As [`run`], with the program's standard output elsewhere.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn record(args: &RecordArgs, output: Output, console: Console) -> Result<Recorded> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
     let mut configuration =
         recording::for_sources(Configuration::profile(observing.depth), observing);
     configuration.statics = static_data::of_program(&launch::program(words)?);
-    let ready = launch::prepare(words, &configuration, Output::Ours)?;
+    let ready = launch::prepare(words, &configuration, output)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
@@ -51,18 +68,28 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
         sites,
         profile,
     } = run.finish()?;
-    let status = program.status;
+    let (status, interrupted) = (program.status, program.interrupted);
+    let ended = |status| Recorded {
+        status,
+        interrupted,
+    };
     if !status.success() {
         let name = words.first().map(|name| name.to_string_lossy());
         console.warn(&format!("{} ended with {status}", name.unwrap_or_default()));
     }
     match profile {
-        Err(error) => return Ok(launch::ended(status, [Err(error)], console)),
+        Err(error) => return Ok(ended(launch::ended(status, [Err(error)], console))),
         Ok(Some(FinishOutcome::New)) => {}
-        Ok(Some(FinishOutcome::Former) | None) => return Ok(status),
+        Ok(Some(FinishOutcome::Former) | None) => return Ok(ended(status)),
     }
+    announce(args, &totals, &sites, &meta, console);
+    Ok(ended(status))
+}
+
+/// Says what was recorded, and the next command.
+fn announce(args: &RecordArgs, totals: &Totals, sites: &[Site], meta: &Meta, console: Console) {
     let shown = args.output.display();
-    console.info(&totals.in_words(&sites, &meta, &shown.to_string()));
+    console.info(&totals.in_words(sites, meta, &shown.to_string()));
     if totals.on_sites + totals.elsewhere == 0 && totals.served > 0 {
         console.warn(
             "the caches served all that was sampled, by an estimate, so faster memory changes nothing; --cache says how \
@@ -78,7 +105,6 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
         "isotherm report {}",
         shell_quoting::file(&args.output)
     ));
-    Ok(status)
 }
 
 /// Sums over the recording, as every other command computes them from the profile.
