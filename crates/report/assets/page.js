@@ -171,6 +171,31 @@
     };
   }
 
+  // Bars side by side for each category. A bar is [value, least, most]; the latter two are in the tooltip where they differ.
+  function bars({ categories, x, series: list }, id) {
+    if (categories.length === 0 || list.length === 0) return null;
+    const colours = series();
+    legend(id, list.map((one, i) => [colours[i], one.name]));
+    const all = list.flatMap((one) => one.bars.map((bar) => bar ? bar[0] : 0));
+    const room = narrow() ? 14 : 36, low = Math.min(0, ...all), high = Math.max(1, ...all);
+    const interval = 0.2 * Math.ceil((high - low) / 2);
+    return {
+      ...base(),
+      grid: { left: 8, right: 28, top: 8, bottom: 34, containLabel: true },
+      tooltip: {
+        ...base().tooltip, trigger: "axis", axisPointer: { type: "none" },
+        formatter: (points) => `<b>${text(categories[points[0].dataIndex])}</b>` + list.map((one, i) => {
+          const bar = one.bars[points[0].dataIndex];
+          const span = bar && bar[1] < bar[2] ? ` (${bar[1].toFixed(2)} to ${bar[2].toFixed(2)})` : "";
+          return bar ? `<br><span style="color:${colours[i]}">■</span> ${text(one.name)}: ${bar[0].toFixed(2)}${span}` : "";
+        }).join(""),
+      },
+      xAxis: axis({ type: "value", interval, min: interval * Math.floor(low / interval), max: interval * Math.ceil(high / interval), name: x, nameLocation: "middle", nameGap: 30, axisLabel: label({ hideOverlap: true, formatter: (v) => `${+v.toFixed(2)}` }) }),
+      yAxis: axis({ type: "category", inverse: true, data: categories, axisLabel: { color: colour("--ink"), fontSize: 13, formatter: (v) => cut(v, room) } }),
+      series: list.map((one, i) => ({ name: `${i}`, type: "bar", barWidth: 16, barGap: "10%", color: colours[i], data: one.bars.map((bar) => bar ? bar[0] : null) })),
+    };
+  }
+
   function resident({ times_ns: times, series: list }) {
     if (times.length === 0 || list.length === 0) return null;
     const colours = series();
@@ -194,7 +219,7 @@
     };
   }
 
-  const kinds = { curve, standing, heat, lines, resident };
+  const kinds = { curve, standing, heat, lines, bars, resident };
   const drawn = {};
   function draw() {
     for (const [id, chart] of Object.entries(charts)) {
@@ -209,6 +234,7 @@
           continue;
         }
         if (chart.kind === "heat") place.style.height = `${Math.max(300, 120 + 16 * chart.rows.length)}px`;
+        if (chart.kind === "bars") place.style.height = `${60 + 48 * Math.max(2, chart.categories.length)}px`;
         drawn[id] = echarts.init(place, null, { renderer: chart.kind === "heat" ? "canvas" : "svg" });
         drawn[id].setOption(options);
       } catch (problem) { report(`${id}: ${problem}`); }

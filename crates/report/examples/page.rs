@@ -1,7 +1,7 @@
 //! Writes the report of an invented graph program:
 //! `page html|text|json [plain|planned|hostile] [columns]`.
 //! `page daemon` writes the page of an invented daemon, one of whose processes has a hostile name, and `page simulation`
-//! that of an invented sweep over a file with such a name.
+//! that of an invented sweep over a file with such a name, `page sensitivity` that of a program with a data object of such a name.
 //! `tests/pages` opens what it prints.
 
 #[path = "../tests/support/graph.rs"]
@@ -12,6 +12,10 @@ use isotherm_model::count_unit::CountUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Unit, UnitHeat};
 use isotherm_report::Report;
+use isotherm_report::sensitivity::{
+    MeasuredBenefit, MeasuredSensitivity, ObjectBenefit, ObjectSensitivity, PlacementTimes,
+    ProgramSensitivity, SensitivityTable,
+};
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_report::watch_heat::HeatHistory;
 
@@ -89,6 +93,62 @@ fn daemon_page() -> String {
     history.map().html()
 }
 
+/// Three objects, measured and predicted; one was slower in fast memory.
+fn sensitivity_page() -> String {
+    let program = |slowdown| ProgramSensitivity {
+        slowdown,
+        class: "medium",
+        class_factor: 2,
+        printed_factor: 2,
+    };
+    let benefit = |benefit| ObjectBenefit {
+        benefit,
+        co_benefit: 2.0 * benefit,
+        printed_co_benefit: 2.0 * benefit,
+    };
+    let times = |millis: u64| {
+        let rounds = [millis, millis + 20, millis + 10].map(|it| Nanos(it * 1_000_000));
+        PlacementTimes::of(&rounds).expect("rounds")
+    };
+    let object = |name: &str, alone, measured: f64, predicted| ObjectSensitivity {
+        site: "00000000000000ab".to_owned(),
+        object: name.to_owned(),
+        kind: "heap",
+        size_bytes: 64 << 20,
+        measured: Some(MeasuredBenefit {
+            of_medians: benefit(measured),
+            benefit_min: Some(measured - 0.04),
+            benefit_max: Some(measured + 0.06),
+            times: times(alone),
+        }),
+        predicted: Some(benefit(predicted)),
+    };
+    let table = SensitivityTable {
+        schema_version: 1,
+        command: vec!["./sim".to_owned()],
+        tiers: "emulated:cxl".to_owned(),
+        emulated: true,
+        latency_factor: Some(2.3),
+        bandwidth_factor: Some(2.0),
+        footprint_bytes: 192 << 20,
+        measured: Some(MeasuredSensitivity {
+            program: program(2.1),
+            all_slow: times(2_100),
+            all_fast: times(1_000),
+        }),
+        predicted: Some(program(2.2)),
+        objects: vec![
+            object("grid.cc:12 make_grid: energies", 1_300, 0.72, 0.66),
+            object(HOSTILE, 1_600, 0.31, 0.34),
+            object("log.cc:80 open_log", 2_150, -0.05, 0.0),
+        ],
+        objects_left_out: 0,
+        benefit_left_out: Some(0.0),
+        outputs_differ: false,
+    };
+    table.html()
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let form = arguments.next().unwrap_or_default();
@@ -107,6 +167,7 @@ fn main() {
         "json" => print!("{}", report.json()),
         "daemon" => print!("{}", daemon_page()),
         "simulation" => print!("{}", simulation_page()),
+        "sensitivity" => print!("{}", sensitivity_page()),
         _ => print!("{}", report.html()),
     }
 }

@@ -56,7 +56,8 @@ impl Times {
             .then(|| self.min <= other.max && other.min <= self.max)
     }
 
-    fn range(&self) -> String {
+    /// The range, if there is one.
+    pub(crate) fn range(&self) -> String {
         match self.rounds {
             1 => String::new(),
             _ => format!("{} .. {}", self.min, self.max),

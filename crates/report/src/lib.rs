@@ -41,6 +41,7 @@ pub mod capacity_table;
 pub mod comparison;
 pub mod simulation;
 pub mod sharing;
+pub mod sensitivity;
 mod totals;
 mod plan;
 pub mod summary;

@@ -1,0 +1,565 @@
+//! What `isotherm sensitivity` prints: how much a program suffers from slow memory, and which of its data objects is the cause
+//! (CoMerge, sections 3.1 and 3.2, table 3).
+//!
+//! ```text
+//! alone fast     size    time  min .. max        benefit  min .. max    predicted  co-benefit  predicted co-benefit
+//! all          12 MiB  1.00 s  0.98 s .. 1.02 s     1.00                     1.00        2.00                  2.00
+//! grid          4 MiB  1.40 s  1.38 s .. 1.42 s     0.60  0.58 .. 0.62       0.55        1.20                  1.10
+//! none            0 B  2.00 s  1.98 s .. 2.04 s     0.00                     0.00        0.00                  0.00
+//! ```
+
+mod page;
+
+use isotherm_model::units::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::comparison::Times;
+use crate::table::DataTable;
+use crate::words::{clip, counted, percent};
+
+/// Characters of an object's name in a terminal.
+const NAME: usize = 48;
+
+/// The spread of a benefit over the rounds from which on a note says how to narrow it.
+const WIDE: f64 = 0.5;
+
+/// How much a program suffers from slow memory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProgramSensitivity {
+    /// All slow over all fast.
+    pub slowdown: f64,
+    /// The word of its sensitivity class.
+    pub class: &'static str,
+    /// The factor of co-benefits by the class.
+    pub class_factor: u32,
+    /// The factor of co-benefits by the paper's printed formula.
+    pub printed_factor: u64,
+}
+
+/// What one object alone in fast memory brings its program.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ObjectBenefit {
+    /// The part of the gap between all slow and all fast that it closes.
+    pub benefit: f64,
+    /// The same, times the factor of the program's class.
+    pub co_benefit: f64,
+    /// The same by the paper's printed formula.
+    pub printed_co_benefit: f64,
+}
+
+/// The runs of one placement, in seconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlacementTimes {
+    /// The middle one.
+    pub median_seconds: f64,
+    /// The shortest.
+    pub min_seconds: f64,
+    /// The longest.
+    pub max_seconds: f64,
+    /// Each round.
+    pub runs_seconds: Vec<f64>,
+    /// Of all rounds.
+    #[serde(skip)]
+    times: Option<Times>,
+}
+
+/// The measured program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredSensitivity {
+    /// By the medians.
+    #[serde(flatten)]
+    pub program: ProgramSensitivity,
+    /// With all data slow.
+    pub all_slow: PlacementTimes,
+    /// With all data fast.
+    pub all_fast: PlacementTimes,
+}
+
+/// The measured benefit of an object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MeasuredBenefit {
+    /// By the medians.
+    #[serde(flatten)]
+    pub of_medians: ObjectBenefit,
+    /// The least benefit of a round, by the times of this round; `None` where in no round all fast was faster than all slow.
+    pub benefit_min: Option<f64>,
+    /// The greatest.
+    pub benefit_max: Option<f64>,
+    /// With the object alone fast.
+    #[serde(flatten)]
+    pub times: PlacementTimes,
+}
+
+/// A data object of the program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ObjectSensitivity {
+    /// Its site, as plans name it.
+    pub site: String,
+    /// Its location; no two sites have the same.
+    pub object: String,
+    /// The kind of its site.
+    pub kind: &'static str,
+    /// Most bytes resident at one time.
+    pub size_bytes: u64,
+    /// By timed runs.
+    pub measured: Option<MeasuredBenefit>,
+    /// From the profile.
+    pub predicted: Option<ObjectBenefit>,
+}
+
+/// What `isotherm sensitivity` prints.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SensitivityTable {
+    /// Version of the JSON form; fields may be added within it, none is renamed.
+    pub schema_version: u32,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// The tiers as they were named.
+    pub tiers: String,
+    /// Whether they are emulated.
+    pub emulated: bool,
+    /// How much longer accesses that wait for the latency take in slow memory; `None` where the tiers do not say it.
+    pub latency_factor: Option<f64>,
+    /// The same of those that wait for the bandwidth.
+    pub bandwidth_factor: Option<f64>,
+    /// Bytes of all data that can be placed.
+    pub footprint_bytes: u64,
+    /// The program by timed runs.
+    pub measured: Option<MeasuredSensitivity>,
+    /// The program from the profile.
+    pub predicted: Option<ProgramSensitivity>,
+    /// Those that were alone fast, by benefit: the measured one, else the predicted one.
+    pub objects: Vec<ObjectSensitivity>,
+    /// How many others the program has.
+    pub objects_left_out: usize,
+    /// Their predicted benefit together.
+    pub benefit_left_out: Option<f64>,
+    /// Whether the program's output differed between timed runs.
+    pub outputs_differ: bool,
+}
+
+/// A row of the table: an object, or a bound.
+struct Row {
+    name: String,
+    size: Bytes,
+    times: Option<Times>,
+    benefit: Option<f64>,
+    range: String,
+    predicted: Option<f64>,
+    co_benefit: Option<f64>,
+    predicted_co_benefit: Option<f64>,
+}
+
+impl PlacementTimes {
+    /// Of these rounds; `None` of none.
+    #[must_use]
+    pub fn of(rounds: &[Nanos]) -> Option<Self> {
+        let times = Times::of(rounds)?;
+        let seconds = |nanos: Nanos| nanos.0 as f64 / 1e9;
+        Some(Self {
+            median_seconds: seconds(times.median),
+            min_seconds: seconds(times.min),
+            max_seconds: seconds(times.max),
+            runs_seconds: rounds.iter().copied().map(seconds).collect(),
+            times: Some(times),
+        })
+    }
+}
+
+impl MeasuredSensitivity {
+    /// Whether the times with all data slow and with all data fast overlap, so that no benefit means anything; `None` for a single round.
+    #[must_use]
+    pub fn within_noise(&self) -> Option<bool> {
+        self.all_slow.times?.within_noise_of(&self.all_fast.times?)
+    }
+}
+
+impl SensitivityTable {
+    /// For a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let facts: String = self
+            .facts()
+            .iter()
+            .map(|fact| format!("{fact}\n"))
+            .collect();
+        let notes: String = self
+            .notes()
+            .iter()
+            .map(|note| format!("{note}\n"))
+            .collect();
+        let rows = self.rows();
+        format!("{facts}\n{}{notes}", self.table(&rows, NAME).render())
+    }
+
+    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // Strings, numbers and lists of them: serialising cannot fail.
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    /// The program, its tiers, its class: a line each.
+    fn facts(&self) -> Vec<String> {
+        let emulated = if self.emulated { " (emulated)" } else { "" };
+        let rounds = self.measured.as_ref();
+        let rounds = rounds.map_or("predicted from one recorded run".to_owned(), |measured| {
+            counted(measured.all_slow.runs_seconds.len(), "round")
+        });
+        let slower = self.latency_factor.zip(self.bandwidth_factor);
+        let slower = slower.map(|(latency, bandwidth)| {
+            format!(
+                ": in slow memory {latency:.1}x the latency, {bandwidth:.1}x the time of streams"
+            )
+        });
+        let slower = slower.unwrap_or_default();
+        let mut facts = vec![
+            self.command.join(" "),
+            format!("tiers {}{emulated}{slower}; {rounds}", self.tiers),
+        ];
+        let in_words = |it: &ProgramSensitivity| {
+            format!(
+                "{}, all slow takes {:.2} times as long as all fast",
+                it.class, it.slowdown
+            )
+        };
+        if let Some(measured) = &self.measured {
+            facts.push(format!("sensitivity: {}", in_words(&measured.program)));
+        }
+        if let Some(predicted) = &self.predicted {
+            facts.push(format!("predicted:   {}", in_words(predicted)));
+        }
+        facts
+    }
+
+    /// What limits the figures: a line each.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        match self.measured.as_ref().map(MeasuredSensitivity::within_noise) {
+            Some(None) => notes.push(
+                "one round shows no range; --rounds 3 or more tell whether placements differ".to_owned(),
+            ),
+            Some(Some(true)) => notes.push(
+                "all slow and all fast: within noise, their ranges overlap, so the measured benefits mean nothing".to_owned(),
+            ),
+            Some(Some(false)) | None => {}
+        }
+        if let Some(spread) = self.widest_spread().filter(|spread| *spread > WIDE) {
+            notes.push(format!(
+                "benefits differ by up to {spread:.2} between rounds; more --rounds, or a machine with less load, narrow them"
+            ));
+        }
+        let program = self.measured.as_ref().map(|it| &it.program);
+        if let Some(program) = program.or(self.predicted.as_ref())
+            && u64::from(program.class_factor) != program.printed_factor
+        {
+            notes.push(format!(
+                "a co-benefit is {} times the benefit, by the class; by the paper's printed formula it would be {} times",
+                program.class_factor, program.printed_factor
+            ));
+        }
+        if self.objects_left_out > 0 {
+            let benefit = self.benefit_left_out.map(|benefit| {
+                format!(", with {} of the predicted gain together", percent(benefit))
+            });
+            notes.push(format!(
+                "left out: {}{}; --objects {} takes all",
+                counted(self.objects_left_out, "object"),
+                benefit.unwrap_or_default(),
+                self.objects.len() + self.objects_left_out
+            ));
+        }
+        notes
+    }
+
+    /// The widest range of a benefit over the rounds.
+    fn widest_spread(&self) -> Option<f64> {
+        let measured = self.objects.iter().filter_map(|it| it.measured.as_ref());
+        let spreads = measured.filter_map(|it| Some(it.benefit_max? - it.benefit_min?));
+        spreads.reduce(f64::max)
+    }
+
+    /// All data fast, each object, no data fast.
+    fn rows(&self) -> Vec<Row> {
+        let factor =
+            |program: Option<&ProgramSensitivity>| program.map(|it| f64::from(it.class_factor));
+        let measured = self.measured.as_ref();
+        let bound = |name: &str, size, times: Option<&PlacementTimes>, benefit: f64| Row {
+            name: name.to_owned(),
+            size,
+            times: times.and_then(|times| times.times),
+            benefit: measured.map(|_| benefit),
+            range: String::new(),
+            predicted: self.predicted.as_ref().map(|_| benefit),
+            co_benefit: factor(measured.map(|it| &it.program)).map(|factor| factor * benefit),
+            predicted_co_benefit: factor(self.predicted.as_ref()).map(|factor| factor * benefit),
+        };
+        let all = Bytes(self.footprint_bytes);
+        let fast = bound("all", all, measured.map(|it| &it.all_fast), 1.0);
+        let none = bound("none", Bytes::ZERO, measured.map(|it| &it.all_slow), 0.0);
+        let objects = self.objects.iter().map(Row::of);
+        std::iter::once(fast).chain(objects).chain([none]).collect()
+    }
+
+    /// The columns that have figures, with names of so many characters.
+    fn table<'a>(&self, rows: &'a [Row], name: usize) -> DataTable<'a, Row> {
+        let figure = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
+        let mut table = DataTable::of(rows)
+            .left("alone fast", move |row| clip(&row.name, name))
+            .right("size", |row| row.size);
+        if self.measured.is_some() {
+            table = table
+                .right("time", |row| {
+                    row.times
+                        .map_or_else(String::new, |it| it.median.to_string())
+                })
+                .left("min .. max", |row| {
+                    row.times.map_or_else(String::new, |it| it.range())
+                })
+                .right("benefit", move |row| figure(row.benefit))
+                .left("min .. max", |row| row.range.clone());
+        }
+        if self.predicted.is_some() {
+            table = table.right("predicted", move |row| figure(row.predicted));
+        }
+        if self.measured.is_some() {
+            table = table.right("co-benefit", move |row| figure(row.co_benefit));
+        }
+        if self.predicted.is_some() {
+            table = table.right("predicted co-benefit", move |row| {
+                figure(row.predicted_co_benefit)
+            });
+        }
+        table
+    }
+}
+
+impl Row {
+    fn of(object: &ObjectSensitivity) -> Self {
+        let measured = object.measured.as_ref();
+        let range = |it: &MeasuredBenefit| match it.benefit_min.zip(it.benefit_max) {
+            Some((min, max)) if it.times.runs_seconds.len() > 1 => format!("{min:.2} .. {max:.2}"),
+            _ => String::new(),
+        };
+        Self {
+            name: object.object.clone(),
+            size: Bytes(object.size_bytes),
+            times: measured.and_then(|it| it.times.times),
+            benefit: measured.map(|it| it.of_medians.benefit),
+            range: measured.map(range).unwrap_or_default(),
+            predicted: object.predicted.map(|it| it.benefit),
+            co_benefit: measured.map(|it| it.of_medians.co_benefit),
+            predicted_co_benefit: object.predicted.map(|it| it.co_benefit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        MeasuredBenefit, MeasuredSensitivity, ObjectBenefit, ObjectSensitivity, PlacementTimes,
+        ProgramSensitivity, SensitivityTable,
+    };
+    use isotherm_model::units::Nanos;
+
+    /// Times in hundredths of a second.
+    fn times(hundredths: [u64; 3]) -> PlacementTimes {
+        PlacementTimes::of(&hundredths.map(|it| Nanos(it * 10_000_000))).expect("rounds")
+    }
+
+    fn program(slowdown: f64, class: &'static str, class_factor: u32) -> ProgramSensitivity {
+        ProgramSensitivity {
+            slowdown,
+            class,
+            class_factor,
+            printed_factor: slowdown as u64,
+        }
+    }
+
+    fn benefit(benefit: f64, factor: f64) -> ObjectBenefit {
+        ObjectBenefit {
+            benefit,
+            co_benefit: benefit * factor,
+            printed_co_benefit: benefit * factor,
+        }
+    }
+
+    /// A program of two objects, one of them named by an attacker.
+    fn table() -> SensitivityTable {
+        let object = |name: &str, alone, of_medians: f64, predicted| ObjectSensitivity {
+            site: "00000000000000ab".to_owned(),
+            object: name.to_owned(),
+            kind: "heap",
+            size_bytes: 4 << 20,
+            measured: Some(MeasuredBenefit {
+                of_medians: benefit(of_medians, 2.0),
+                benefit_min: Some(of_medians - 0.05),
+                benefit_max: Some(of_medians + 0.05),
+                times: times(alone),
+            }),
+            predicted: Some(benefit(predicted, 2.0)),
+        };
+        SensitivityTable {
+            schema_version: 1,
+            command: vec!["./app".to_owned(), "-n".to_owned()],
+            tiers: "emulated:cxl".to_owned(),
+            emulated: true,
+            latency_factor: Some(2.3),
+            bandwidth_factor: Some(2.0),
+            footprint_bytes: 12 << 20,
+            measured: Some(MeasuredSensitivity {
+                program: program(2.0, "medium", 2),
+                all_slow: times([200, 198, 204]),
+                all_fast: times([100, 98, 102]),
+            }),
+            predicted: Some(program(1.9, "low", 1)),
+            objects: vec![
+                object("grid.c:3 grid", [140, 138, 142], 0.6, 0.55),
+                object("</script><b>", [190, 188, 192], 0.1, 0.12),
+            ],
+            objects_left_out: 2,
+            benefit_left_out: Some(0.33),
+            outputs_differ: false,
+        }
+    }
+
+    #[test]
+    fn the_table_is_the_papers_with_predictions_beside_the_measured_figures() {
+        let text = table().text();
+        let lines: Vec<&str> = text.lines().collect();
+        let row = |name: &str, size, time, range, benefit, spread, figures: [&str; 3]| {
+            let [predicted, co_benefit, predicted_co_benefit] = figures;
+            format!(
+                "{name:<13}  {size:>6}  {time:>6}  {range:<18}  {benefit:>7}  {spread:<12}  {predicted:>9}  {co_benefit:>10}  \
+                 {predicted_co_benefit:>20}"
+            )
+        };
+        let head = ["predicted", "co-benefit", "predicted co-benefit"];
+        assert_eq!(
+            lines,
+            [
+                "./app -n",
+                "tiers emulated:cxl (emulated): in slow memory 2.3x the latency, 2.0x the time of streams; 3 rounds",
+                "sensitivity: medium, all slow takes 2.00 times as long as all fast",
+                "predicted:   low, all slow takes 1.90 times as long as all fast",
+                "",
+                &row(
+                    "alone fast",
+                    "size",
+                    "time",
+                    "min .. max",
+                    "benefit",
+                    "min .. max",
+                    head
+                ),
+                &row(
+                    "all",
+                    "12 MiB",
+                    "1.00 s",
+                    "980.0 ms .. 1.02 s",
+                    "1.00",
+                    "",
+                    ["1.00", "2.00", "1.00"]
+                ),
+                &row(
+                    "grid.c:3 grid",
+                    "4 MiB",
+                    "1.40 s",
+                    "1.38 s .. 1.42 s",
+                    "0.60",
+                    "0.55 .. 0.65",
+                    ["0.55", "1.20", "1.10"]
+                ),
+                &row(
+                    "</script><b>",
+                    "4 MiB",
+                    "1.90 s",
+                    "1.88 s .. 1.92 s",
+                    "0.10",
+                    "0.05 .. 0.15",
+                    ["0.12", "0.20", "0.24"]
+                ),
+                &row(
+                    "none",
+                    "0 B",
+                    "2.00 s",
+                    "1.98 s .. 2.04 s",
+                    "0.00",
+                    "",
+                    ["0.00", "0.00", "0.00"]
+                ),
+                "left out: 2 objects, with 33 % of the predicted gain together; --objects 4 takes all",
+            ],
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_prediction_alone_has_no_times() {
+        let mut table = table();
+        table.measured = None;
+        table
+            .objects
+            .iter_mut()
+            .for_each(|object| object.measured = None);
+        let text = table.text();
+        assert!(
+            text.contains("; predicted from one recorded run\n"),
+            "{text}"
+        );
+        assert!(!text.contains("min .. max"), "{text}");
+        assert!(!text.contains("sensitivity:"), "{text}");
+    }
+
+    #[test]
+    fn noise_and_another_factor_of_the_printed_formula_are_said() {
+        let mut table = table();
+        if let Some(measured) = &mut table.measured {
+            measured.all_slow = times([101, 99, 102]);
+            measured.program = program(1.01, "none", 0);
+        }
+        let text = table.text();
+        assert!(
+            text.contains("the measured benefits mean nothing"),
+            "{text}"
+        );
+        assert!(
+            text.contains("a co-benefit is 0 times the benefit"),
+            "{text}"
+        );
+        assert!(text.contains("it would be 1 times"), "{text}");
+    }
+
+    #[test]
+    fn benefits_that_differ_between_rounds_are_said() {
+        let mut table = table();
+        if let Some(measured) = &mut table.objects[1].measured {
+            measured.benefit_min = Some(-0.7);
+        }
+        let text = table.text();
+        assert!(
+            text.contains("differ by up to 0.85 between rounds"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_has_the_times_beside_the_benefits() {
+        let json: serde_json::Value = serde_json::from_str(&table().json()).unwrap();
+        let object = &json["objects"][0];
+        assert_eq!(object["measured"]["benefit"], 0.6);
+        assert_eq!(object["measured"]["runs_seconds"][1], 1.38);
+        assert_eq!(object["predicted"]["co_benefit"], 1.1);
+        assert_eq!(json["measured"]["class"], "medium");
+        assert_eq!(json["measured"]["all_slow"]["median_seconds"], 2.0);
+        assert_eq!(json["predicted"]["slowdown"], 1.9);
+    }
+
+    #[test]
+    fn names_do_not_become_markup_of_the_page() {
+        let page = table().html();
+        assert!(!page.contains("</script><b>"));
+        assert!(page.contains("&lt;/script&gt;&lt;b&gt;"));
+        assert!(page.contains("\"kind\":\"bars\""));
+    }
+}
