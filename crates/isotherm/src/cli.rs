@@ -11,6 +11,7 @@ use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 
+use crate::cli_sensitivity::SensitivityArgs;
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
     SHARING_POLICIES, SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
@@ -68,6 +69,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Share fast memory among programs: a plan for each, from their profiles
     Colocate(ColocateArgs),
+    /// Time a program with each of its data objects alone in fast memory, beside the prediction from one profile
+    Sensitivity(SensitivityArgs),
     /// Merge the profiles of a parallel program's ranks into one
     Merge(MergeArgs),
     /// Show a profile: one self-contained page, text or JSON

@@ -13,7 +13,7 @@ use crate::{input, manual};
 use isotherm_console::shell_quoting;
 
 /// Commands that run a program, whose arguments follow `--`.
-const RUNNING: [&str; 3] = ["record", "run", "compare"];
+const RUNNING: [&str; 4] = ["record", "run", "compare", "sensitivity"];
 
 /// Parses the words; if they are wrong or request help, prints the message.
 ///

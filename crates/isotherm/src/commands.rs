@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod sensitivity;
 pub(crate) mod simulate;
 pub(crate) mod sites;
 pub(crate) mod status;

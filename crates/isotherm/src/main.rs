@@ -4,6 +4,7 @@
 
 mod chunk_plan;
 mod cli;
+mod cli_sensitivity;
 mod command_line;
 mod commands;
 mod diagnostics;
@@ -25,6 +26,7 @@ mod program;
 mod range_mover;
 mod recording;
 mod run_policies;
+mod sensitivity;
 mod session_directory;
 mod session_guard;
 mod session_summary;
@@ -85,6 +87,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Run(args) => return commands::run::run(args, console).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
         Command::Colocate(args) => commands::colocate::run(args, console)?,
+        Command::Sensitivity(args) => return commands::sensitivity::run(args, console),
         Command::Merge(args) => commands::merge::run(args, console)?,
         Command::Report(args) => commands::report::run(args, console)?,
         Command::Simulate(args) => commands::simulate::run(args, console)?,

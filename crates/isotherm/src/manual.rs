@@ -56,7 +56,7 @@ const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configura
 const NO_FILES: &[Entry] = &[("none", "Only files that are named on the command line")];
 
 /// Every command, in the order of the flag table; `isotherm` itself first.
-pub(crate) const MANUAL: [Manual; 20] = [
+pub(crate) const MANUAL: [Manual; 21] = [
     Manual {
         command: "",
         examples: &[
@@ -211,6 +211,29 @@ pub(crate) const MANUAL: [Manual; 20] = [
         ],
         files: &[PROFILE, PLAN],
         exit_status: USUAL,
+    },
+    Manual {
+        command: "sensitivity",
+        examples: &[
+            (
+                "isotherm sensitivity -- ./app",
+                "All fast, all slow, and each of five data objects alone fast, three rounds each",
+            ),
+            (
+                "isotherm sensitivity --profile app.iso --rounds 9 --plot app.html -- ./app",
+                "More rounds, of the objects of a profile, also as a page for a browser",
+            ),
+            (
+                "isotherm sensitivity --predict --profile app.iso --tiers emulated:nvm",
+                "The same predicted, without a run",
+            ),
+        ],
+        files: &[
+            PROFILE,
+            ("app.html", "The page; it needs no network"),
+            SESSION,
+        ],
+        exit_status: UNTIL_INTERRUPTED,
     },
     Manual {
         command: "merge",

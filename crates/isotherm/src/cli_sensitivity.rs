@@ -1,0 +1,39 @@
+//! The flags of `isotherm sensitivity`, beside those in `cli.rs`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags of `isotherm sensitivity`.
+#[derive(Debug, Args)]
+pub(crate) struct SensitivityArgs {
+    /// The tiers, as for `isotherm plan`: `detect`, `emulated`, `emulated:PRESET`, `emulated:B:FACTOR,L:FACTOR` or a tiers
+    /// file. The fastest and the slowest are compared
+    #[arg(long, value_name = "TIERS", default_value = "detect")]
+    pub tiers: String,
+    /// Rounds; in each every placement runs once
+    #[arg(long, default_value_t = 3, conflicts_with = "predict", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Data objects that are alone fast in turn: those with most predicted benefit, and of equal ones the largest
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub objects: u32,
+    /// A profile of the program by the source timer [default: the program is recorded first, into a temporary directory]
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<PathBuf>,
+    /// Only predict, from the profile: nothing is timed, and with --profile no program is run
+    #[arg(long)]
+    pub predict: bool,
+    /// Fail if the program's output differs between the timed runs
+    #[arg(long, conflicts_with = "predict")]
+    pub check_output: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write a page for a browser with the benefit of each object, measured and predicted, as a chart and a table
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// The program to run and its arguments, after `--`
+    #[arg(last = true, required_unless_present_all = ["predict", "profile"], value_name = "PROGRAM")]
+    pub words: Vec<OsString>,
+}

@@ -1,0 +1,316 @@
+//! `isotherm sensitivity`: the benefit of each data object of a program in fast memory, measured and predicted.
+
+mod placements;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use anyhow::{Context, Result, bail};
+use clap::{Args as _, FromArgMatches as _};
+use isotherm_console::{Console, print, shell_quoting};
+use isotherm_model::plan::Weight;
+use isotherm_model::profile::Profile;
+use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::words::counted;
+use isotherm_observe::probe::KernelProbe;
+use isotherm_pipeline::predicted_runs;
+use isotherm_policy::sharing::MeasuredProgram;
+use isotherm_report::Report;
+use isotherm_report::sensitivity::{MeasuredBenefit, ObjectSensitivity, SensitivityTable};
+
+use super::record::record;
+use crate::cli::{Observing, Program, RecordArgs, TiersChoice};
+use crate::cli_sensitivity::SensitivityArgs;
+use crate::launch::{self, Output};
+use crate::sensitivity::{self, DataObject, ObjectRuns};
+use crate::timed_runs::{RunResults, TimedRuns};
+use crate::{output, tiers_choice};
+use placements::Placements;
+
+/// Version of the JSON form.
+const SCHEMA_VERSION: u32 = 1;
+
+/// The program, as its profile shows it.
+struct Subject {
+    profile: Profile,
+    tiers: Tiers,
+    /// The runs that the profile predicts.
+    predicted: Option<MeasuredProgram>,
+    /// The objects that are alone fast.
+    objects: Vec<DataObject>,
+    /// The others.
+    left_out: Vec<DataObject>,
+}
+
+/// Measures, predicts and prints. Returns the signal that interrupted it, if any: it then prints the complete rounds.
+///
+/// # Errors
+/// An unreadable profile, one without data objects or of another program, tiers of one kind, a program that fails, and with --predict a
+/// profile that predicts nothing.
+pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<ExitStatus>> {
+    // Nothing is run if its result could not be stored.
+    args.plot.as_deref().map_or(Ok(()), output::check)?;
+    let profile = match read_or_record(args, console)? {
+        ControlFlow::Continue(profile) => profile,
+        ControlFlow::Break(interrupted) => return Ok(Some(interrupted)),
+    };
+    let subject = Subject::new(args, profile, console)?;
+    let mut table = subject.table(args);
+    let mut interrupted = None;
+    if !args.predict {
+        let mut results = subject.time(args, console)?;
+        interrupted = results.interrupted;
+        if results.keep_whole_rounds(args.rounds, console) == 0 {
+            return Ok(interrupted);
+        }
+        subject.add_measured(&mut table, results)?;
+    }
+    print(&match args.json {
+        true => table.json(),
+        false => table.text(),
+    })?;
+    if let Some(path) = &args.plot {
+        super::write_text(path, &table.html())?;
+        console.info(&format!("open {} in a browser", path.display()));
+    }
+    console.next(&next(args));
+    Ok(interrupted)
+}
+
+/// The profile that was named, or one of a run that is recorded now; the signal that interrupted this run.
+fn read_or_record(
+    args: &SensitivityArgs,
+    console: Console,
+) -> Result<ControlFlow<ExitStatus, Profile>> {
+    if let Some(path) = &args.profile {
+        let (profile, _) = super::read_profile(path, console)?;
+        return Ok(ControlFlow::Continue(profile));
+    }
+    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let output = File::create(directory.path().join("output"));
+    let output = output.context("the program's output cannot be kept")?;
+    let path = directory.path().join("app.iso");
+    let recording = RecordArgs {
+        output: path.clone(),
+        force: false,
+        observing: observing()?,
+        program: Program {
+            words: args.words.clone(),
+        },
+    };
+    let progress = console.progress("recording the program");
+    let recorded = record(&recording, Output::File(output), Console::new(true));
+    progress.finish_and_clear();
+    let recorded = recorded?;
+    if let Some(signal) = recorded.interrupted {
+        let handled = recorded.status.success();
+        return Ok(ControlFlow::Break(if handled {
+            signal
+        } else {
+            recorded.status
+        }));
+    }
+    if !recorded.status.success() {
+        bail!(
+            "the recorded run ended with {}, so there is nothing to measure",
+            recorded.status
+        );
+    }
+    let (profile, _) = super::read_profile(&path, console)?;
+    Ok(ControlFlow::Continue(profile))
+}
+
+/// How the program is recorded: by the timer, which alone tells times, else as `isotherm record` does.
+fn observing() -> Result<Observing> {
+    let command = Observing::augment_args(clap::Command::new("record"));
+    let matches = command.try_get_matches_from(["record", "--source", "timer"])?;
+    Ok(Observing::from_arg_matches(&matches)?)
+}
+
+impl Subject {
+    fn new(args: &SensitivityArgs, profile: Profile, console: Console) -> Result<Self> {
+        if sensitivity::objects(&profile, None).is_empty() {
+            bail!(
+                "the profile has no data object with memory, so nothing can be alone fast; was the program stopped at once?"
+            );
+        }
+        let tiers = tiers(args, &profile, console)?;
+        let predicted = match predicted(&profile, &tiers) {
+            Ok(predicted) => Some(predicted),
+            Err(error) if args.predict => return Err(error),
+            Err(error) => {
+                console.warn(&format!("nothing is predicted: {error:#}"));
+                None
+            }
+        };
+        let mut objects = sensitivity::objects(&profile, predicted.as_ref());
+        if objects.len() == 1 {
+            console.info("the program has one data object: alone fast is the same as all fast");
+        }
+        let left_out = objects.split_off(objects.len().min(args.objects as usize));
+        Ok(Self {
+            profile,
+            tiers,
+            predicted,
+            objects,
+            left_out,
+        })
+    }
+
+    /// What is printed, without timed runs.
+    fn table(&self, args: &SensitivityArgs) -> SensitivityTable {
+        let of_site = |site| sensitivity::benefit(self.predicted.as_ref()?, site);
+        let report = Report::new(&self.profile, None);
+        let rows = &report.summary().sites;
+        let object = |object: &DataObject| {
+            let row = rows.iter().find(|row| row.id == object.site);
+            ObjectSensitivity {
+                site: object.site.to_string(),
+                object: row.map_or(String::new(), |row| row.location.clone()),
+                kind: row.map_or("", |row| row.kind),
+                size_bytes: object.size.0,
+                measured: None,
+                predicted: of_site(object.site),
+            }
+        };
+        let left_out = self.left_out.iter();
+        let benefit_left_out = left_out.filter_map(|object| Some(of_site(object.site)?.benefit));
+        let factors = self.tiers.slow_factors();
+        let command = match args.words.is_empty() {
+            true => self.profile.meta.command.clone(),
+            false => words(&args.words),
+        };
+        SensitivityTable {
+            schema_version: SCHEMA_VERSION,
+            command,
+            tiers: args.tiers.clone(),
+            emulated: self.tiers.emulates(),
+            latency_factor: factors.map(|factors| factors.latency),
+            bandwidth_factor: factors.map(|factors| factors.bandwidth),
+            footprint_bytes: self.profile.footprint().0.0,
+            measured: None,
+            predicted: self.predicted.as_ref().map(sensitivity::program),
+            objects: self.objects.iter().map(object).collect(),
+            objects_left_out: self.left_out.len(),
+            benefit_left_out: self.predicted.as_ref().map(|_| benefit_left_out.sum()),
+            outputs_differ: false,
+        }
+    }
+
+    /// Times all placements.
+    fn time(&self, args: &SensitivityArgs, console: Console) -> Result<RunResults> {
+        if let Some(why) = tiers_choice::trouble(&self.tiers, &KernelProbe) {
+            console.warn(&why);
+        }
+        let program = launch::program(&args.words)?;
+        let table = self.table(args);
+        let names = table.objects.into_iter().map(|object| object.object);
+        let objects: Vec<_> = self.objects.iter().copied().zip(names).collect();
+        let placements = Placements::new(&self.profile, &self.tiers, &objects, &program, console);
+        console.info(&format!(
+            "timing {}, {} each",
+            counted(placements.timed.len(), "placement"),
+            counted(args.rounds, "round")
+        ));
+        let runs = TimedRuns {
+            words: &args.words,
+            placements: &placements.timed,
+            rounds: args.rounds,
+            check_output: args.check_output,
+        };
+        runs.run(console, |number, ended| placements.check(number, ended))
+    }
+
+    /// Adds the timed runs to what is printed, and sorts the objects by their measured benefit.
+    fn add_measured(&self, table: &mut SensitivityTable, results: RunResults) -> Result<()> {
+        let mut times = results.times.into_iter();
+        let all_slow = times.next().unwrap_or_default();
+        let alone = self.objects.iter().copied().zip(times.by_ref()).collect();
+        let all_fast = times.next().unwrap_or_default();
+        let runs = ObjectRuns {
+            all_slow,
+            all_fast,
+            alone,
+        };
+        let (measured, benefits) = runs.figures()?;
+        table.measured = Some(measured);
+        table.outputs_differ = results.outputs_differ;
+        for (object, benefit) in table.objects.iter_mut().zip(benefits) {
+            object.measured = Some(benefit);
+        }
+        let by_benefit = |benefit: &MeasuredBenefit| benefit.of_medians.benefit;
+        table.objects.sort_by(|a, b| {
+            let [a, b] = [a, b].map(|it| it.measured.as_ref().map_or(0.0, by_benefit));
+            b.total_cmp(&a)
+        });
+        Ok(())
+    }
+}
+
+/// The fastest tier and the slowest.
+fn tiers(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<Tiers> {
+    let choice = TiersChoice {
+        tiers: args.tiers.clone(),
+        fast: None,
+        slow_period: None,
+        slow_access: None,
+    };
+    let footprint = profile.footprint();
+    let tiers = tiers_choice::resolve(&choice, Some(footprint), console)?;
+    let [fast, .., slow] = tiers.all() else {
+        bail!(
+            "--tiers {}: there is one tier, and two are compared",
+            args.tiers
+        );
+    };
+    let is_real = matches!(fast.kind, TierKind::Nodes(_));
+    if !args.predict && is_real && fast.capacity < footprint.0 {
+        bail!(
+            "the fast tier \"{}\" holds {}, and the program has {footprint}, so all of it cannot be fast; --predict needs no room, or run a \
+             smaller input",
+            fast.name,
+            fast.capacity
+        );
+    }
+    Ok(Tiers::new(vec![fast.clone(), slow.clone()])?)
+}
+
+/// The runs that the profile predicts.
+fn predicted(profile: &Profile, tiers: &Tiers) -> Result<MeasuredProgram> {
+    let factors = tiers.slow_factors().context(
+        "the tiers do not say how much slower the slow one is; `isotherm tiers --measure` finds it, or name emulated:cxl",
+    )?;
+    sensitivity::check_samples(profile)?;
+    Ok(predicted_runs(
+        "program",
+        profile,
+        factors,
+        Weight::PeakRss,
+    )?)
+}
+
+/// The words of a command line, as they are shown.
+fn words(words: &[OsString]) -> Vec<String> {
+    words
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The next useful command: a share of fast memory for this program and others, by profiles that tell times.
+fn next(args: &SensitivityArgs) -> String {
+    let profile: Option<&PathBuf> = args.profile.as_ref();
+    match profile {
+        Some(profile) => format!(
+            "isotherm colocate {} --fast 25%",
+            shell_quoting::file(profile)
+        ),
+        None => {
+            let program = shell_quoting::line(&words(&args.words));
+            format!("isotherm record --source timer -o app.iso -- {program}")
+        }
+    }
+}

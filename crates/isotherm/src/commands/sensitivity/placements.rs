@@ -1,0 +1,162 @@
+//! The placements of `isotherm sensitivity`: all data slow, one object alone fast, all data fast. All are plans of the same sites, so that
+//! they differ in the tiers only.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use isotherm_act::configuration::Configuration;
+use isotherm_console::Console;
+use isotherm_model::plan::Weight;
+use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{TierIndex, Tiers};
+
+use crate::commands::plan::of_selected;
+use crate::commands::run::covered;
+use crate::fit::{self, Fitted};
+use crate::launch::EndedProgram;
+use crate::sensitivity::DataObject;
+use crate::session_summary::recorded_sites;
+use crate::static_data::StaticPlacement;
+use crate::timed_runs::{TimedPlacement, without_limit};
+
+/// The data that is fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FastData {
+    Nothing,
+    Object(SiteId),
+    All,
+}
+
+/// The placements of a program: all slow, then each object alone, then all fast.
+pub(super) struct Placements {
+    /// Their runs.
+    pub timed: Vec<TimedPlacement>,
+    fitted: Vec<(FastData, Fitted)>,
+}
+
+impl Placements {
+    /// Of these objects, with their names.
+    pub(super) fn new(
+        profile: &Profile,
+        tiers: &Tiers,
+        objects: &[(DataObject, String)],
+        program: &Path,
+        console: Console,
+    ) -> Self {
+        let tiers = without_limit(tiers);
+        let alone = objects
+            .iter()
+            .map(|(object, name)| (FastData::Object(object.site), format!("{name} alone fast")));
+        let all_slow = (FastData::Nothing, "all slow".to_owned());
+        let all_fast = (FastData::All, "all fast".to_owned());
+        let placements = std::iter::once(all_slow).chain(alone).chain([all_fast]);
+        let (mut timed, mut fitted) = (Vec::new(), Vec::new());
+        for (fast, name) in placements {
+            let found = fitted_plan(profile, &tiers, fast, program);
+            let configuration = Configuration::guided(&found.plan);
+            let configuration = StaticPlacement::Plan.with(configuration, &found.plan, program);
+            timed.push(TimedPlacement {
+                name,
+                configuration,
+            });
+            fitted.push((fast, found));
+        }
+        // That of the objects is no other.
+        fitted[0].1.say(console);
+        Self { timed, fitted }
+    }
+
+    /// Refuses a run that did not allocate the object that was to be alone fast: its time would be that of all slow.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn check(&self, number: usize, ended: &EndedProgram) -> Result<()> {
+        let Some((FastData::Object(site), fitted)) = self.fitted.get(number) else {
+            return Ok(());
+        };
+        let made = covered(fitted, &recorded_sites(&ended.session));
+        if *site == SiteId::SHARED || made.matched.contains(site) {
+            return Ok(());
+        }
+        bail!(
+            "{}: site {site} was not made by this program, so its benefit cannot be measured; the profile is of `{}`, or of another \
+             build: record again, or leave out --profile",
+            self.timed[number].name,
+            fitted.original.command.join(" ")
+        )
+    }
+}
+
+/// The plan of a placement, in this build. Data that the plan does not name is slow, except where all data is fast.
+fn fitted_plan(profile: &Profile, tiers: &Tiers, fast: FastData, program: &Path) -> Fitted {
+    let is_fast = |site| match fast {
+        FastData::Nothing => false,
+        FastData::Object(object) => site == object,
+        FastData::All => true,
+    };
+    let plan = of_selected(profile, (tiers, Weight::PeakRss), "sensitivity", is_fast);
+    let mut fitted = fit::fitted(&plan, program);
+    fitted.plan.default_tier = match fast {
+        FastData::All => TierIndex::FASTEST,
+        FastData::Nothing | FastData::Object(_) => tiers.slowest(),
+    };
+    fitted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Placements;
+    use crate::sensitivity::DataObject;
+    use isotherm_console::Console;
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::profile::{Meta, Profile};
+    use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::tier::{TierIndex, Tiers};
+    use isotherm_model::units::Bytes;
+    use std::path::Path;
+
+    #[test]
+    fn each_object_is_fast_alone_between_all_slow_and_all_fast() {
+        let mut profile = Profile::new(Meta::default());
+        profile.meta.depth = 4;
+        profile.sites = [11, 12]
+            .map(|id| Site {
+                peak_rss: Bytes(1 << 20),
+                ..Site::new(SiteId(id), SiteKind::Heap)
+            })
+            .to_vec();
+        let emulation = Emulation::preset("cxl").expect("a preset");
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1 << 40), emulation);
+        let objects = [11, 12].map(|id| {
+            let site = SiteId(id);
+            let size = Bytes(1 << 20);
+            (DataObject { site, size }, format!("object {id}"))
+        });
+        let nowhere = Path::new("/nonexistent");
+        let all = Placements::new(&profile, &tiers, &objects, nowhere, Console::new(true));
+        let (fast, slow) = (TierIndex(0), TierIndex(1));
+        let found: Vec<_> = all
+            .timed
+            .iter()
+            .map(|timed| {
+                let configuration = &timed.configuration;
+                let mut entries = configuration.entries.clone();
+                entries.sort_unstable();
+                let tiers: Vec<TierIndex> = entries.iter().map(|(_, tier)| *tier).collect();
+                (timed.name.as_str(), configuration.default_tier, tiers)
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("all slow", slow, vec![slow, slow]),
+                ("object 11 alone fast", slow, vec![fast, slow]),
+                ("object 12 alone fast", slow, vec![slow, fast]),
+                ("all fast", fast, vec![fast, fast]),
+            ]
+        );
+        let lifted = all.timed[0].configuration.tiers.as_ref().expect("tiers");
+        assert_eq!(lifted.all()[0].capacity, Bytes(u64::MAX));
+    }
+}

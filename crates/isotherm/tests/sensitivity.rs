@@ -1,0 +1,211 @@
+//! `isotherm sensitivity` as its users meet it. The library `libisotherm.so` must be beside the program
+//! (`cargo build --workspace` puts it there).
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use support::{isotherm, stderr, succeeds};
+
+/// Follows pointers through one array of the heap and rarely looks at another and at a static one. With an argument it fails.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+enum { HOT = 4 << 20 };
+static char archive[8 << 20];
+int main(int argc, char **argv) {
+    if (argc > 1) return 3;
+    unsigned *hot = malloc(HOT * sizeof *hot);
+    char *cold = malloc(16 << 20);
+    memset(cold, 1, 16 << 20);
+    memset(archive, 2, sizeof archive);
+    for (unsigned i = 0; i < HOT; i++) hot[i] = (i * 2654435761u + 12345u) % HOT;
+    unsigned at = 0;
+    for (int i = 0; i < 3000000; i++) at = hot[at] ^ (i & 1023);
+    printf("%u %d %d\n", at, cold[77], archive[77]);
+    return 0;
+}
+"#;
+
+/// A directory with the program.
+fn built() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("app.c"), PROGRAM).unwrap();
+    let built = Command::new("cc")
+        .current_dir(&directory)
+        .args(["-O1", "-g", "-o", "app", "app.c"])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    directory
+}
+
+/// The same with a profile by the timer.
+fn recorded() -> TempDir {
+    let directory = built();
+    let record = [
+        "record", "--source", "timer", "--epoch", "50ms", "--", "./app",
+    ];
+    succeeds(&directory, &record);
+    directory
+}
+
+fn json(output: &std::process::Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("is JSON")
+}
+
+#[test]
+fn each_object_is_timed_alone_beside_its_prediction() {
+    let directory = built();
+    let sensitivity = [
+        "sensitivity",
+        "--rounds",
+        "2",
+        "--objects",
+        "3",
+        "--tiers",
+        "emulated",
+        "--json",
+        "--plot",
+        "app.html",
+        "--",
+        "./app",
+    ];
+    let output = succeeds(&directory, &sensitivity);
+    let said = stderr(&output);
+    assert!(
+        said.contains("timing 5 placements, 2 rounds each"),
+        "{said}"
+    );
+    assert!(
+        said.contains("next: isotherm record --source timer -o app.iso -- ./app"),
+        "{said}"
+    );
+    let table = json(&output);
+    assert_eq!(table["schema_version"], 1);
+    assert_eq!(table["command"][0], "./app");
+    let slowdown = |of: &str| table[of]["slowdown"].as_f64().expect("a number");
+    assert!(slowdown("measured") > 1.1, "{table:#}");
+    assert!(slowdown("predicted") > 1.1, "{table:#}");
+    let objects = table["objects"].as_array().expect("a list");
+    assert_eq!(objects.len(), 3, "{table:#}");
+    let hot = &objects[0];
+    assert_eq!(hot["kind"], "heap", "{table:#}");
+    assert!(hot["size_bytes"].as_u64() >= Some(16 << 20), "{table:#}");
+    for of in ["measured", "predicted"] {
+        assert!(hot[of]["benefit"].as_f64() > Some(0.5), "{table:#}");
+    }
+    let rounds = hot["measured"]["runs_seconds"].as_array();
+    assert_eq!(rounds.map(Vec::len), Some(2));
+    let is_static = |object: &&Value| object["kind"] == "static";
+    let archive = objects.iter().find(is_static).expect("the static array");
+    assert!(
+        archive["object"]
+            .as_str()
+            .is_some_and(|it| it.contains("archive")),
+        "{table:#}"
+    );
+    assert_eq!(table["outputs_differ"], false);
+    let page = std::fs::read_to_string(directory.path().join("app.html")).unwrap();
+    assert!(page.contains("archive"));
+    // The profile was of this command only.
+    let left = std::fs::read_dir(&directory).unwrap();
+    assert!(left.flatten().all(|file| file.file_name() != "app.iso"));
+}
+
+#[test]
+fn a_profile_predicts_without_a_run() {
+    let directory = recorded();
+    std::fs::remove_file(directory.path().join("app")).unwrap();
+    let sensitivity = [
+        "sensitivity",
+        "--predict",
+        "--profile",
+        "app.iso",
+        "--tiers",
+        "emulated:nvm",
+    ];
+    let output = succeeds(&directory, &sensitivity);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("./app\n"), "{text}");
+    assert!(text.contains("predicted from one recorded run"), "{text}");
+    assert!(text.contains("predicted co-benefit"), "{text}");
+    assert!(!text.contains("min .. max"), "{text}");
+    let said = stderr(&output);
+    assert!(
+        said.contains("next: isotherm colocate app.iso --fast 25%"),
+        "{said}"
+    );
+    let table = json(&succeeds(
+        &directory,
+        &[&sensitivity[..], &["--json"]].concat(),
+    ));
+    assert_eq!(table["measured"], Value::Null);
+    assert_eq!(table["objects"][0]["measured"], Value::Null);
+    assert!(table["objects"][0]["predicted"]["benefit"].as_f64() > Some(0.5));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused_with_its_reason() {
+    let directory = recorded();
+    let refused = |arguments: &[&str]| {
+        let output = isotherm(&directory, &[&["sensitivity"], arguments].concat());
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        stderr(&output)
+    };
+    let failing = refused(&["--", "./app", "fail"]);
+    assert!(
+        failing.contains("the recorded run ended with exit status: 3"),
+        "{failing}"
+    );
+    let failing = refused(&["--profile", "app.iso", "--", "./app", "fail"]);
+    assert!(
+        failing.contains("the all slow run ended with exit status: 3"),
+        "{failing}"
+    );
+    let nothing = refused(&["--profile", "app.iso"]);
+    assert!(nothing.contains("PROGRAM"), "{nothing}");
+    let rounds = refused(&["--predict", "--rounds", "3", "--profile", "app.iso"]);
+    assert!(rounds.contains("cannot be used with"), "{rounds}");
+    let trap = refused(&[
+        "--predict",
+        "--profile",
+        "app.iso",
+        "--tiers",
+        "emulated:tmp",
+    ]);
+    assert!(trap.contains("do not say how much slower"), "{trap}");
+    let missing = refused(&["--", "./missing"]);
+    assert!(missing.contains("missing"), "{missing}");
+    let separator = refused(&["./app"]);
+    assert!(
+        separator.contains("isotherm sensitivity -- ./app"),
+        "{separator}"
+    );
+}
+
+#[test]
+fn a_profile_of_another_program_is_refused() {
+    let directory = recorded();
+    let output = isotherm(
+        &directory,
+        &[
+            "sensitivity",
+            "--profile",
+            "app.iso",
+            "--rounds",
+            "1",
+            "--tiers",
+            "emulated",
+            "--",
+            "/bin/true",
+        ],
+    );
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("was not made by this program"), "{said}");
+}
