@@ -201,7 +201,7 @@ fn serves(flags: &[&str]) {
     );
     assert!(
         number(thermos, "placed") >= 2 * MIB,
-        "the first had moved it: {thermos}"
+        "the first had moved it: {lines:?}, {summary}"
     );
     let done = summary["optimizations"].as_array().expect("a list");
     assert_eq!(done.len(), 3, "{summary}");
