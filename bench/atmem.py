@@ -101,7 +101,10 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     tables = [summary(results, tiers), atmem_moves.paid_back(results)] if results else []
     swept = {graph: program(tools, graph, file, atmem_sensitivity.KERNEL) for graph, file in files.items()}
     tables.append(atmem_sensitivity.sensitivity(tools, swept, tiers, folder, options, say))
-    tables.append(atmem_moves.ways(tools, options, say))
+    try:
+        tables.append(atmem_moves.ways(tools, options, say))
+    except Problem as problem:
+        problems.append(str(problem))
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables

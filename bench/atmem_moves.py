@@ -6,12 +6,11 @@
 import json
 import os
 import statistics
-import subprocess
 
 from atmem_choice import ALL_SLOW, ATMEM, FIRST, FIRST_TOUCH, LATER
 from measure import geometric_mean
 from table import Table
-from tools import ROOT, Tools
+from tools import ROOT, Tools, must
 
 # The times that the program waits at its requests.
 WAITS = ["profile_start_seconds", "profile_stop_seconds", "optimize_seconds"]
@@ -57,21 +56,19 @@ def ways(tools: Tools, options, say) -> Table:
                   ["pages", "memcpy", "mbind", "move_pages", "two copies", "staged", "two copies / mbind", "staged / mbind", "huge pages left"])
     binaries = os.path.dirname(tools.isotherm)
     start, program = (os.path.join(binaries, name) for name in ("isotherm-vm", "movement"))
+    if not os.path.isdir(os.path.join(ROOT, "build", "vm")):
+        table.note("Left out: this machine has no virtual machine; setup/vm fetches one.")
+        return table
     for huge in (False, True):
         say(f"ways to move, {'huge' if huge else 'small'} pages")
         command = [start, "run", TOPOLOGY, program, "copy", "--mib", str(MIB), "--threads", "2", "--rounds", str(max(options.rounds, 3))]
-        try:
-            done = subprocess.run(command + ["--huge"] * huge, capture_output=True, text=True, timeout=options.limit, cwd=ROOT, check=False)
-            found = json.loads(done.stdout.splitlines()[-1])
-        except (OSError, subprocess.TimeoutExpired, ValueError, IndexError) as error:
-            table.note(f"Left out: no virtual machine ({error}); setup/vm fetches one, cargo build --release --workspace builds {start}.")
-            return table
+        found = json.loads(must(command + ["--huge"] * huge, "moving memory in the virtual machine", timeout=options.limit).splitlines()[-1])
         rates = {way["way"]: way["gib_a_second"] for way in found["ways"]}
         left = {way["way"]: way["huge_bytes_after"] >> 20 for way in found["ways"]}
         medians = [f"{statistics.median(rates[way]):.3f}" for way in ("memcpy", "mbind", "move_pages", "two copies", "staged")]
         against = [statistics.median(a / b for a, b in zip(rates[way], rates["mbind"])) for way in ("two copies", "staged")]
         table.row("2 MiB" if huge else "4 KiB", *medians, *against,
                   ", ".join(f"{way} {left[way]} MiB" for way in ("mbind", "two copies", "staged")) if huge else "")
-    table.note("The machine is emulated in software: page tables, faults and TLBs cost otherwise than on hardware, so the ratios are no forecast. "
+    table.note("The virtual machine is emulated in software. Its page faults and TLB misses have other costs than those of hardware, and so have the ratios. "
                "`bench/run movement` has the copies on this machine itself. Huge pages left stand for the TLB misses of table 4, which need counters.")
     return table
