@@ -138,11 +138,6 @@ def compare(tools: Tools, program: Program, folder: str, options, say) -> Compar
     run_once(program, Contender("record", tools.record(profile)), options.limit)
     tools.plan(profile, "thermos", FAST, plan)
     say(f"{program.name}: compare, {options.rounds} rounds")
-    return compare_plan(tools, program, plan, options)
-
-
-def compare_plan(tools: Tools, program: Program, plan: str, options) -> Comparison:
-    """The placements of a program in turn, guided by this plan."""
     prefix = tools.compare(plan, options.rounds)
     printed = run_once(program, Contender("compare", prefix), options.limit * options.rounds * len(PLACEMENTS)).out.decode()
     try:
