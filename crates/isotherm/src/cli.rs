@@ -11,14 +11,15 @@ use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 
+use crate::cli_colocate::ColocateArgs;
 use crate::cli_sensitivity::SensitivityArgs;
+use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
-    SHARING_POLICIES, SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
+    SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::optimize_after::OptimizeAfter;
-use crate::sharing;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -151,28 +152,6 @@ pub(crate) struct SitesArgs {
     pub contexts: bool,
 }
 
-/// Which tiers to use.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct TiersChoice {
-    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
-    /// accesses wait for the slow tier's bandwidth and latency), each also with
-    /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
-    /// all runs of that name), or a tiers file. With one kind of memory `detect` falls
-    /// back to the emulated pair
-    #[arg(long, value_name = "TIERS", default_value = "detect")]
-    pub tiers: String,
-    /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
-    /// this machine's memory
-    #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
-    pub fast: Option<Capacity>,
-    /// emulated:tmp: time between two protections of the slow tier
-    #[arg(long, value_name = "TIME")]
-    pub slow_period: Option<Nanos>,
-    /// emulated:tmp: the delay of the first access to a slow page in a period
-    #[arg(long, value_name = "TIME")]
-    pub slow_access: Option<Nanos>,
-}
-
 /// How to observe a run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Observing {
@@ -275,32 +254,6 @@ pub(crate) struct PlanArgs {
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
     #[arg(short, long, value_name = "PLAN")]
     pub output: Option<PathBuf>,
-}
-
-/// Flags of `isotherm colocate`.
-#[derive(Debug, Args)]
-pub(crate) struct ColocateArgs {
-    /// The profiles of the programs, one each; a program that runs twice is named twice
-    #[arg(required = true, num_args = 1.., value_name = "PROFILE")]
-    pub profiles: Vec<PathBuf>,
-    #[command(flatten)]
-    pub tiers: TiersChoice,
-    /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge
-    #[arg(long, default_value = "least-slowdown", value_parser = SHARING_POLICIES, hide_possible_values = true)]
-    pub policy: String,
-    /// The least that a program must get, in percent of the most that fast memory can gain it; may be given several times
-    /// (policy least-slowdown)
-    #[arg(long = "floor", value_name = "PROGRAM=PERCENT", value_parser = sharing::floor)]
-    pub floors: Vec<(String, u32)>,
-    /// The weight of a site: `peak-rss` or `peak-requested`
-    #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
-    pub weight: String,
-    /// Where to write the plans, each with the name of its program [default: beside each profile]
-    #[arg(short, long, value_name = "DIRECTORY")]
-    pub output: Option<PathBuf>,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Flags of `isotherm run`.

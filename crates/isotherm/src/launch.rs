@@ -318,6 +318,12 @@ impl Running {
         Ok(self.ended.is_some())
     }
 
+    /// Ends the program if it still runs, by SIGKILL. Its descendants run on.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended meanwhile.
+        let _ = self.child.kill();
+    }
+
     /// Waits until the program ends.
     ///
     /// # Errors

@@ -4,7 +4,9 @@
 
 mod chunk_plan;
 mod cli;
+mod cli_colocate;
 mod cli_sensitivity;
+mod cli_tiers;
 mod command_line;
 mod commands;
 mod diagnostics;
@@ -36,6 +38,7 @@ mod split;
 mod static_data;
 mod tiers_choice;
 mod timed_runs;
+mod together;
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};

@@ -12,7 +12,7 @@ use isotherm_observe::probe::{KernelProbe, Probe};
 
 use isotherm_model::words::percent;
 
-use crate::cli::TiersChoice;
+use crate::cli_tiers::TiersChoice;
 use crate::emulation_words;
 use isotherm_console::Console;
 

@@ -1,7 +1,8 @@
 //! The tables of `isotherm colocate`: who gets the fast memory that several programs share, and what each policy would make of them
 //! (CoMerge, table 4).
 
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::counted;
 use serde::Serialize;
 
 use crate::table::DataTable;
@@ -39,6 +40,80 @@ pub struct SharingOutcome {
     pub refused: Option<String>,
 }
 
+/// The times of a program (CoMerge, section 4: the slow-down that data in slow memory causes alone, and what the other programs add),
+/// medians of all rounds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharingTimes {
+    /// The program.
+    pub program: String,
+    /// Seconds of a run alone with all data fast.
+    pub all_fast_seconds: f64,
+    /// Of a run alone by the plan.
+    pub alone_seconds: f64,
+    /// Of a run by the plan beside the other programs.
+    pub together_seconds: f64,
+    /// How often it was started again while another still ran its first time, in all rounds.
+    pub restarts: u32,
+}
+
+impl SharingTimes {
+    /// The slow-down by the plan, alone.
+    #[must_use]
+    pub fn tiering(&self) -> f64 {
+        self.alone_seconds / self.all_fast_seconds
+    }
+
+    /// What the other programs add, as a factor.
+    #[must_use]
+    pub fn collocation(&self) -> f64 {
+        self.together_seconds / self.alone_seconds
+    }
+
+    /// The whole slow-down.
+    #[must_use]
+    pub fn slowdown(&self) -> f64 {
+        self.together_seconds / self.all_fast_seconds
+    }
+}
+
+/// The runs of `isotherm colocate --run`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SharingRuns {
+    /// Complete rounds.
+    pub rounds: u32,
+    /// The programs, in the order of the programs.
+    pub programs: Vec<SharingTimes>,
+}
+
+impl SharingRuns {
+    fn text(&self, expected: &[SharingProgram]) -> String {
+        let seconds = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
+        let rows: Vec<(&SharingTimes, &SharingProgram)> =
+            self.programs.iter().zip(expected).collect();
+        let table = DataTable::of(&rows)
+            .left("program", |(times, _)| times.program.clone())
+            .right("all fast", move |(times, _)| {
+                seconds(times.all_fast_seconds)
+            })
+            .right("alone", move |(times, _)| seconds(times.alone_seconds))
+            .right("together", move |(times, _)| {
+                seconds(times.together_seconds)
+            })
+            .right("tiering", |(times, _)| slowdown(times.tiering()))
+            .right("collocation", |(times, _)| slowdown(times.collocation()))
+            .right("slow-down", |(times, _)| slowdown(times.slowdown()))
+            .right("expected", |(_, program)| slowdown(program.slowdown))
+            .right("restarts", |(times, _)| times.restarts);
+        let sum: f64 = self.programs.iter().map(SharingTimes::slowdown).sum();
+        format!(
+            "measured, {}: each program alone with all data fast, alone by its plan, and by its plan together with the others\n\n{}sum of slow-downs: \
+             {sum:.2}\n",
+            counted(self.rounds, "round"),
+            table.render()
+        )
+    }
+}
+
 /// What `isotherm colocate` prints.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sharing {
@@ -54,6 +129,8 @@ pub struct Sharing {
     pub programs: Vec<SharingProgram>,
     /// Every policy, the chosen one included.
     pub policies: Vec<SharingOutcome>,
+    /// The runs together, where there were any.
+    pub runs: Option<SharingRuns>,
 }
 
 impl Sharing {
@@ -68,8 +145,12 @@ impl Sharing {
             .right("all slow", |row| slowdown(row.all_slow))
             .right("expected", |row| slowdown(row.slowdown))
             .left("plan", |row| row.plan.clone());
+        let runs = self.runs.as_ref();
+        let runs = runs.map_or(String::new(), |runs| {
+            format!("\n{}", runs.text(&self.programs))
+        });
         format!(
-            "{} of fast memory shared by {}\n\n{}\n{}",
+            "{} of fast memory shared by {}\n\n{}\n{}{runs}",
             Bytes(self.capacity_bytes),
             self.policy,
             programs.render(),
@@ -149,6 +230,7 @@ mod tests {
                 outcome("comerge", vec![1.25, 2.5], None),
                 outcome("least-slowdown", vec![], Some("no room".to_owned())),
             ],
+            runs: None,
         };
         let text = sharing.text();
         let lines: Vec<&str> = text.lines().collect();

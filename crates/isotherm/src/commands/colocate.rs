@@ -1,5 +1,7 @@
 //! `isotherm colocate`: shares the fast memory among programs, and writes a plan for each.
 
+mod runs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -18,8 +20,9 @@ use isotherm_policy::sharing::{
 use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram};
 
 use super::plan::{of_selected, weight};
-use crate::cli::ColocateArgs;
+use crate::cli_colocate::ColocateArgs;
 use crate::{sharing, tiers_choice};
+use runs::TimedProgram;
 
 /// Version of the JSON form.
 const SCHEMA_VERSION: u32 = 1;
@@ -51,11 +54,15 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
     let floors = args.floors.iter().cloned().collect();
     let (outcomes, shared) = share(&args.policy, &floors, &colocation, capacity)?;
     let expected = slowdowns(&colocation, &shared);
-    let mut programs = Vec::new();
+    let (mut programs, mut timed) = (Vec::new(), Vec::new());
     for (program, slowdown) in colocation.programs().iter().zip(expected) {
         let part = &parts[program.name()];
         let plan = plan_of(program, &part.profile, &shared, &tiers, weight)?;
         super::write_text(&part.plan, &isotherm_plan_text::write(&plan))?;
+        if args.run {
+            let (name, profile) = (program.name(), &part.profile);
+            timed.push(TimedProgram::new(name, profile, &plan, weight, console)?);
+        }
         programs.push(SharingProgram {
             program: program.name().to_owned(),
             class: program.class().word(),
@@ -66,6 +73,10 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
             plan: part.plan.display().to_string(),
         });
     }
+    let runs = match args.run {
+        true => runs::run(&mut timed, args.rounds, console)?,
+        false => None,
+    };
     let printed = Sharing {
         schema_version: SCHEMA_VERSION,
         capacity_bytes: capacity.0,
@@ -73,12 +84,13 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
         least_sum: least_possible(&colocation, capacity),
         programs,
         policies: outcomes,
+        runs,
     };
     print(&match args.json {
         true => printed.json(),
         false => printed.text(),
     })?;
-    if let Some(part) = parts.values().next() {
+    if let Some(part) = parts.values().next().filter(|_| !args.run) {
         let plan = shell_quoting::file(&part.plan);
         console.next(&format!("isotherm run --plan {plan} -- PROGRAM ..."));
     }

@@ -22,8 +22,9 @@ use isotherm_report::Report;
 use isotherm_report::sensitivity::{MeasuredBenefit, ObjectSensitivity, SensitivityTable};
 
 use super::record::record;
-use crate::cli::{Observing, Program, RecordArgs, TiersChoice};
+use crate::cli::{Observing, Program, RecordArgs};
 use crate::cli_sensitivity::SensitivityArgs;
+use crate::cli_tiers::TiersChoice;
 use crate::launch::{self, Output};
 use crate::sensitivity::{self, DataObject, ObjectRuns};
 use crate::timed_runs::{RunResults, TimedRuns};

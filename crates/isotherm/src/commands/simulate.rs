@@ -14,7 +14,8 @@ use isotherm_sim::{
     PolicyResult, SimulationReport, SimulationRequest, Workload,
 };
 
-use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
+use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs};
+use crate::cli_tiers::TiersChoice;
 use crate::input::{self, Replayable};
 use crate::output;
 use crate::tiers_choice;

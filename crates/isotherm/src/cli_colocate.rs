@@ -1,0 +1,41 @@
+//! The flags of `isotherm colocate`, beside those in `cli.rs`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cli_tiers::TiersChoice;
+use crate::flag_values::{SHARING_POLICIES, WEIGHTS};
+use crate::sharing;
+
+/// Flags of `isotherm colocate`.
+#[derive(Debug, Args)]
+pub(crate) struct ColocateArgs {
+    /// The profiles of the programs, one each; a program that runs twice is named twice
+    #[arg(required = true, num_args = 1.., value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge
+    #[arg(long, default_value = "least-slowdown", value_parser = SHARING_POLICIES, hide_possible_values = true)]
+    pub policy: String,
+    /// The least that a program must get, in percent of the most that fast memory can gain it; may be given several times
+    /// (policy least-slowdown)
+    #[arg(long = "floor", value_name = "PROGRAM=PERCENT", value_parser = sharing::floor)]
+    pub floors: Vec<(String, u32)>,
+    /// The weight of a site: `peak-rss` or `peak-requested`
+    #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
+    pub weight: String,
+    /// Where to write the plans, each with the name of its program [default: beside each profile]
+    #[arg(short, long, value_name = "DIRECTORY")]
+    pub output: Option<PathBuf>,
+    /// Run the recorded programs, too: each alone with all data fast, alone by its plan, and all together by their plans
+    #[arg(long)]
+    pub run: bool,
+    /// With --run: how often everything runs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,28 @@
+//! The flags that choose the tiers, shared by the commands that place data.
+
+use clap::Args;
+use isotherm_model::units::{Capacity, Nanos};
+
+use crate::input;
+
+/// Which tiers to use.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TiersChoice {
+    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
+    /// accesses wait for the slow tier's bandwidth and latency), each also with
+    /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
+    /// all runs of that name), or a tiers file. With one kind of memory `detect` falls
+    /// back to the emulated pair
+    #[arg(long, value_name = "TIERS", default_value = "detect")]
+    pub tiers: String,
+    /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
+    /// this machine's memory
+    #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
+    pub fast: Option<Capacity>,
+    /// emulated:tmp: time between two protections of the slow tier
+    #[arg(long, value_name = "TIME")]
+    pub slow_period: Option<Nanos>,
+    /// emulated:tmp: the delay of the first access to a slow page in a period
+    #[arg(long, value_name = "TIME")]
+    pub slow_access: Option<Nanos>,
+}

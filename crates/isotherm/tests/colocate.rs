@@ -1,0 +1,109 @@
+//! `isotherm colocate` as its users meet it. The library `libisotherm.so` must be beside the program
+//! (`cargo build --workspace` puts it there).
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use support::{isotherm, stderr, succeeds};
+
+/// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { HOT = 4 << 20 };
+int main(int argc, char **argv) {
+    if (access("fail", F_OK) == 0) return 3;
+    unsigned *hot = malloc(HOT * sizeof *hot);
+    for (unsigned i = 0; i < HOT; i++) hot[i] = (i * 2654435761u + 12345u) % HOT;
+    unsigned at = 0;
+    for (long i = 0; i < 100000L * atoi(argv[argc - 1]); i++) at = hot[at] ^ (i & 1023);
+    printf("%u\n", at);
+    return 0;
+}
+"#;
+
+/// A directory with the profiles of a short and of a long run.
+fn recorded() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("app.c"), PROGRAM).unwrap();
+    let built = Command::new("cc")
+        .current_dir(&directory)
+        .args(["-O1", "-g", "-o", "app", "app.c"])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    for (profile, amount) in [("short.iso", "20"), ("long.iso", "200")] {
+        let record = [
+            "record", "--source", "timer", "--epoch", "50ms", "-o", profile, "--", "./app", amount,
+        ];
+        succeeds(&directory, &record);
+    }
+    directory
+}
+
+const COLOCATE: [&str; 8] = [
+    "colocate",
+    "short.iso",
+    "long.iso",
+    "--tiers",
+    "emulated:nvm",
+    "--fast",
+    "16MiB",
+    "--run",
+];
+
+#[test]
+fn the_recorded_programs_run_alone_and_together_until_the_longest_has_ended_once() {
+    let directory = recorded();
+    let output = succeeds(&directory, &[&COLOCATE[..], &["--json"]].concat());
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+    assert_eq!(printed["runs"]["rounds"], 1);
+    let programs = printed["runs"]["programs"].as_array().expect("programs");
+    let of = |name: &str| {
+        let found = programs.iter().find(|it| it["program"] == name);
+        found.unwrap_or_else(|| panic!("{name} is in {printed}"))
+    };
+    let (short, long) = (of("short"), of("long"));
+    assert!(short["restarts"].as_u64() > Some(0), "{printed}");
+    assert_eq!(long["restarts"], 0, "{printed}");
+    for program in programs {
+        for time in ["all_fast_seconds", "alone_seconds", "together_seconds"] {
+            assert!(program[time].as_f64() > Some(0.0), "{time} of {program}");
+        }
+    }
+    let text = succeeds(&directory, &COLOCATE);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("measured, 1 round: "), "{text}");
+    assert!(text.contains("collocation"), "{text}");
+}
+
+#[test]
+fn a_program_that_fails_is_named_and_the_plans_stay() {
+    let directory = recorded();
+    std::fs::write(directory.path().join("fail"), "").unwrap();
+    let output = isotherm(&directory, &COLOCATE);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("program \"long\" ended with exit status: 3"),
+        "{said}"
+    );
+    assert!(directory.path().join("long.plan").is_file());
+}
+
+#[test]
+fn a_recorded_command_that_is_gone_is_refused_before_anything_runs() {
+    let directory = recorded();
+    std::fs::remove_file(directory.path().join("app")).unwrap();
+    let output = isotherm(&directory, &COLOCATE);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("the recorded command cannot be run from this directory"),
+        "{said}"
+    );
+}
