@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use isotherm_model::units::Bytes;
 
 use crate::cli_tiers::TiersChoice;
-use crate::flag_values::{SHARING_POLICIES, WEIGHTS};
-use crate::sharing;
+use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
+use crate::sharing::{self, SharedObjects};
 
 /// Flags of `isotherm colocate`.
 #[derive(Debug, Args)]
@@ -19,6 +20,13 @@ pub(crate) struct ColocateArgs {
     /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge
     #[arg(long, default_value = "least-slowdown", value_parser = SHARING_POLICIES, hide_possible_values = true)]
     pub policy: String,
+    /// What the policy shares: whole `sites`, as CoMerge does, or `chunks` of them [default: chunks for least-slowdown, sites for the
+    /// others, and on tiers that place no parts]
+    #[arg(long, value_name = "OBJECTS", value_parser = SHARED_OBJECTS, hide_possible_values = true)]
+    pub share: Option<SharedObjects>,
+    /// The size of a chunk, at least; a program has 4,096 at most
+    #[arg(long, value_name = "SIZE", default_value = "2MiB")]
+    pub chunk: Bytes,
     /// The least that a program must get, in percent of the most that fast memory can gain it; may be given several times
     /// (policy least-slowdown)
     #[arg(long = "floor", value_name = "PROGRAM=PERCENT", value_parser = sharing::floor)]

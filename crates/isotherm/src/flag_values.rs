@@ -9,7 +9,7 @@ use crate::input;
 use crate::known_values::KnownValues;
 use crate::optimize_after::{FIRST_ITERATION, OptimizeAfter};
 use crate::run_policies;
-use crate::sharing;
+use crate::sharing::{self, SharedObjects};
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -33,6 +33,9 @@ pub(crate) const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
 /// Policies of `isotherm colocate`.
 pub(crate) const SHARING_POLICIES: KnownValues<String> =
     KnownValues::any(|| sharing::names().collect());
+/// What these policies share.
+pub(crate) const SHARED_OBJECTS: KnownValues<SharedObjects> =
+    KnownValues::new(SharedObjects::words, SharedObjects::read);
 /// Generators of `isotherm simulate`.
 pub(crate) const GENERATORS: KnownValues<String> =
     KnownValues::any(|| isotherm_sim::generate::names().collect());

@@ -1,10 +1,51 @@
-//! The words of `isotherm colocate`: its policies, its floors, and the names of its programs.
+//! The words of `isotherm colocate`: its policies, what they share, its floors, and the names of its programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use isotherm_policy::sharing::{LeastSlowdown, PAPER_POLICIES, SharingPolicy};
+
+/// What a policy shares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SharedObjects {
+    /// Whole sites, as CoMerge does.
+    Sites,
+    /// Chunks of sites.
+    Chunks,
+}
+
+impl SharedObjects {
+    /// The words of the flag.
+    pub(crate) fn words() -> Vec<&'static str> {
+        vec![Self::Sites.word(), Self::Chunks.word()]
+    }
+
+    /// The word of the flag.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Sites => "sites",
+            Self::Chunks => "chunks",
+        }
+    }
+
+    /// Reads a word of the flag.
+    pub(crate) fn read(word: &str) -> Result<Self, String> {
+        match word {
+            "sites" => Ok(Self::Sites),
+            "chunks" => Ok(Self::Chunks),
+            _ => Err("known are sites, chunks".to_owned()),
+        }
+    }
+
+    /// What a policy shares by default: the paper's are as they were published.
+    pub(crate) fn of_policy(policy: &str) -> Self {
+        match policy == LeastSlowdown::default().name() {
+            true => Self::Chunks,
+            false => Self::Sites,
+        }
+    }
+}
 
 /// The policies: ours, then the paper's.
 pub(crate) fn policies(floors: &BTreeMap<String, u32>) -> Vec<Box<dyn SharingPolicy>> {

@@ -27,15 +27,36 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A directory with the profiles of a short and of a long run.
-fn recorded() -> TempDir {
+/// Follows pointers through the first 16 MiB of an array of 64 MiB.
+const UNEVEN: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+enum { HOT = 4 << 20 };
+int main(void) {
+    unsigned *all = calloc(4 * HOT, sizeof *all);
+    for (unsigned i = 0; i < 4 * HOT; i++) all[i] = (i * 2654435761u + 12345u) % HOT;
+    unsigned at = 0;
+    for (long i = 0; i < 12000000L; i++) at = all[at] ^ (i & 1023);
+    printf("%u\n", at);
+    return 0;
+}
+"#;
+
+/// A directory with this program.
+fn compiled(source: &str) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("app.c"), PROGRAM).unwrap();
+    std::fs::write(directory.path().join("app.c"), source).unwrap();
     let built = Command::new("cc")
         .current_dir(&directory)
         .args(["-O1", "-g", "-o", "app", "app.c"])
         .status();
     assert!(built.expect("a C compiler").success());
+    directory
+}
+
+/// A directory with the profiles of a short and of a long run.
+fn recorded() -> TempDir {
+    let directory = compiled(PROGRAM);
     for (profile, amount) in [("short.iso", "20"), ("long.iso", "200")] {
         let record = [
             "record", "--source", "timer", "--epoch", "50ms", "-o", profile, "--", "./app", amount,
@@ -106,4 +127,52 @@ fn a_recorded_command_that_is_gone_is_refused_before_anything_runs() {
         said.contains("the recorded command cannot be run from this directory"),
         "{said}"
     );
+}
+
+#[test]
+fn an_uneven_site_is_shared_in_parts() {
+    let directory = compiled(UNEVEN);
+    let record = [
+        "record", "--source", "timer", "-o", "app.iso", "--", "./app",
+    ];
+    succeeds(&directory, &record);
+    let share = |objects: &str| {
+        let words = [
+            "colocate",
+            "app.iso",
+            "--tiers",
+            "emulated:nvm",
+            "--fast",
+            "16MiB",
+            "--policy",
+            "comerge",
+            "--share",
+            objects,
+            "--json",
+        ];
+        let output = succeeds(&directory, &words);
+        let printed: Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+        let plan = std::fs::read_to_string(directory.path().join("app.plan")).expect("a plan");
+        let is_fast = |line: &&str| line.starts_with("part ") && line.contains(" fast from ");
+        (printed, plan.lines().filter(is_fast).count())
+    };
+    let (whole, no_parts) = share("sites");
+    assert_eq!(
+        (no_parts, &whole["shares"]),
+        (0, &Value::from("sites")),
+        "{whole}"
+    );
+    let fast = whole["programs"][0]["fast_bytes"].as_u64();
+    assert!(fast < Some(1 << 20), "the array does not fit: {whole}");
+    let (chunks, parts) = share("chunks");
+    assert_eq!(chunks["shares"], "chunks", "{chunks}");
+    assert!(parts > 0, "{chunks}");
+    let slowdown = |printed: &Value| printed["programs"][0]["slowdown"].as_f64();
+    assert!(slowdown(&chunks) < slowdown(&whole), "{chunks} and {whole}");
+    let both = chunks["policies"].as_array().expect("policies").iter();
+    let of_comerge: Vec<_> = both
+        .filter(|row| row["policy"] == "comerge")
+        .map(|row| &row["shares"])
+        .collect();
+    assert_eq!(of_comerge, ["sites", "chunks"]);
 }

@@ -29,10 +29,19 @@ pub struct ChunkParts {
     /// The parts of each site whose places are known, selected and not, side by side.
     pub parts: SiteParts,
     /// Site and start of the selected parts; a site without parts starts at 0.
-    selected: BTreeSet<(SiteId, Bytes)>,
+    pub(crate) selected: BTreeSet<(SiteId, Bytes)>,
 }
 
 impl ChunkParts {
+    /// Whole sites.
+    #[must_use]
+    pub fn of_sites(sites: impl Iterator<Item = SiteId>) -> Self {
+        Self {
+            parts: SiteParts::new(),
+            selected: sites.map(|site| (site, Bytes::ZERO)).collect(),
+        }
+    }
+
     /// Whether the part of a site that starts here is selected; at 0, the site if it has no parts.
     #[must_use]
     pub fn is_selected(&self, site: SiteId, start: Bytes) -> bool {

@@ -95,11 +95,13 @@ fn naming_share(profile: &Profile, plan: &Plan) -> f64 {
 }
 
 /// A site or a part of it.
-struct Piece {
+pub(crate) struct Piece {
     /// Its place in the objects; `None` of a whole site.
-    place: Option<Range<Bytes>>,
-    weight: Bytes,
-    waits: WaitingShare,
+    pub(crate) place: Option<Range<Bytes>>,
+    /// Its share of the site's bytes.
+    pub(crate) weight: Bytes,
+    /// Its share of the time that the program waited for the site.
+    pub(crate) waits: WaitingShare,
 }
 
 impl Piece {
@@ -136,7 +138,11 @@ impl Piece {
 }
 
 /// The parts of a site, each with its share of the site's bytes and of the time that the program waited for it; or the site.
-fn pieces(item: &Item, waits: WaitingShare, parts: Option<&Vec<SitePart>>) -> Vec<Piece> {
+pub(crate) fn pieces(
+    item: &Item,
+    waits: WaitingShare,
+    parts: Option<&Vec<SitePart>>,
+) -> Vec<Piece> {
     let parts = parts.map_or(&[][..], Vec::as_slice);
     let sum =
         |of: fn(&SitePart) -> u64| parts.iter().map(of).fold(0, u64::saturating_add).max(1) as f64;

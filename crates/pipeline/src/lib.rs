@@ -35,6 +35,7 @@ mod items;
 mod blocks;
 mod parts;
 mod chunk_parts;
+mod site_chunks;
 mod settling;
 mod optimization;
 #[cfg(test)]
@@ -70,6 +71,7 @@ pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use settling::Settling;
+pub use site_chunks::SiteChunks;
 pub use step::{Step, StepReport};
 pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,

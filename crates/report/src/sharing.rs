@@ -32,6 +32,8 @@ pub struct SharingProgram {
 pub struct SharingOutcome {
     /// The name of the policy.
     pub policy: String,
+    /// What it shares: `sites` or `chunks`.
+    pub shares: &'static str,
     /// Used bytes of fast memory by its capacity, 0 to 1.
     pub utility: f64,
     /// The predicted slow-down of each program.
@@ -123,6 +125,8 @@ pub struct Sharing {
     pub capacity_bytes: u64,
     /// The policy of the plans.
     pub policy: String,
+    /// What it shares: `sites` or `chunks`.
+    pub shares: &'static str,
     /// The least sum of slow-downs that any policy could reach.
     pub least_sum: f64,
     /// The programs.
@@ -150,9 +154,10 @@ impl Sharing {
             format!("\n{}", runs.text(&self.programs))
         });
         format!(
-            "{} of fast memory shared by {}\n\n{}\n{}{runs}",
+            "{} of fast memory shared by {}, by {}\n\n{}\n{}{runs}",
             Bytes(self.capacity_bytes),
             self.policy,
+            self.shares,
             programs.render(),
             self.outcomes()
         )
@@ -172,6 +177,7 @@ impl Sharing {
         };
         let table = DataTable::of(&made)
             .left("policy", |row| row.policy.clone())
+            .left("shares", |row| row.shares)
             .right("memory used", |row| percent(row.utility))
             .right("sum of slow-downs", |row| {
                 format!("{:.2}", row.slowdowns.iter().sum::<f64>())
@@ -180,7 +186,7 @@ impl Sharing {
         let mut text = table.render() + &format!("least possible sum: {:.2}\n", self.least_sum);
         for row in &self.policies {
             if let Some(why) = &row.refused {
-                text += &format!("{}: {why}\n", row.policy);
+                text += &format!("{}, {}: {why}\n", row.policy, row.shares);
             }
         }
         text
@@ -216,6 +222,7 @@ mod tests {
         };
         let outcome = |policy: &str, slowdowns, refused| SharingOutcome {
             policy: policy.to_owned(),
+            shares: "sites",
             utility: 0.5,
             slowdowns,
             refused,
@@ -224,6 +231,7 @@ mod tests {
             schema_version: 1,
             capacity_bytes: 2 << 20,
             policy: "comerge".to_owned(),
+            shares: "sites",
             least_sum: 3.2,
             programs: vec![program("a", 1.25), program("b", 2.5)],
             policies: vec![
@@ -237,16 +245,16 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "2 MiB of fast memory shared by comerge",
+                "2 MiB of fast memory shared by comerge, by sites",
                 "",
                 "program  sensitivity  footprint   fast  all slow  expected  plan",
                 "a        high             4 MiB  1 MiB     3.50x     1.25x  a.plan",
                 "b        high             4 MiB  1 MiB     3.50x     2.50x  b.plan",
                 "",
-                "policy   memory used  sum of slow-downs      worst",
-                "comerge         50 %               3.75  2.50x (b)",
+                "policy   shares  memory used  sum of slow-downs      worst",
+                "comerge  sites          50 %               3.75  2.50x (b)",
                 "least possible sum: 3.20",
-                "least-slowdown: no room",
+                "least-slowdown, sites: no room",
             ]
         );
         assert!(sharing.json().contains("\"least_sum\": 3.2"));

@@ -1,6 +1,8 @@
 //! `isotherm colocate`: shares the fast memory among programs, and writes a plan for each.
 
+mod program_plan;
 mod runs;
+mod shared_programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,21 +10,20 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use isotherm_console::{Console, print, shell_quoting};
 use isotherm_model::footprint::Footprint;
-use isotherm_model::plan::{Plan, Weight};
+use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
-use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Tier, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
-use isotherm_pipeline::predicted_runs;
-use isotherm_policy::sharing::{
-    Colocation, Grant, MeasuredProgram, SharedPlan, least_possible, slowdowns,
-};
+use isotherm_policy::sharing::{SharedPlan, least_possible, slowdowns};
 use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram};
 
-use super::plan::{of_selected, weight};
+use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
-use crate::{sharing, tiers_choice};
+use crate::sharing::{self, SharedObjects};
+use crate::{split, tiers_choice};
+use program_plan::program_plan;
 use runs::TimedProgram;
+use shared_programs::SharedPrograms;
 
 /// Version of the JSON form.
 const SCHEMA_VERSION: u32 = 1;
@@ -49,15 +50,19 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
     let weight = weight(&args.weight)?;
     let parts = read(args, console)?;
     let tiers = tiers(args, &parts, console)?;
-    let colocation = colocation(&parts, &tiers, weight)?;
+    let profiles = parts
+        .iter()
+        .map(|(name, part)| (name.as_str(), &part.profile));
+    let profiles: BTreeMap<&str, &Profile> = profiles.collect();
+    let forms = predicted(args, &profiles, &tiers, weight)?;
     let capacity = tiers.all()[0].capacity;
-    let floors = args.floors.iter().cloned().collect();
-    let (outcomes, shared) = share(&args.policy, &floors, &colocation, capacity)?;
-    let expected = slowdowns(&colocation, &shared);
+    let (policies, form, shared) = choose(args, &forms, capacity)?;
+    let expected = slowdowns(&form.colocation, &shared);
     let (mut programs, mut timed) = (Vec::new(), Vec::new());
-    for (program, slowdown) in colocation.programs().iter().zip(expected) {
+    for (program, slowdown) in form.colocation.programs().iter().zip(expected) {
         let part = &parts[program.name()];
-        let plan = plan_of(program, &part.profile, &shared, &tiers, weight)?;
+        let data = (&part.profile, &form.chunks[program.name()]);
+        let plan = program_plan(program.name(), data, &shared, &tiers, weight)?;
         super::write_text(&part.plan, &isotherm_plan_text::write(&plan))?;
         if args.run {
             let (name, profile) = (program.name(), &part.profile);
@@ -81,9 +86,10 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
         schema_version: SCHEMA_VERSION,
         capacity_bytes: capacity.0,
         policy: shared.policy.clone(),
-        least_sum: least_possible(&colocation, capacity),
+        shares: form.objects.word(),
+        least_sum: least_possible(&forms[forms.len() - 1].colocation, capacity),
         programs,
-        policies: outcomes,
+        policies,
         runs,
     };
     print(&match args.json {
@@ -95,6 +101,30 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
         console.next(&format!("isotherm run --plan {plan} -- PROGRAM ..."));
     }
     Ok(())
+}
+
+/// The outcomes of all policies, and the plan of the chosen one with the form of the programs that it shares.
+fn choose<'a>(
+    args: &ColocateArgs,
+    forms: &'a [SharedPrograms],
+    capacity: Bytes,
+) -> Result<(Vec<SharingOutcome>, &'a SharedPrograms, SharedPlan)> {
+    let floors = args.floors.iter().cloned().collect();
+    let by_policy = || SharedObjects::of_policy(&args.policy);
+    let wanted = args.share.unwrap_or_else(by_policy);
+    let (mut outcomes, mut chosen) = (Vec::new(), None);
+    for form in forms {
+        // Where the tiers place no parts, there are whole sites only.
+        let is_wanted = form.objects == wanted || forms.len() == 1;
+        for (outcome, shared) in form.share(&floors, capacity) {
+            if is_wanted && outcome.policy == args.policy {
+                chosen = Some((form, shared.context("--floor")?));
+            }
+            outcomes.push(outcome);
+        }
+    }
+    let (form, plan) = chosen.context("the policy was checked, and is not among the policies")?;
+    Ok((outcomes, form, plan))
 }
 
 /// Reads the profiles, by the names of the programs.
@@ -134,96 +164,36 @@ fn tiers(args: &ColocateArgs, parts: &BTreeMap<String, Part>, console: Console) 
     Ok(tiers)
 }
 
-/// The predicted runs of all programs.
-fn colocation(parts: &BTreeMap<String, Part>, tiers: &Tiers, weight: Weight) -> Result<Colocation> {
+/// The programs as they are shared, whole sites first; chunks where these tiers place parts of sites.
+fn predicted(
+    args: &ColocateArgs,
+    profiles: &BTreeMap<&str, &Profile>,
+    tiers: &Tiers,
+    weight: Weight,
+) -> Result<Vec<SharedPrograms>> {
     let factors = tiers.slow_factors().context(
         "the tiers do not say how much slower the slow one is, so no run can be predicted; `isotherm tiers --measure` finds it, or \
          name emulated:cxl",
     )?;
-    let mut programs = Vec::new();
-    for (name, part) in parts {
-        let runs = predicted_runs(name, &part.profile, factors, weight);
-        programs.push(runs.with_context(|| format!("program \"{name}\""))?);
+    let mut all = vec![SharedObjects::Sites];
+    if split::is_possible(tiers) {
+        all.push(SharedObjects::Chunks);
+    } else if args.share == Some(SharedObjects::Chunks) {
+        bail!(
+            "--share chunks: the page trap places whole sites; name other tiers, such as emulated:cxl"
+        );
     }
-    Ok(Colocation::new(programs)?)
-}
-
-/// The outcome of every policy, and the plan of the chosen one.
-fn share(
-    chosen: &str,
-    floors: &BTreeMap<String, u32>,
-    colocation: &Colocation,
-    capacity: Bytes,
-) -> Result<(Vec<SharingOutcome>, SharedPlan)> {
-    let (mut outcomes, mut plan) = (Vec::new(), None);
-    for policy in sharing::policies(floors) {
-        let shared = match policy.share(colocation, capacity) {
-            Ok(shared) => shared,
-            Err(error) if policy.name() == chosen => return Err(error).context("--floor"),
-            Err(error) => {
-                outcomes.push(SharingOutcome {
-                    policy: policy.name().to_owned(),
-                    utility: 0.0,
-                    slowdowns: Vec::new(),
-                    refused: Some(error.to_string()),
-                });
-                continue;
-            }
-        };
-        outcomes.push(SharingOutcome {
-            policy: policy.name().to_owned(),
-            utility: shared.utility(),
-            slowdowns: slowdowns(colocation, &shared),
-            refused: None,
-        });
-        if policy.name() == chosen {
-            plan = Some(shared);
-        }
-    }
-    let plan = plan.context("the policy was checked, and is not among the policies")?;
-    Ok((outcomes, plan))
-}
-
-/// The plan of one program: its granted sites fast, in as much fast memory as they have. A site that is granted in part spills.
-fn plan_of(
-    program: &MeasuredProgram,
-    profile: &Profile,
-    shared: &SharedPlan,
-    tiers: &Tiers,
-    weight: Weight,
-) -> Result<Plan> {
-    let grants = shared.grants.iter();
-    let grants: BTreeMap<&str, &Grant> = grants
-        .filter(|grant| grant.program == program.name())
-        .map(|grant| (grant.object.as_str(), grant))
-        .collect();
-    let tiers = with_capacity(tiers, grants.values().map(|grant| grant.fast).sum())?;
-    let is_fast = |site: SiteId| {
-        grants
-            .get(site.to_string().as_str())
-            .is_some_and(|grant| grant.fast > Bytes::ZERO)
-    };
-    let mut plan = of_selected(profile, (&tiers, weight), &shared.policy, is_fast);
-    for site in &mut plan.assignments {
-        if let Some(grant) = grants.get(site.site.to_string().as_str()) {
-            site.reason.clone_from(&grant.reason);
-        }
-    }
-    Ok(plan)
-}
-
-/// The pair with another capacity of its fast tier.
-fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
-    let mut all: Vec<Tier> = tiers.all().to_vec();
-    all[0].capacity = capacity;
-    Ok(Tiers::new(all)?)
+    let of = |objects| SharedPrograms::of(objects, profiles, factors, (weight, args.chunk));
+    all.into_iter().map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Part, colocation, plan_of, share};
+    use super::SharedPrograms;
+    use super::program_plan::program_plan;
+    use crate::sharing::SharedObjects;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::emulation::Emulation;
     use isotherm_model::plan::Weight;
@@ -235,7 +205,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// A program of a thousand samples, with a site of 4 MiB for each number: the samples in which the program waited for that site.
-    fn program(waits: &[u64]) -> Part {
+    fn program(waits: &[u64]) -> Profile {
         let mut profile = Profile::new(Meta::default());
         for (number, waits) in (100..).zip(waits) {
             let id = SiteId(number);
@@ -260,48 +230,57 @@ mod tests {
             ..SourceReport::new("timer", "")
         }];
         profile.meta.sample_interval = Some(isotherm_model::units::Nanos(1_000_000));
-        Part {
-            profile,
-            plan: "a.plan".into(),
-        }
+        profile
     }
 
     /// Plans of two programs by a policy, in 8 MiB of fast memory: for each the sites that are fast, and the bytes of its fast tier.
-    fn plans(policy: &str) -> BTreeMap<String, (Vec<u64>, u64)> {
-        let parts = [("calm", &[50, 20][..]), ("hungry", &[500, 400, 5])];
-        let parts: BTreeMap<_, _> = parts
-            .map(|(name, waits)| (name.to_owned(), program(waits)))
-            .into();
+    fn plans(policy: &str, objects: SharedObjects) -> BTreeMap<String, (Vec<u64>, u64)> {
+        let profiles = [("calm", &[50, 20][..]), ("hungry", &[500, 400, 5])];
+        let profiles = profiles.map(|(name, waits)| (name, program(waits)));
+        let profiles: BTreeMap<&str, &Profile> = profiles
+            .iter()
+            .map(|(name, profile)| (*name, profile))
+            .collect();
         let emulation = Emulation::preset("cxl").expect("a preset");
         let tiers = Tiers::emulated(Bytes(8 * MIB), Bytes(1 << 40), emulation);
-        let colocation = colocation(&parts, &tiers, Weight::PeakRss).expect("times");
-        let shared = share(policy, &BTreeMap::new(), &colocation, Bytes(8 * MIB));
-        let (outcomes, shared) = shared.expect("no floor");
-        assert_eq!(outcomes.len(), 6);
-        let programs = colocation.programs().iter();
-        let plan = |program: &super::MeasuredProgram| {
-            let part = &parts[program.name()];
-            let plan = plan_of(program, &part.profile, &shared, &tiers, Weight::PeakRss);
+        let factors = tiers.slow_factors().expect("a preset has factors");
+        let pair = (Weight::PeakRss, Bytes(MIB));
+        let form = SharedPrograms::of(objects, &profiles, factors, pair).expect("times");
+        let all = form.share(&BTreeMap::new(), Bytes(8 * MIB));
+        assert_eq!(all.len(), 6);
+        let mut chosen = all
+            .into_iter()
+            .filter(|(outcome, _)| outcome.policy == policy);
+        let (_, shared) = chosen.next().expect("a policy");
+        let shared = shared.expect("no floor");
+        let plan = |(name, profile): (&&str, &&Profile)| {
+            let data = (*profile, &form.chunks[*name]);
+            let plan = program_plan(name, data, &shared, &tiers, Weight::PeakRss);
             let plan = plan.expect("a pair");
             let fast = plan.assignments.iter();
             let fast = fast.filter(|site| site.tier == TierIndex::FASTEST);
             let mut fast: Vec<u64> = fast.map(|site| site.site.0).collect();
             fast.sort_unstable();
-            let name = program.name().to_owned();
-            (name, (fast, plan.tiers.all()[0].capacity.0 / MIB))
+            (
+                (*name).to_owned(),
+                (fast, plan.tiers.all()[0].capacity.0 / MIB),
+            )
         };
-        programs.map(plan).collect()
+        profiles.iter().map(plan).collect()
     }
 
     #[test]
     fn each_program_gets_a_plan_with_its_own_share() {
-        let equal = plans("equal-split");
-        assert_eq!(equal["calm"], (vec![100], 4));
-        assert_eq!(equal["hungry"], (vec![100], 4));
-        for policy in ["comerge", "least-slowdown"] {
-            let merged = plans(policy);
-            assert_eq!(merged["calm"], (vec![], 0), "{policy}");
-            assert_eq!(merged["hungry"], (vec![100, 101], 8), "{policy}");
+        // The places of these sites are not known, so each is one chunk.
+        for objects in [SharedObjects::Sites, SharedObjects::Chunks] {
+            let equal = plans("equal-split", objects);
+            assert_eq!(equal["calm"], (vec![100], 4));
+            assert_eq!(equal["hungry"], (vec![100], 4));
+            for policy in ["comerge", "least-slowdown"] {
+                let merged = plans(policy, objects);
+                assert_eq!(merged["calm"], (vec![], 0), "{policy}");
+                assert_eq!(merged["hungry"], (vec![100, 101], 8), "{policy}");
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
-use isotherm_pipeline::{SiteParts, expected_times};
+use isotherm_pipeline::{ChunkParts, SiteParts, expected_times};
 use isotherm_policy::{FirstTouch, PlanRequest, Thermos, plan_selected, policy_from_text};
 
 use crate::chunk_plan;
@@ -198,11 +198,24 @@ fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) 
 /// The plan in which the selected sites are fast and all others slow. `name` is that of the selection.
 pub(super) fn of_selected(
     profile: &Profile,
-    (tiers, weight): (&Tiers, Weight),
+    pair: (&Tiers, Weight),
     name: &str,
     is_fast: impl Fn(SiteId) -> bool,
 ) -> Plan {
+    let sites = profile.sites.iter().map(|site| site.id);
+    let chosen = ChunkParts::of_sites(sites.filter(|site| is_fast(*site)));
+    of_chosen(profile, pair, name, &chosen)
+}
+
+/// The plan in which the chosen parts of sites are fast and all other data is slow. `name` is that of the choice.
+pub(super) fn of_chosen(
+    profile: &Profile,
+    (tiers, weight): (&Tiers, Weight),
+    name: &str,
+    chosen: &ChunkParts,
+) -> Plan {
     let items = isotherm_pipeline::items(profile, Value::Accesses, weight);
+    let parts = isotherm_pipeline::part_items(&items, &chosen.parts);
     let labels = isotherm_pipeline::labels(profile);
     let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
     let callers: BTreeMap<_, _> = callers.collect();
@@ -214,10 +227,12 @@ pub(super) fn of_selected(
         depth: profile.meta.depth,
         labels: Some(&labels),
         callers: Some(&callers),
+        parts: Some(&parts),
         ..PlanRequest::new(&others, &items, tiers)
     };
-    let mut plan = plan_selected(&request, name, |site, _| is_fast(site));
-    plan.expected = expected_times(profile, &plan, &SiteParts::new());
+    let is_chosen = |site, start| chosen.is_selected(site, start);
+    let mut plan = plan_selected(&request, name, is_chosen);
+    plan.expected = expected_times(profile, &plan, &chosen.parts);
     plan.frames = frames(profile, &plan);
     plan
 }

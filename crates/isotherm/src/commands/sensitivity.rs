@@ -16,7 +16,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
-use isotherm_pipeline::predicted_runs;
+use isotherm_pipeline::{SiteChunks, predicted_runs};
 use isotherm_policy::sharing::MeasuredProgram;
 use isotherm_report::Report;
 use isotherm_report::sensitivity::{MeasuredBenefit, ObjectSensitivity, SensitivityTable};
@@ -288,6 +288,7 @@ fn predicted(profile: &Profile, tiers: &Tiers) -> Result<MeasuredProgram> {
     Ok(predicted_runs(
         "program",
         profile,
+        &SiteChunks::whole_sites(),
         factors,
         Weight::PeakRss,
     )?)

@@ -1,0 +1,81 @@
+//! The plan of one program: what a policy granted it is fast, in as much fast memory as that is.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use isotherm_model::plan::{Plan, Weight};
+use isotherm_model::profile::Profile;
+use isotherm_model::tier::{Tier, Tiers};
+use isotherm_model::units::Bytes;
+use isotherm_pipeline::SiteChunks;
+use isotherm_policy::sharing::{Grant, SharedPlan};
+
+use crate::commands::plan::of_chosen;
+
+/// The plan of the program of this name. A site that is granted in part spills; of a chunk its first bytes are fast.
+///
+/// # Errors
+/// None is expected: the pair of tiers was checked.
+pub(super) fn program_plan(
+    name: &str,
+    (profile, chunks): (&Profile, &SiteChunks),
+    shared: &SharedPlan,
+    tiers: &Tiers,
+    weight: Weight,
+) -> Result<Plan> {
+    let grants = shared.grants.iter().filter(|grant| grant.program == name);
+    let of_object = grants.clone().map(|grant| (grant.object.as_str(), grant));
+    let of_object: BTreeMap<&str, &Grant> = of_object.collect();
+    let share = |object: &str| {
+        let grant = of_object.get(object);
+        grant.map_or(0.0, |grant| grant.fast.0 as f64 / grant.size.0 as f64)
+    };
+    let chosen = chunks.granted(profile.sites.iter().map(|site| site.id), share);
+    let tiers = with_capacity(tiers, grants.clone().map(|grant| grant.fast).sum())?;
+    let mut plan = of_chosen(profile, (&tiers, weight), &shared.policy, &chosen);
+    let mut of_site = BTreeMap::<&str, Vec<&Grant>>::new();
+    for grant in grants {
+        let site = grant.object.split('+').next().unwrap_or(&grant.object);
+        of_site.entry(site).or_default().push(grant);
+    }
+    for site in &mut plan.assignments {
+        if let Some(grants) = of_site.get(site.site.to_string().as_str()) {
+            site.reason = reason(grants);
+        }
+    }
+    Ok(plan)
+}
+
+/// The pair with another capacity of its fast tier.
+fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
+    let mut all: Vec<Tier> = tiers.all().to_vec();
+    all[0].capacity = capacity;
+    Ok(Tiers::new(all)?)
+}
+
+/// The reason of a site: the policy's, or those of the first chunk that is fast and of the first that is not.
+fn reason(grants: &[&Grant]) -> String {
+    if let [whole] = grants {
+        return whole.reason.clone();
+    }
+    let sum = |of: fn(&Grant) -> Bytes| grants.iter().map(|grant| of(grant)).sum::<Bytes>();
+    let first = |is_fast: bool| {
+        let mut of_kind = grants.iter();
+        let found = of_kind.find(|grant| (grant.fast > Bytes::ZERO) == is_fast);
+        found.map(|grant| grant.reason.as_str())
+    };
+    let (fast, size) = (sum(|grant| grant.fast), sum(|grant| grant.size));
+    let chunks = grants.len();
+    match (first(true), first(false)) {
+        (Some(taken), None) => format!("all {chunks} chunks, {fast}; the first: {taken}"),
+        (Some(taken), Some(left)) => {
+            format!(
+                "{fast} of {size} in chunks; the first: {taken}; the first of the others: {left}"
+            )
+        }
+        (None, left) => format!(
+            "none of {chunks} chunks; the first: {}",
+            left.unwrap_or_default()
+        ),
+    }
+}
