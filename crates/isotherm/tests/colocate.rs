@@ -130,6 +130,45 @@ fn a_recorded_command_that_is_gone_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn a_profile_from_emulated_memory_is_warned_of() {
+    let directory = recorded();
+    let run = [
+        "run",
+        "--tiers",
+        "emulated:nvm",
+        "--fast",
+        "8MiB",
+        "--source",
+        "timer",
+        "-o",
+        "slowed.iso",
+        "--",
+        "./app",
+        "20",
+    ];
+    succeeds(&directory, &run);
+    let share = [
+        "colocate",
+        "slowed.iso",
+        "long.iso",
+        "--tiers",
+        "emulated:nvm",
+        "--fast",
+        "16MiB",
+    ];
+    let output = succeeds(&directory, &share);
+    let said = stderr(&output);
+    assert!(
+        said.contains("slowed.iso: was recorded on emulated tiers"),
+        "{said}"
+    );
+    assert!(
+        !said.contains("long.iso: was recorded on emulated tiers"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_uneven_site_is_shared_in_parts() {
     let directory = compiled(UNEVEN);
     let record = [
