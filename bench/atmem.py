@@ -10,7 +10,8 @@ import os
 
 import atmem_moves
 import atmem_sensitivity
-from atmem_choice import ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, footprint, optimized
+from atmem_choice import (ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, footprint, optimized,
+                          unprofiled)
 from emulated import workload
 from measure import Contender, Problem, Program, Samples, geometric_mean, interleave, run_once
 from table import Table
@@ -82,6 +83,7 @@ def evaluate(tools: Tools, made: Program, profile: str, tiers: str, options, say
         plan = f"{profile.removesuffix('.iso')}-{policy}.plan"
         tools.plan(profile, policy, "100%" if policy == ALL_FAST else f"{fast}B", plan, tiers)
         contenders.append(Contender(policy, tools.guided(plan)))
+    contenders.append(unprofiled(tools, tiers, fast))
     contenders += [optimized(tools, policy, tiers, f"{fast}B") for policy in (ATMEM, OURS)]
     samples = interleave(made, contenders, options.rounds, options.limit, say)
     return Result(made.name, fast / footprint(tools, profile), samples)

@@ -6,6 +6,8 @@ from tools import Tools, must
 
 # What places data at the program's request: the paper's selection, and ours.
 ATMEM, OURS = "atmem", "thermos"
+# The same program in the same placement as before its profile: first touch, and nothing that observes it.
+UNPROFILED = "unprofiled"
 # What places data by a plan.
 ALL_SLOW, FIRST_TOUCH, ALL_FAST = BY_PLAN = ["all-slow", "first-touch", "all-fast"]
 # The times that the graph program prints: of the first repetition, and of one behind it, in which everything is as it was placed.
@@ -15,6 +17,11 @@ FIRST, LATER = "first_seconds", "later_seconds"
 def optimized(tools: Tools, policy: str, tiers: str, fast: str) -> Contender:
     """Profiled in the first repetition, moved, and timed in the others, at the program's request."""
     return Contender(policy, tools.optimized(policy, tiers, fast), ["--optimize"])
+
+
+def unprofiled(tools: Tools, tiers: str, fast: int) -> Contender:
+    """Placed by first touch as the runs that are optimized; no one answers its requests."""
+    return Contender(UNPROFILED, tools.by_policy("none", tiers, fast), ["--optimize"])
 
 
 def choice(tools: Tools, made: Program, policy: str, tiers: str, limit: float) -> int:
