@@ -7,22 +7,20 @@ import dataclasses
 import json
 import os
 
-from emulated import workload
-from measure import Contender, Problem, Program, interleave, run_once
+import comerge_benefit
+import comerge_sharing
+from comerge_programs import TIERS, program
+from measure import Contender, Problem, interleave, run_once
 from table import Table
 from tools import Tools, must
 
-# The machine of the paper's Table 3, B:0.2 L:5, by the factors that its Table 1 measured.
-TIERS = "emulated:B:5.3,L:4.6"
-# Its Table 2.
+# The paper's Table 2.
 CLASSES = {
     "none": ["doitgen", "fdtd-apml", "seidel-2d"],
     "low": ["bicg", "syr2k", "gramschmidt", "adi", "gesummv", "atax"],
     "medium": ["durbin", "syrk", "trmm", "symm", "dynprog", "correlation", "covariance", "mvt", "reg_detect", "gemver", "cholesky", "trisolv"],
     "high": ["gemm", "2mm", "floyd-warshall", "jacobi-2d", "lu", "ludcmp", "jacobi-1d", "fdtd-2d", "3mm", "lookup", "zones", "stream"],
 }
-# XSBench, CLOMP and STREAM of the paper are programs of their own.
-APART = {"lookup": [], "zones": [], "stream": []}
 # Goals: programs of the paper's class, and the error of the predicted slow-down.
 SAME_CLASS, WITHIN = 24, 0.1
 # The classes' limits, all slow over all fast.
@@ -55,12 +53,6 @@ def class_of(slowdown: float) -> str:
     return next((name for name, limit in LIMITS if slowdown < limit), "high")
 
 
-def program(tools: Tools, name: str) -> Program:
-    if name in APART:
-        return workload(tools, name, APART[name])
-    return dataclasses.replace(workload(tools, "polybench", ["--kernel", name]), name=name)
-
-
 def evaluate(tools: Tools, name: str, paper: str, folder: str, options, say) -> Result:
     """One profile; the predicted slow-down, and the measured one."""
     made = program(tools, name)
@@ -89,6 +81,16 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         except Problem as problem:
             problems.append(str(problem))
     tables = [summary(results)] if results else []
+    others = [] if options.program else [
+        lambda: [comerge_benefit.table(tools, options, say)],
+        lambda: comerge_sharing.tables(tools, options, folder, say),
+    ]
+    for make in others:
+        try:
+            tables += make()
+        except Problem as problem:
+            problems.append(str(problem))
+            tables += problem.tables
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables

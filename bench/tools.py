@@ -20,7 +20,7 @@ def must(command: list[str], what: str, **options) -> str:
     """Runs a command and returns its output; raises Problem with its last words where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         raise Problem(f"{what}: {error}") from None
     if done.returncode != 0:
         last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
