@@ -14,15 +14,21 @@ use tempfile::TempDir;
 use support::{guided, stderr, succeeds};
 
 /// Two static arrays of 8 MiB: one is read all the time, at random, the other is written once. With SHIFTED another array lies
-/// before them.
+/// before them, with SPARE one that is never touched.
 const SOURCE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 enum { COUNT = 1 << 20 };
 #ifdef SHIFTED
 double other[COUNT] = {1};
 #endif
+#ifdef SPARE
+static double spare[4 * COUNT];
+#endif
 static double cold[COUNT], hot[COUNT];
 int main(int count, char **words) {
+#ifdef SPARE
+    if (count > 9) spare[count] = spare[count + 1];
+#endif
     for (int i = 0; i < COUNT; i++) cold[i] = 2 * (hot[i] = i);
     double sum = cold[count];
     unsigned random = 1;
@@ -102,6 +108,31 @@ fn run_with(directory: &TempDir, flags: &[&str]) -> Value {
     succeeds(directory, &[&run[..], flags, &["--", "./app"]].concat());
     let summary = std::fs::read(directory.path().join("run.json")).expect("was written");
     serde_json::from_slice(&summary).expect("is JSON")
+}
+
+#[test]
+fn an_array_that_is_never_touched_has_no_resident_bytes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), &["-DSPARE"]);
+    succeeds(&directory, &["record", "-o", "app.iso", "--", "./app"]);
+    let report = succeeds(&directory, &["report", "--json", "app.iso"]);
+    let report: Value = serde_json::from_slice(&report.stdout).expect("is JSON");
+    let resident = |name: &str| {
+        let mut sites = report["sites"].as_array().expect("sites").iter();
+        let label = format!("data {name} ");
+        let found = sites.find(|site| {
+            site["location"]
+                .as_str()
+                .is_some_and(|it| it.contains(&label))
+        });
+        found.map_or(0, |site| site["peak_rss_bytes"].as_u64().expect("a number"))
+    };
+    assert!(resident("hot") >= 8 * MIB, "{report}");
+    assert!(resident("spare") < MIB, "{report}");
+    let footprint = report["totals"]["footprint_bytes"]
+        .as_u64()
+        .expect("a number");
+    assert!(footprint < 24 * MIB, "{footprint}");
 }
 
 #[test]

@@ -34,8 +34,12 @@ struct Peak {
 }
 
 impl Peak {
-    /// The peak resident share of `bytes` mapped bytes; all of them where no peak is known.
-    fn of_mapped(self, bytes: u64) -> u64 {
+    /// The peak resident share of `bytes` mapped bytes. Where the program measured all its memory at its end, a peak of zero is one, too;
+    /// otherwise all bytes count where no peak is known.
+    fn of_mapped(self, bytes: u64, has_measured_all: bool) -> u64 {
+        if has_measured_all {
+            return self.measured.min(bytes);
+        }
         let known = [self.measured, self.requested];
         let most = known.into_iter().find(|known| *known > 0);
         most.map_or(bytes, |most| most.min(bytes))
@@ -332,14 +336,17 @@ impl TrackedImage {
             let all = mapped.entry(range.owner).or_default();
             *all = all.saturating_add(range.bytes);
         }
+        let has_ended = self.over && self.exited();
+        let has_measured_all = has_ended && self.measured_itself();
         let at_most = |range: &Owned| {
             let all = mapped.get(&range.owner).copied().unwrap_or(range.bytes);
-            let peak = u128::from(self.peak_of(range.owner).of_mapped(all));
+            let peak = self.peak_of(range.owner);
+            let peak = u128::from(peak.of_mapped(all, has_measured_all));
             (peak * u128::from(range.bytes) / u128::from(all.max(1))) as u64
         };
         let now = self.owned.iter().map(|range| {
             let extent = self.extent(range, at_most(range));
-            match self.over && self.exited() {
+            match has_ended {
                 true => Extent {
                     resident: extent.resident.max(Bytes(at_most(range))),
                     ..extent
