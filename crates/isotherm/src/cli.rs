@@ -165,9 +165,10 @@ pub(crate) struct Observing {
     /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SOURCES, hide_possible_values = true)]
     pub source: Vec<SourceKind>,
-    /// Samples a second and processor
-    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub frequency: u32,
+    /// Samples a second and processor [default: 1000; a profile that a run without a plan optimizes by, as its data, its threads and the
+    /// cost of a sample require]
+    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub frequency: Option<u32>,
     /// One access in N is sampled. Source `pebs`: of slow loads, 10007 by default; `ibs` and `spe`: of operations, 262144 by
     /// default; `instrumented`: of loads and stores, 1 counts each [default: 1024]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]

@@ -22,6 +22,7 @@ use isotherm_session::{InterfaceAnswer, InterfaceCommand, OpenFiles};
 use crate::launch::Ready;
 use crate::observed_run::{Attention, Follower, ObservedStep};
 use crate::optimizer::{OptimizationLimits, Optimizer};
+use crate::profile_rate::{EXPECTED, ProfileRate, comparable};
 
 /// Interval at which requests are looked up while a program uses the interface, and at the beginning of a run, which it may begin with
 /// one.
@@ -53,6 +54,7 @@ pub(crate) struct InterfaceService<'a, F> {
     is_used: bool,
     profiling: BTreeSet<Process>,
     counts: AccessCounts,
+    rate: ProfileRate,
 }
 
 impl<'a, F> InterfaceService<'a, F> {
@@ -76,6 +78,7 @@ impl<'a, F> InterfaceService<'a, F> {
             is_used: false,
             profiling: BTreeSet::new(),
             counts: AccessCounts::default(),
+            rate: ProfileRate::new(),
         }
     }
 
@@ -130,6 +133,7 @@ impl<'a, F> InterfaceService<'a, F> {
             (Some(InterfaceAction::ProfileStart), _) => {
                 self.counts.forget(process);
                 self.profiling.insert(process);
+                self.rate.choose(step, &self.profiling, EXPECTED);
                 InterfaceAnswer::of_status(InterfaceStatus::Ok)
             }
             (Some(InterfaceAction::ProfileStop), _) => {
@@ -227,7 +231,10 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
         let profiled = report.batch.accesses.iter();
         let profiled = profiled.filter(|access| self.profiling.contains(&access.process));
         let profiled: Vec<ObservedAccess> = profiled.copied().collect();
-        self.counts.add(&profiled);
+        self.counts.add(&comparable(&profiled, &step.observer));
+        if !self.profiling.is_empty() {
+            self.rate.choose(step, &self.profiling, EXPECTED);
+        }
         for (process, command) in std::mem::take(&mut self.waiting) {
             let answer = self.serve(process, command, step);
             step.observer.switch_sampling(!self.profiling.is_empty());

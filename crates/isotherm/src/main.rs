@@ -24,6 +24,7 @@ mod observed_run;
 mod optimize_after;
 mod optimizer;
 mod output;
+mod profile_rate;
 mod program;
 mod range_mover;
 mod recording;

@@ -147,6 +147,7 @@ impl Optimizer {
             process: limits.process.map(|process| process.pid),
             at_ns: nanos(self.started, began),
             samples: figures.samples,
+            sampling_hz: observer.timer_hz(),
             regions: figures.regions,
             capacity_bytes: capacity.0,
             selected_bytes: figures.selected.0,

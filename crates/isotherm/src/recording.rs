@@ -14,6 +14,7 @@ use isotherm_observe::doctor::best_source;
 use isotherm_observe::live::{LiveConfig, LiveRun};
 use isotherm_observe::probe::KernelProbe;
 use isotherm_observe::source::sampled_event::EventSettings;
+use isotherm_pipeline::USUAL_HZ;
 use isotherm_symbols::access_counting::{Instrumentation, instrumentation};
 use isotherm_sys::affinity;
 use isotherm_topology::caches;
@@ -125,14 +126,19 @@ pub(crate) fn with_sources(
     Ok(observing)
 }
 
-/// Attaches to a program that is held before its exec.
+/// Attaches to a program that is held before its exec. The timer can change to the other rates.
 ///
 /// # Errors
 /// The session directory cannot be read.
-pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
+pub(crate) fn attach(
+    ready: &Ready,
+    observing: &Observing,
+    other_hz: &'static [u32],
+) -> Result<LiveRun> {
     let mut config = LiveConfig::new(ready.session.path(), observing.source.clone());
     config.events = EventSettings {
-        hz: observing.frequency,
+        hz: observing.frequency.unwrap_or(USUAL_HZ),
+        other_hz,
         // That of a program's own counts is the runtime's.
         period: observing.period,
         stores: observing.stores,
@@ -193,7 +199,7 @@ fn cache(observing: &Observing) -> Option<Bytes> {
 
 /// Processor time between two samples of the timer.
 pub(crate) fn sample_interval(observing: &Observing) -> Nanos {
-    Nanos(1_000_000_000 / u64::from(observing.frequency.max(1)))
+    Nanos(1_000_000_000 / u64::from(observing.frequency.unwrap_or(USUAL_HZ).max(1)))
 }
 
 /// The processor's model name, if the kernel reports it.

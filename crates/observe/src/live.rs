@@ -243,6 +243,33 @@ impl LiveRun {
         }
     }
 
+    /// The rates that the timer can have, in samples a second of each thread's processor time; none without a timer.
+    #[must_use]
+    pub fn timer_rates(&self) -> &[u32] {
+        let program = self.program.as_ref();
+        program.map_or(&[][..], |program| program.samples.timer_rates())
+    }
+
+    /// The rate that the timer has; `None` without one.
+    #[must_use]
+    pub fn timer_hz(&self) -> Option<u32> {
+        self.program.as_ref()?.samples.timer_hz()
+    }
+
+    /// Changes the rate of the timer to one of [`LiveRun::timer_rates`].
+    pub fn set_timer_hz(&mut self, hz: u32) {
+        if let Some(program) = &mut self.program {
+            program.samples.set_timer_hz(hz);
+        }
+    }
+
+    /// Threads of a process; none of one that has ended.
+    #[must_use]
+    pub fn threads(&self, process: Process) -> usize {
+        let tasks = self.config.root.join(format!("proc/{}/task", process.pid));
+        std::fs::read_dir(tasks).map_or(0, Iterator::count)
+    }
+
     /// Reads all records since the last call, so that no ring overflows and no process or mapping
     /// that lives for less than an epoch is missed. Call it about ten times a second; `observe`
     /// calls it too.

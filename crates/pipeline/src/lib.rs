@@ -13,7 +13,8 @@
 //! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
 //! a rebuilt program.
 //!
-//! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen.
+//! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen,
+//! and [`sampling_rate()`] how often it is sampled.
 //!
 //! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
 //! one.
@@ -37,6 +38,7 @@ mod parts;
 mod chunk_parts;
 mod site_chunks;
 mod settling;
+mod sampling_rate;
 mod optimization;
 #[cfg(test)]
 mod waiting_profile;
@@ -70,6 +72,7 @@ pub use parts::{
 pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
+pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;
 pub use site_chunks::SiteChunks;
 pub use step::{Step, StepReport};

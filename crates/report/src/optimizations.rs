@@ -18,6 +18,8 @@ pub struct OptimizationSummary {
     pub at_ns: u64,
     /// Samples on which the choice rests.
     pub samples: u64,
+    /// Timer samples a second of each thread's processor time, at the end of the profile; none where no timer samples.
+    pub sampling_hz: Option<u32>,
     /// Data objects, and stretches of memory between them.
     pub regions: u64,
     /// Bytes of fast memory that the choice may use.

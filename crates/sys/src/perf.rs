@@ -249,6 +249,8 @@ pub struct Sampler {
     events: Vec<Opened>,
     /// The event was switched off and must not run again by itself.
     off: Cell<bool>,
+    /// Which period the event has: 0 for the first, 1 for the first further one, and so on.
+    period: Cell<usize>,
 }
 
 /// An event on one processor. The fields drop in order: the mappings before the descriptors that they belong
@@ -259,6 +261,9 @@ struct Opened {
     ring: Ring,
     event: Descriptor,
     leader: Option<Descriptor>,
+    cpu: u32,
+    /// The same event with further periods, whose records go to `ring`, too.
+    further: Vec<Descriptor>,
 }
 
 impl Opened {
@@ -268,13 +273,13 @@ impl Opened {
         cpu: u32,
         ring_bytes: usize,
     ) -> io::Result<Self> {
-        let (pid, cpu) = (pid as i32, cpu as i32);
+        let (pid, number) = (pid as i32, cpu as i32);
         let leader = event.leader.map(|config| {
             let mut attr = PerfCounter::attributes((event.kind, config));
-            open(&mut attr, pid, cpu, None)
+            open(&mut attr, pid, number, None)
         });
         let leader = leader.transpose()?;
-        let fd = open(&mut event.attributes(), pid, cpu, leader.as_ref())?;
+        let fd = open(&mut event.attributes(), pid, number, leader.as_ref())?;
         let ring = Ring::map(&fd, ring_bytes)?;
         let aux = (event.aux_bytes > 0).then(|| AuxRing::map(&fd, &ring, event.aux_bytes));
         Ok(Self {
@@ -282,23 +287,39 @@ impl Opened {
             ring,
             event: fd,
             leader,
+            cpu,
+            further: Vec::new(),
         })
+    }
+
+    /// Opens the event once more, off, with its records in this ring.
+    fn open_further(&self, event: &PerfEventAttributes, pid: u32) -> io::Result<Descriptor> {
+        let mut attr = event.attributes();
+        attr.set_enable_on_exec(0);
+        let fd = open(&mut attr, pid as i32, self.cpu as i32, None)?;
+        // SAFETY: the request takes the number of a live perf event and touches no memory of ours.
+        match unsafe { raw::ioctls::SET_OUTPUT(fd.as_raw_fd(), self.event.as_raw_fd()) } {
+            0.. => Ok(fd),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     fn mapped_bytes(&self) -> usize {
         self.ring.mapped_bytes() + self.aux.as_ref().map_or(0, AuxRing::mapped_bytes)
     }
 
-    fn switch(&self, on: bool) -> io::Result<()> {
+    /// Turns the event with one of its periods on or off.
+    fn switch(&self, period: usize, on: bool) -> io::Result<()> {
         self.leader.iter().try_for_each(|fd| switch(fd, on))?;
-        switch(&self.event, on)
+        let further = period.checked_sub(1).and_then(|at| self.further.get(at));
+        switch(further.unwrap_or(&self.event), on)
     }
 
     /// Appends the content of the rings to both lists; false where a ring is inconsistent. An event whose AUX
-    /// ring was full continues if it is `on`.
+    /// ring was full continues if a period of it is `on`.
     fn read(
         &mut self,
-        (layout, on): (SampleLayout, bool),
+        (layout, on): (SampleLayout, Option<usize>),
         bytes: &mut Vec<u8>,
         traces: &mut Vec<AuxTrace>,
     ) -> bool {
@@ -333,9 +354,9 @@ impl Opened {
             });
             was_full |= truncated;
         }
-        if was_full && on {
+        if was_full && let Some(period) = on {
             // The kernel switched off the event because its ring was full.
-            let _ = self.switch(true);
+            let _ = self.switch(period, true);
         }
         is_well
     }
@@ -384,7 +405,53 @@ impl Sampler {
             layout: event.layout(),
             events,
             off: Cell::new(false),
+            period: Cell::new(0),
         })
+    }
+
+    /// Opens the event once more with each of these periods, for [`Sampler::choose_period`]: the kernel changes the period of
+    /// an event, but not that of the events that threads have inherited from it, while it turns these on and off with it. `pid` is
+    /// that of [`Sampler::open`].
+    ///
+    /// # Errors
+    /// As [`Sampler::open`]; the sampler has its first period only then.
+    pub fn open_periods(
+        &mut self,
+        event: &PerfEventAttributes,
+        pid: u32,
+        periods: &[u64],
+    ) -> io::Result<()> {
+        let further = |opened: &Opened| -> io::Result<Vec<Descriptor>> {
+            let of_period = |period: &u64| {
+                let event = PerfEventAttributes {
+                    period: *period,
+                    ..event.clone()
+                };
+                opened.open_further(&event, pid)
+            };
+            periods.iter().map(of_period).collect()
+        };
+        let all: io::Result<Vec<_>> = self.events.iter().map(further).collect();
+        for (opened, further) in self.events.iter_mut().zip(all?) {
+            opened.further = further;
+        }
+        Ok(())
+    }
+
+    /// Samples from now on with the first period (0), or with one of [`Sampler::open_periods`] (1 for the first of them); others
+    /// change nothing.
+    ///
+    /// # Errors
+    /// As [`Sampler::enable`].
+    pub fn choose_period(&self, period: usize) -> io::Result<()> {
+        let has_it = |opened: &Opened| period <= opened.further.len();
+        if !self.events.iter().all(has_it) || self.period.get() == period {
+            return Ok(());
+        }
+        let is_on = !self.off.get();
+        self.disable()?;
+        self.period.set(period);
+        if is_on { self.enable() } else { Ok(()) }
     }
 
     /// The layout of the samples.
@@ -420,7 +487,7 @@ impl Sampler {
         self.off.set(false);
         self.events
             .iter()
-            .try_for_each(|opened| opened.switch(true))
+            .try_for_each(|opened| opened.switch(self.period.get(), true))
     }
 
     /// Stops counting.
@@ -431,7 +498,7 @@ impl Sampler {
         self.off.set(true);
         self.events
             .iter()
-            .try_for_each(|opened| opened.switch(false))
+            .try_for_each(|opened| opened.switch(self.period.get(), false))
     }
 
     /// Appends the content of the rings to `bytes`, one ring after the other, each in the order of time, and
@@ -451,7 +518,7 @@ impl Sampler {
         bytes: &mut Vec<u8>,
         traces: &mut Vec<AuxTrace>,
     ) -> bool {
-        let how = (self.layout, !self.off.get());
+        let how = (self.layout, (!self.off.get()).then(|| self.period.get()));
         let opened = self.events.get_mut(number);
         opened.is_none_or(|opened| opened.read(how, bytes, traces))
     }

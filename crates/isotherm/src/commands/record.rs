@@ -51,7 +51,7 @@ pub(super) fn record(args: &RecordArgs, output: Output, console: Console) -> Res
         recording::for_sources(Configuration::profile(observing.depth), observing);
     configuration.statics = static_data::of_program(&launch::program(words)?);
     let ready = launch::prepare(words, &configuration, output)?;
-    let observer = recording::attach(&ready, observing)?;
+    let observer = recording::attach(&ready, observing, &[])?;
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);

@@ -30,6 +30,7 @@ use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
 use crate::optimizer::{self, Optimizer};
 use crate::output;
+use crate::profile_rate;
 use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
@@ -164,7 +165,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     );
     configuration.mover = args.mover;
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing)?;
+    let observer = recording::attach(&ready, observing, profile_rate::others(args))?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let profile = args.output.as_deref();
     let profile = profile.map(|path| super::create_profile(path, &meta, args.force));

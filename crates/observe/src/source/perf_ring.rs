@@ -214,6 +214,26 @@ impl PerfSource {
         self.hardware && self.is_attached()
     }
 
+    /// Opens the event with these periods, too, for [`PerfSource::choose_period`]; `pid` is that of [`PerfSource::open`]. False where the
+    /// kernel refuses that.
+    pub(super) fn open_periods(
+        &mut self,
+        event: &PerfEventAttributes,
+        pid: u32,
+        periods: &[u64],
+    ) -> bool {
+        let mut samplers = self.samplers.iter_mut();
+        samplers.all(|sampler| sampler.open_periods(event, pid, periods).is_ok())
+    }
+
+    /// Samples from now on with the first period (0), or with one of [`PerfSource::open_periods`] (1 for the first of them).
+    pub(super) fn choose_period(&self, period: usize) {
+        for sampler in &self.samplers {
+            // An event that was opened can always be enabled and disabled.
+            let _ = sampler.choose_period(period);
+        }
+    }
+
     /// Starts or stops sampling.
     pub fn switch(&self, on: bool) {
         for sampler in &self.samplers {

@@ -19,7 +19,7 @@ use isotherm_topology::cpu_list;
 use super::AccessList;
 use super::perf_ring::{DataAddress, EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
-use super::sampled_event::EventSettings;
+use super::sampled_event::{EventSettings, timer_period};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
@@ -51,8 +51,12 @@ pub struct ProgramSamples {
     waiting: Vec<PerfEvent>,
     raw: Vec<RawSample>,
     waits: WaitEstimates,
-    /// Processor time between two timer samples.
+    /// Processor time between two timer samples at the first rate.
     period: Nanos,
+    /// Rates of the timer: the first, and those that it can change to.
+    rates: Vec<u32>,
+    /// Which of them it has.
+    rate: usize,
 }
 
 impl ProgramSamples {
@@ -72,6 +76,7 @@ impl ProgramSamples {
         // Room for two seconds of samples: the reader may be late.
         let ring_bytes = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 8 << 20);
         let mut opened: Vec<(SourceKind, PerfSource)> = Vec::new();
+        let mut rates = vec![hz];
         for source in sources {
             let Some(sampled) = sampled_event(*source, root, settings) else {
                 continue;
@@ -79,7 +84,18 @@ impl ProgramSamples {
             // Only one source records forks and mappings.
             let tasks = !opened.iter().any(|(_, other)| other.is_attached());
             let adapt = |event| PerfEventAttributes { tasks, ..event };
-            let perf = PerfSource::open(*source, sampled, adapt, pid, (&cpus, &|_| ring_bytes));
+            let timer = sampled.event.clone().map(adapt).ok();
+            let timer =
+                timer.filter(|_| *source == SourceKind::Timer && !settings.other_hz.is_empty());
+            let mut perf = PerfSource::open(*source, sampled, adapt, pid, (&cpus, &|_| ring_bytes));
+            let periods: Vec<u64> = settings
+                .other_hz
+                .iter()
+                .map(|hz| timer_period(*hz))
+                .collect();
+            if timer.is_some_and(|event| perf.open_periods(&event, pid, &periods)) {
+                rates.extend(settings.other_hz);
+            }
             opened.push((*source, perf));
         }
         Self {
@@ -89,8 +105,44 @@ impl ProgramSamples {
             waiting: Vec::new(),
             raw: Vec::new(),
             waits: WaitEstimates::new(cache),
-            period: Nanos(1_000_000_000 / u64::from(hz)),
+            period: Nanos(timer_period(hz)),
+            rates,
+            rate: 0,
         }
+    }
+
+    /// Timer samples a second of processor time, of each thread; `None` where no timer samples.
+    #[must_use]
+    pub fn timer_hz(&self) -> Option<u32> {
+        self.timer().and(self.rates.get(self.rate)).copied()
+    }
+
+    /// The rates that the timer can have.
+    #[must_use]
+    pub fn timer_rates(&self) -> &[u32] {
+        match self.timer() {
+            Some(_) => &self.rates,
+            None => &[],
+        }
+    }
+
+    /// Changes the rate of the timer to one that it can have.
+    pub fn set_timer_hz(&mut self, hz: u32) {
+        if let Some(rate) = self.rates.iter().position(|rate| *rate == hz)
+            && let Some(timer) = self.timer()
+        {
+            timer.choose_period(rate);
+            self.rate = rate;
+            self.look_up_again();
+        }
+    }
+
+    fn timer(&self) -> Option<&PerfSource> {
+        let mut sources = self.sources.iter();
+        let timer = sources.find(|(source, _)| *source == SourceKind::Timer);
+        timer
+            .map(|(_, perf)| perf)
+            .filter(|perf| perf.is_attached())
     }
 
     /// The process tree, as of the last [`Self::drain`].
@@ -124,11 +176,15 @@ impl ProgramSamples {
             source.switch(on);
         }
         if on {
-            self.processes.look_up();
-            // What was mapped meanwhile is read again.
-            let pids: Vec<u32> = self.processes.pids().collect();
-            pids.into_iter().for_each(|pid| self.code.forget(pid));
+            self.look_up_again();
         }
+    }
+
+    /// Looks up what was not recorded: processes in `/proc`, and mappings, which are read again.
+    fn look_up_again(&mut self) {
+        self.processes.look_up();
+        let pids: Vec<u32> = self.processes.pids().collect();
+        pids.into_iter().for_each(|pid| self.code.forget(pid));
     }
 
     /// Reads all records since the last call, so that no ring overflows and no process or mapping that lives for

@@ -20,6 +20,8 @@ pub enum Addressing {
 pub struct EventSettings {
     /// Timer samples a second of processor time.
     pub hz: u32,
+    /// Rates that the timer can change to while the program runs. Each is an event more of each thread and processor.
+    pub other_hz: &'static [u32],
     /// Sample period of a PMU's event, in loads (PEBS) or operations (IBS, SPE); `None` for the default.
     pub period: Option<u64>,
     /// Whether a PMU's samples of stores count.
@@ -32,6 +34,7 @@ impl EventSettings {
     pub const fn at(hz: u32) -> Self {
         Self {
             hz,
+            other_hz: &[],
             period: None,
             stores: false,
         }
@@ -77,7 +80,7 @@ impl SampledEvent {
 
     /// A timer of this many samples a second of processor time.
     pub(crate) fn timer(hz: u32) -> Self {
-        let event = PerfEventAttributes::cpu_clock(1_000_000_000 / u64::from(hz.max(1)));
+        let event = PerfEventAttributes::cpu_clock(timer_period(hz));
         Self::software(event, Addressing::Decoded, TIMER_COST)
     }
 
@@ -101,6 +104,11 @@ impl SampledEvent {
             cost_note,
         }
     }
+}
+
+/// Nanoseconds of processor time between two timer samples.
+pub(crate) fn timer_period(hz: u32) -> u64 {
+    1_000_000_000 / u64::from(hz.max(1))
 }
 
 const TIMER_COST: &str = "at 1 kHz 1.00 to 1.03 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \

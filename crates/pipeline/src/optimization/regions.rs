@@ -8,10 +8,9 @@ use isotherm_policy::PAGE;
 
 use super::input::OptimizationInput;
 use super::region::Region;
+use crate::sampling_rate::SAMPLES_PER_CHUNK;
 use crate::spans;
 
-/// Samples of a chunk on average: fewer prove nothing.
-const SAMPLES_PER_CHUNK: u64 = 4;
 /// Most chunks of a region.
 const CHUNKS_AT_MOST: u64 = 1 << 16;
 /// Bytes of a huge page.

@@ -4,6 +4,7 @@ use super::record::{PerfSample, Record, Records};
 use super::{PerfEventAttributes, Sampler};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::time::{ClockId, clock_gettime};
 use std::os::unix::fs::FileExt;
 
 const PAGES: usize = 16;
@@ -76,6 +77,13 @@ impl Drop for ReadPages {
     }
 }
 
+/// The processors that are online, and some that are not.
+fn processors() -> Vec<u32> {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let last = online.trim().rsplit(['-', ',']).next().unwrap_or_default();
+    (0..=last.parse().unwrap_or(0)).collect()
+}
+
 /// The kernel finds the physical address of a fault's page as it does that of a PMU's sample.
 #[test]
 fn physical_addresses_are_those_of_the_page_map() {
@@ -83,10 +91,7 @@ fn physical_addresses_are_those_of_the_page_map() {
         physical: Some(0),
         ..PerfEventAttributes::page_faults(1)
     };
-    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-    let last = online.trim().rsplit(['-', ',']).next().unwrap_or_default();
-    let cpus: Vec<u32> = (0..=last.parse().unwrap_or(0)).collect();
-    let mut sampler = match Sampler::open(&event, 0, &cpus, 1 << 16) {
+    let mut sampler = match Sampler::open(&event, 0, &processors(), 1 << 16) {
         Ok(sampler) => sampler,
         Err(error) => return isotherm_skip::skip!("physical addresses are refused: {error}"),
     };
@@ -117,4 +122,76 @@ fn physical_addresses_are_those_of_the_page_map() {
             assert_eq!(physical, Some(expected), "page {number}");
         }
     }
+}
+
+/// Milliseconds of processor time that a thread works for.
+const WORK_MS: i64 = 200;
+
+fn work() {
+    let used = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec * 1_000 + time.tv_nsec / 1_000_000
+    };
+    let end = used() + WORK_MS;
+    while used() < end {
+        // Samples in the kernel are left out, and the clock is read there.
+        std::hint::black_box(
+            (0..100_000_u64).fold(0, |sum, number| sum ^ std::hint::black_box(number)),
+        );
+    }
+}
+
+fn samples_of(sampler: &mut Sampler, thread: u32) -> usize {
+    let (mut bytes, mut traces) = (Vec::new(), Vec::new());
+    assert_eq!(sampler.read(&mut bytes, &mut traces), 0);
+    let records = Records::new(&bytes, sampler.layout());
+    let is_of =
+        |record: &Record<'_>| matches!(record, Record::Sample(sample) if sample.tid == thread);
+    records.filter(is_of).count()
+}
+
+/// The thread was started before the period is chosen, so its events are inherited ones.
+#[test]
+fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_rings() {
+    let event = PerfEventAttributes {
+        tasks: false,
+        ..PerfEventAttributes::cpu_clock(20_000_000)
+    };
+    let mut sampler = match Sampler::open(&event, 0, &processors(), 1 << 18) {
+        Ok(sampler) => sampler,
+        Err(error) => return isotherm_skip::skip!("no timer: {error}"),
+    };
+    let opened = sampler.open_periods(&event, 0, &[1_000_000, 5_000_000]);
+    opened.expect("the same event again");
+    sampler.enable().expect("enables");
+    let (ask, asked) = std::sync::mpsc::channel::<()>();
+    let (tell, told) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        tell.send(rustix::thread::gettid()).expect("is heard");
+        while asked.recv().is_ok() {
+            work();
+            tell.send(rustix::thread::gettid()).expect("is heard");
+        }
+    });
+    let thread = told.recv().expect("starts").as_raw_nonzero().get() as u32;
+    let mut taken = |period: usize| {
+        sampler.choose_period(period).expect("is open");
+        ask.send(()).expect("runs");
+        told.recv().expect("works");
+        samples_of(&mut sampler, thread)
+    };
+    // A period that was not opened changes nothing.
+    let found = [0, 1, 9, 2, 0].map(&mut taken);
+    drop(ask);
+    worker.join().expect("ends");
+    let [slow, fast, as_fast, between, slow_again] = found;
+    assert!(
+        slow > 0 && fast >= 5 * slow && as_fast >= 5 * slow,
+        "{found:?}"
+    );
+    assert!(
+        between >= 2 * slow_again && fast >= 2 * between,
+        "{found:?}"
+    );
+    assert!(fast >= 5 * slow_again, "{found:?}");
 }

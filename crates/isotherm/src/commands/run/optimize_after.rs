@@ -13,6 +13,7 @@ use isotherm_abi::config::Mover;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
 use isotherm_console::Console;
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::port::Executor;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::{Capacity, Nanos};
@@ -27,12 +28,16 @@ use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
+use crate::profile_rate::{self, EXPECTED, ProfileRate, comparable};
 use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
 /// The first window of the comparison for [`OptimizeAfter::FirstIteration`].
 const FIRST_WINDOW: Nanos = Nanos(100_000_000);
+
+/// When the rate of the samples is first chosen by the program's data.
+const FIRST_RATE: Duration = Duration::from_millis(100);
 
 /// Runs the program.
 ///
@@ -52,7 +57,7 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
     );
     configuration.mover = args.mover;
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing)?;
+    let observer = recording::attach(&ready, observing, profile_rate::others(args))?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let profile = args.output.as_deref();
     let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
@@ -116,6 +121,9 @@ struct OptimizeOnce<'a> {
     fast: Option<Capacity>,
     counts: AccessCounts,
     settling: Settling,
+    rate: ProfileRate,
+    /// Time since the start at which the rate is chosen anew.
+    next_rate: Duration,
     started: Instant,
     state: State,
     console: Console,
@@ -135,6 +143,8 @@ impl<'a> OptimizeOnce<'a> {
             fast,
             counts: AccessCounts::default(),
             settling: Settling::new(FIRST_WINDOW.0),
+            rate: ProfileRate::new(),
+            next_rate: FIRST_RATE,
             started: Instant::now(),
             state: State::Awaited,
             console,
@@ -149,9 +159,20 @@ impl<'a> OptimizeOnce<'a> {
         })
     }
 
+    /// Chooses the rate for the data that is there now: soon after the start, and each time that the run is half as old again.
+    fn choose_rate<E: Executor>(&mut self, step: &mut ObservedStep<E>) {
+        let time = match self.after {
+            OptimizeAfter::Time(time) => time,
+            OptimizeAfter::FirstIteration => EXPECTED,
+        };
+        let processes = step.observer.living().collect();
+        self.rate.choose(step, &processes, time);
+        let now = self.started.elapsed();
+        self.next_rate = (now + now / 2).max(FIRST_RATE);
+    }
+
     /// Adds the samples of an epoch; true if they are enough.
-    fn add(&mut self, report: &StepReport<Error>) -> bool {
-        let accesses = &report.batch.accesses;
+    fn add(&mut self, accesses: &[ObservedAccess]) -> bool {
         let now = self.started.elapsed();
         match self.after {
             OptimizeAfter::Time(_) => {
@@ -170,11 +191,15 @@ impl<'a> OptimizeOnce<'a> {
 }
 
 impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
-    fn attend(&mut self, _step: &mut ObservedStep<E>) -> Attention {
+    fn attend(&mut self, step: &mut ObservedStep<E>) -> Attention {
         if !matches!(self.state, State::Awaited) {
             return Attention::default();
         }
-        let left = self.due().saturating_sub(self.started.elapsed());
+        let due = match step.observer.timer_rates() {
+            [_, _, ..] => self.due().min(self.next_rate),
+            _ => self.due(),
+        };
+        let left = due.saturating_sub(self.started.elapsed());
         Attention {
             within: left.min(Attention::default().within),
             ends_epoch: left.is_zero(),
@@ -182,8 +207,11 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
     }
 
     fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
-        if !matches!(self.state, State::Awaited) || !self.add(report) {
+        if !matches!(self.state, State::Awaited) {
             return;
+        }
+        if !self.add(&comparable(&report.batch.accesses, &step.observer)) {
+            return self.choose_rate(step);
         }
         let limits = OptimizationLimits {
             process: None,

@@ -122,7 +122,7 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
         observing,
     );
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing)?;
+    let observer = recording::attach(&ready, observing, &[])?;
     let meta = recording::meta(words, observing, true);
     let profile = args.output.as_deref();
     let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));

@@ -1,0 +1,79 @@
+//! The rate of a profile within a run: chosen anew while the profile is taken, because data grows and threads start.
+
+use std::collections::BTreeSet;
+
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::port::Executor;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
+use isotherm_observe::live::LiveRun;
+use isotherm_observe::source::sample_cost::{GUESS, sample_cost};
+use isotherm_pipeline::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
+
+use crate::cli::RunArgs;
+use crate::observed_run::ObservedStep;
+
+/// How long a profile is expected to take where nothing says it.
+pub(crate) const EXPECTED: Nanos = Nanos(1_000_000_000);
+
+/// The rates that the timer of a run can change to: none where the user named one, or where the run is recorded, because a recording has
+/// one rate.
+pub(crate) fn others(args: &RunArgs) -> &'static [u32] {
+    match args.observing.frequency.is_none() && args.output.is_none() {
+        true => &OTHER_HZ,
+        false => &[],
+    }
+}
+
+/// Chooses the rate of a run's profiles.
+#[derive(Debug)]
+pub(crate) struct ProfileRate {
+    /// Threads of the program that can run at a time.
+    processors: usize,
+    /// Cost of a sample, measured before the first choice.
+    sample_cost: Option<Nanos>,
+}
+
+impl ProfileRate {
+    pub(crate) fn new() -> Self {
+        Self {
+            processors: std::thread::available_parallelism().map_or(1, usize::from),
+            sample_cost: None,
+        }
+    }
+
+    /// Gives the timer the rate for a profile of these processes that takes the given time, if the run may change it.
+    pub(crate) fn choose<E: Executor>(
+        &mut self,
+        step: &mut ObservedStep<E>,
+        processes: &BTreeSet<Process>,
+        time: Nanos,
+    ) {
+        if step.observer.timer_rates().len() < 2 {
+            return;
+        }
+        let extents = step.attribution().extents().iter();
+        let of_data = extents
+            .filter(|extent| processes.contains(&extent.process) && extent.site.is_placeable());
+        let resident: Bytes = of_data.map(|extent| extent.resident).sum();
+        let threads: usize = processes.iter().map(|it| step.observer.threads(*it)).sum();
+        let measure = || sample_cost(&MachineClock).unwrap_or(GUESS);
+        let need = SamplingNeed {
+            resident,
+            threads: threads.clamp(1, self.processors) as u64,
+            time,
+            sample_cost: *self.sample_cost.get_or_insert_with(measure),
+        };
+        if let Some(hz) = sampling_rate(&need, step.observer.timer_rates()) {
+            step.observer.set_timer_hz(hz);
+        }
+    }
+}
+
+/// The accesses of a batch with counts that compare to those of another rate.
+pub(crate) fn comparable(accesses: &[ObservedAccess], observer: &LiveRun) -> Vec<ObservedAccess> {
+    match observer.timer_rates().len() {
+        0 | 1 => accesses.to_vec(),
+        _ => at_highest_rate(accesses, observer.timer_hz().unwrap_or(USUAL_HZ)),
+    }
+}
