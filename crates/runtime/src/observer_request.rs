@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use isotherm_abi::interface::{
     InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus,
 };
+use isotherm_sys::process::ProcessHandle;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
@@ -167,10 +168,17 @@ fn wait(words: &InterfaceRequest, number: u32) -> bool {
     true
 }
 
-/// Whether there is a process with this number.
+/// Whether there is a process with this number. One that has ended and whose parent has not waited for it counts as gone, where the
+/// kernel has handles of processes.
 fn is_seen(process: u32) -> bool {
-    let number = i32::try_from(process).ok().and_then(Pid::from_raw);
-    number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH))
+    match ProcessHandle::open(process) {
+        Ok(handle) => !handle.has_ended(),
+        Err(Errno::SRCH) => false,
+        Err(_) => {
+            let number = i32::try_from(process).ok().and_then(Pid::from_raw);
+            number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH))
+        }
+    }
 }
 
 fn sleep(nanos: u64) {
