@@ -1,0 +1,253 @@
+/* Uses the interface as the first argument says while its data changes. Prints how often each status was answered, and "whole" if no byte
+ * of its data was lost. */
+#define _GNU_SOURCE
+#include <isotherm.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { KIB = 1 << 10, MIB = 1 << 20, SLOTS = 64, CHURNERS = 3, SMALL = 6000, STRIDE = 256, STATUSES = 16 };
+
+/* An object whose every STRIDE-th byte, and last one, is its mark. */
+struct object {
+    size_t bytes;
+    unsigned char mark, *at;
+};
+
+static _Atomic(struct object *) slots[SLOTS];
+static atomic_int done, torn, statuses[STATUSES];
+
+static void answered(int status) { statuses[status % STATUSES]++; }
+
+static unsigned next(unsigned *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
+
+static void mark(struct object *object, size_t from) {
+    for (size_t at = (from + STRIDE - 1) / STRIDE * STRIDE; at < object->bytes; at += STRIDE)
+        object->at[at] = object->mark;
+    object->at[object->bytes - 1] = object->mark;
+}
+
+static void check(const struct object *object) {
+    for (size_t at = 0; at < object->bytes; at += STRIDE)
+        torn += object->at[at] != object->mark;
+    torn += object->at[object->bytes - 1] != object->mark;
+}
+
+static void make(struct object *object, unsigned roll) {
+    object->bytes = roll % 8 ? roll % (512 * KIB) + 1 : roll % (3 * MIB) + 1;
+    object->mark = (unsigned char)roll | 1;
+    object->at = isotherm_alloc(roll % 2 ? "odd" : "even", object->bytes);
+    mark(object, 0);
+}
+
+static void release(struct object *object) {
+    check(object);
+    if (object->mark % 4 == 1)
+        free(object->at);
+    else
+        isotherm_free(object->at);
+    free(object);
+}
+
+/* Takes objects that any thread has made, checks them, and frees, resizes or keeps them. */
+static void *churn(void *seed) {
+    unsigned state = *(unsigned *)seed;
+    while (!done) {
+        unsigned roll = next(&state);
+        _Atomic(struct object *) *slot = &slots[roll % SLOTS];
+        struct object *object = atomic_exchange(slot, NULL);
+        if (!object) {
+            object = malloc(sizeof *object);
+            make(object, next(&state));
+        } else if (roll / SLOTS % 4 == 0) {
+            release(object);
+            continue;
+        } else if (roll / SLOTS % 4 == 1) {
+            size_t bytes = next(&state) % MIB + 1, kept = bytes < object->bytes ? bytes : object->bytes;
+            check(object);
+            object->at = realloc(object->at, bytes);
+            object->bytes = bytes;
+            mark(object, kept / STRIDE * STRIDE);
+        }
+        check(object);
+        object = atomic_exchange(slot, object);
+        if (object)
+            release(object);
+    }
+    return NULL;
+}
+
+static void optimize(uint32_t policy, uint64_t fast_bytes, double share) {
+    struct isotherm_options options = {sizeof options, policy, fast_bytes, share};
+    struct isotherm_result result = {.size = sizeof result};
+    int status = isotherm_optimize(&options, &result);
+    answered(status);
+    torn += fast_bytes && result.selected_bytes > fast_bytes;
+}
+
+static void profile(void (*work)(unsigned char *, unsigned), unsigned char *data, unsigned rounds) {
+    isotherm_profile_start();
+    work(data, rounds);
+    isotherm_profile_stop();
+}
+
+static void rest(unsigned char *data, unsigned rounds) {
+    (void)data;
+    usleep(rounds);
+}
+
+static int churned(void) {
+    static const uint64_t limits[] = {0, 1, 4 * KIB, MIB, 6 * MIB, UINT64_MAX};
+    unsigned seeds[CHURNERS] = {1, 2, 3};
+    pthread_t threads[CHURNERS];
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_create(&threads[i], NULL, churn, &seeds[i]);
+    for (int i = 0; i < 12; i++) {
+        profile(rest, NULL, 100000);
+        optimize(i % 3, limits[i % 6], 0);
+    }
+    done = 1;
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i])
+            release(slots[i]);
+    return 0;
+}
+
+static struct object smalls[SMALL];
+
+static void touch_smalls(unsigned char *data, unsigned rounds) {
+    unsigned state = 1;
+    (void)data;
+    for (unsigned i = 0; i < rounds * 100000; i++) {
+        /* The first tenth is hot. */
+        struct object *object = &smalls[next(&state) % (SMALL / 10)];
+        object->at[0] ^= object->mark;
+        object->at[0] ^= object->mark;
+    }
+}
+
+static int small(void) {
+    unsigned state = 1;
+    for (int i = 0; i < SMALL; i++) {
+        struct object *object = &smalls[i];
+        object->bytes = next(&state) % 4000 + 1;
+        object->mark = (unsigned char)i | 1;
+        object->at = isotherm_alloc(i % 2 ? "odd" : "even", object->bytes);
+        mark(object, 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        profile(touch_smalls, NULL, 300);
+        optimize(i % 3, 0, 0);
+        for (int j = i; j < SMALL; j += 7) {
+            check(&smalls[j]);
+            isotherm_free(smalls[j].at);
+            smalls[j].at = isotherm_alloc("again", smalls[j].bytes);
+            mark(&smalls[j], 0);
+        }
+    }
+    for (int i = 0; i < SMALL; i++) {
+        check(&smalls[i]);
+        free(smalls[i].at);
+    }
+    return 0;
+}
+
+static void touch(unsigned char *data, unsigned rounds) {
+    unsigned state = 1;
+    for (unsigned i = 0; i < rounds * 100000; i++)
+        data[next(&state) % (4 * MIB)] |= 1;
+}
+
+/* Fast memory of no byte, less than a page, the whole machine, more than that, and shares. */
+static int limits(void) {
+    static const uint64_t bytes[] = {1, 4095, 4096, 2 * MIB, 1ull << 40, UINT64_MAX};
+    static const double shares[] = {0, 1e-9, 0.5, 1};
+    unsigned char *data = isotherm_alloc("data", 32 * MIB);
+    memset(data, 1, 32 * MIB);
+    profile(touch, data, 100);
+    for (int i = 0; i < 6; i++)
+        optimize(0, bytes[i], 0);
+    for (int i = 0; i < 4; i++)
+        optimize(ISOTHERM_POLICY_THERMOS, 0, shares[i]);
+    for (size_t i = 0; i < 32 * MIB; i++)
+        torn += data[i] != 1;
+    isotherm_free(data);
+    return 0;
+}
+
+static void *optimize_often(void *data) {
+    (void)data;
+    for (int i = 0; i < 20; i++)
+        optimize(0, (i % 4 + 1ull) * MIB, 0);
+    return NULL;
+}
+
+static int together(void) {
+    unsigned char *data = isotherm_alloc("data", 16 * MIB);
+    pthread_t threads[CHURNERS];
+    memset(data, 1, 16 * MIB);
+    profile(touch, data, 100);
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_create(&threads[i], NULL, optimize_often, data);
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < 16 * MIB; i++)
+        torn += data[i] != 1;
+    isotherm_free(data);
+    return 0;
+}
+
+/* A child asks while its parent's profile is taken, and both free and check the data. */
+static int child(void) {
+    unsigned char *data = isotherm_alloc("data", 16 * MIB);
+    memset(data, 1, 16 * MIB);
+    profile(touch, data, 100);
+    for (int i = 0; i < 5; i++) {
+        int status = 0;
+        pid_t process = fork();
+        if (process == 0) {
+            int answer = isotherm_optimize(NULL, NULL);
+            for (size_t at = 0; at < 16 * MIB; at += KIB)
+                torn += data[at] != 1;
+            isotherm_free(data);
+            /* A child that lives long enough is observed itself, and has no profile. */
+            _exit(torn || !(answer == ISOTHERM_ABSENT || answer == ISOTHERM_NO_OBSERVER || answer == ISOTHERM_NO_SAMPLES));
+        }
+        optimize(0, 2 * MIB, 0);
+        waitpid(process, &status, 0);
+        torn += status != 0;
+    }
+    isotherm_free(data);
+    return 0;
+}
+
+static int twice(void) {
+    void *object = isotherm_alloc("object", 3 * MIB);
+    void *volatile again = object;
+    isotherm_free(object);
+    isotherm_free(again);
+    return 0;
+}
+
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : "";
+    int failed = !strcmp(how, "churn")      ? churned()
+                 : !strcmp(how, "small")    ? small()
+                 : !strcmp(how, "limits")   ? limits()
+                 : !strcmp(how, "together") ? together()
+                 : !strcmp(how, "child")    ? child()
+                 : !strcmp(how, "twice")    ? twice()
+                                            : 1;
+    for (int i = 0; i < STATUSES; i++)
+        if (statuses[i])
+            printf("status %d %d\n", i, statuses[i]);
+    puts(torn ? "torn" : "whole");
+    return failed || torn;
+}
