@@ -75,6 +75,8 @@ class Mode:
     run: str
     prepare: list[str]
     quiet: str
+    # The test sets that have it; empty for all.
+    sets: list[str]
 
     def words(self, text: str, values: dict[str, str], command: list[str]) -> list[str]:
         words = []
@@ -94,7 +96,8 @@ def read_modes(path: str) -> list[Mode]:
     for name in parser.sections():
         section = parser[name]
         prepare = [line for line in section.get("prepare", "").splitlines() if line.strip()]
-        modes.append(Mode(name, section["run"], prepare, section.get("quiet", "")))
+        sets = section.get("sets", "").split()
+        modes.append(Mode(name, section["run"], prepare, section.get("quiet", ""), sets))
     return modes
 
 
@@ -281,7 +284,8 @@ def run_all(name: str, cases: list[Case], options: argparse.Namespace) -> int:
     for wanted in options.case:
         if wanted not in names:
             sys.exit(f"compare: there is no case {wanted}")
-    modes = choose_modes(read_modes(options.modes_file), options.mode, bool(options.isotherm))
+    modes = [mode for mode in read_modes(options.modes_file) if not mode.sets or name in mode.sets]
+    modes = choose_modes(modes, options.mode, bool(options.isotherm))
     values = {"lib": os.path.abspath(options.library), "tests": HERE}
     if options.isotherm:
         values["isotherm"] = os.path.abspath(options.isotherm)
