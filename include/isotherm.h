@@ -1,11 +1,11 @@
 /* Isotherm's interface for programs: names for data, profiles of phases, placement on request.
  *
  * A program that uses it needs no library to build or to run. Where Isotherm's runtime is not loaded, `isotherm_alloc` is
- * `malloc`, and the other functions do nothing and return ISOTHERM_ABSENT. Where it is loaded (`isotherm run`, `isotherm
+ * `malloc`, `isotherm_calloc` is `calloc`, and the other functions do nothing and return ISOTHERM_ABSENT. Where it is loaded (`isotherm run`, `isotherm
  * record`), they call the runtime's. C99 or C++98, by GCC or Clang, on Linux; docs/interface.md says how to use it.
  *
- * Every function may be called by any thread. None may be called by a signal handler. All but isotherm_alloc and
- * isotherm_alloc_aligned keep `errno`.
+ * Every function may be called by any thread. None may be called by a signal handler. All but isotherm_alloc,
+ * isotherm_calloc and isotherm_alloc_aligned keep `errno`.
  */
 #ifndef ISOTHERM_H
 #define ISOTHERM_H
@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Version of this header. A runtime serves programs with this and every earlier version of the same hundred. */
-#define ISOTHERM_HEADER_VERSION 100
+#define ISOTHERM_HEADER_VERSION 101
 
 enum isotherm_status {
     ISOTHERM_OK = 0,
@@ -127,6 +127,15 @@ static inline void *isotherm_alloc(const char *name, size_t bytes)
     static isotherm_function_ known;
     isotherm_function_ found = isotherm_find_(&known, "isotherm_alloc");
     return found ? ((void *(*)(const char *, size_t))found)(name, bytes) : malloc(bytes);
+}
+
+/* As isotherm_alloc, of `count` times `bytes` bytes that are zero: large objects take no memory until they are written. Since version 101;
+ * an object of an older runtime has no name. */
+static inline void *isotherm_calloc(const char *name, size_t count, size_t bytes)
+{
+    static isotherm_function_ known;
+    isotherm_function_ found = isotherm_find_(&known, "isotherm_calloc");
+    return found ? ((void *(*)(const char *, size_t, size_t))found)(name, count, bytes) : calloc(count, bytes);
 }
 
 /* The C library's, which C99 does not declare. */

@@ -48,6 +48,7 @@ class Statistics(ctypes.Structure):
 ARGUMENTS = {
     "version": [],
     "alloc": [ctypes.c_char_p, ctypes.c_size_t],
+    "calloc": [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t],
     "register": [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t],
     "unregister": [ctypes.c_void_p],
     "profile_start": [],
@@ -56,7 +57,7 @@ ARGUMENTS = {
     "read_statistics": [ctypes.POINTER(Statistics)],
     "hint": [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
 }
-RESULTS = {"alloc": ctypes.c_void_p}
+RESULTS = {"alloc": ctypes.c_void_p, "calloc": ctypes.c_void_p}
 
 # Calls release the interpreter's lock: other threads of Python run while memory moves.
 _PROCESS = ctypes.CDLL(None)

@@ -1,7 +1,7 @@
 """NumPy's allocation handler (NEP 49): arrays made in a `with named(...)` are objects of that name.
 
-The handler's first argument is a pointer of ours. It is the name, so that NumPy calls `isotherm_alloc` itself, without a step
-through Python; blocks are grown and freed by NumPy's default handler, which calls `realloc` and `free`.
+The handler's first argument is a pointer of ours. It is the name, so that NumPy calls `isotherm_alloc` and `isotherm_calloc` itself, without a
+step through Python; blocks are grown and freed by NumPy's default handler, which calls `realloc` and `free`.
 """
 import ctypes
 
@@ -47,14 +47,6 @@ def _functions():
     return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
 
 
-@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
-def _zeroed(name, count, size):
-    block = FUNCTIONS["alloc"](ctypes.cast(name, ctypes.c_char_p), count * size)
-    if block:
-        ctypes.memset(block, 0, count * size)
-    return block
-
-
 class Handlers:
     """One handler for each name. NumPy's arrays point to theirs, so that none is ever freed."""
 
@@ -69,12 +61,14 @@ class Handlers:
         """Has this context's arrays allocated under the name; returns the handler that did before."""
         if name not in self._made:
             text = ctypes.create_string_buffer(name)
+            # A runtime of before version 101 gives zeros without a name.
+            zeroed = FUNCTIONS["calloc"]
             handler = _Handler(
                 name=b"isotherm",
                 version=1,
                 context=ctypes.addressof(text),
                 malloc=ctypes.cast(FUNCTIONS["alloc"], ctypes.c_void_p).value,
-                calloc=ctypes.cast(_zeroed, ctypes.c_void_p).value,
+                calloc=ctypes.cast(zeroed, ctypes.c_void_p).value if zeroed else self._default.calloc,
                 realloc=self._default.realloc,
                 free=self._default.free,
             )

@@ -25,6 +25,12 @@ def private(size):
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
+def resident():
+    """Resident bytes of this process."""
+    with open("/proc/self/statm", encoding="utf-8") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
 def logged():
     """Lines of the stand-in's log."""
     with open(os.environ["DOUBLE_LOG"], encoding="utf-8") as file:
@@ -153,6 +159,13 @@ class Arrays(unittest.TestCase):
         if "DOUBLE_LOG" in os.environ:
             made = [line for line in logged() if line.startswith("alloc")]
             self.assertEqual([made.count(f"alloc {name}") for name in ("grid 40000", "inner 24000", "other 56000")], [2, 1, 0])
+
+    def test_zeros_take_no_memory_until_they_are_touched(self):
+        before = resident()
+        with isotherm.named("zeros"):
+            zeros = numpy.zeros(1 << 24)
+        self.assertLess(resident() - before, zeros.nbytes // 2)
+        self.assertFalse(zeros.any())
 
     def test_named_memory_grows_and_ends(self):
         with isotherm.named("growing"):

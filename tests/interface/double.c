@@ -40,6 +40,7 @@ static void say(const char *format, ...) {
 int double_version(void) EXPORTED(version);
 void *double_alloc(const char *name, size_t bytes) EXPORTED(alloc);
 void *double_alloc_aligned(const char *name, size_t bytes, size_t alignment) EXPORTED(alloc_aligned);
+void *double_calloc(const char *name, size_t count, size_t bytes) EXPORTED(calloc);
 void double_free(void *object) EXPORTED(free);
 int double_register(const char *name, void *address, size_t bytes) EXPORTED(register);
 int double_unregister(void *address) EXPORTED(unregister);
@@ -57,6 +58,11 @@ void *double_alloc_aligned(const char *name, size_t bytes, size_t alignment) {
         return NULL;
     say("alloc %s %zu\n", name, bytes);
     return block;
+}
+
+void *double_calloc(const char *name, size_t count, size_t bytes) {
+    say("alloc %s %zu\n", name, count * bytes);
+    return calloc(count, bytes);
 }
 
 void *double_alloc(const char *name, size_t bytes) { return double_alloc_aligned(name, bytes, 64); }

@@ -73,7 +73,7 @@ class Runtime(unittest.TestCase):
                     self.assertEqual(must([program]), "0\n")
                     if "-static" not in way:
                         output, log = under_double([program])
-                        self.assertEqual((output, log), ("100\n", ["alloc block 100", "free"]))
+                        self.assertEqual((output, log), ("101\n", ["alloc block 100", "free"]))
 
 
 class Languages(unittest.TestCase):

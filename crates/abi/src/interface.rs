@@ -14,7 +14,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
-pub const HEADER_VERSION: u32 = 100;
+pub const HEADER_VERSION: u32 = 101;
 
 /// What a request asks for: [`InterfaceRequest::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

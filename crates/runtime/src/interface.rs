@@ -130,6 +130,19 @@ unsafe extern "C" fn alloc(name: *const c_char, bytes: usize) -> *mut c_void {
     }
 }
 
+/// `isotherm_calloc`.
+///
+/// # Safety
+/// As for [`alloc`].
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_calloc"))]
+unsafe extern "C" fn alloc_zeroed(name: *const c_char, count: usize, bytes: usize) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    match unsafe { data_named(name) } {
+        Some(named) => heap::allocate_zeroed(count, bytes, named),
+        None => heap::allocate_zeroed(count, bytes, UnnamedData),
+    }
+}
+
 /// `isotherm_alloc_aligned`.
 ///
 /// # Safety

@@ -94,6 +94,21 @@ static int misuse(void)
     isotherm_free(null);
     free(empty);
     isotherm_free(NULL);
+    char *zeros = isotherm_calloc("zeros", 3, 100001);
+    errors += !zeros;
+    for (int i = 0; zeros && i < 300003; i++)
+        errors += zeros[i] != 0;
+    memset(zeros, 1, 300003);
+    isotherm_free(zeros);
+    /* The same memory again, perhaps. */
+    zeros = isotherm_calloc(longest, 300003, 1);
+    for (int i = 0; zeros && i < 300003; i++)
+        errors += zeros[i] != 0;
+    free(zeros);
+    free(isotherm_calloc("no zeros", 0, 8));
+    errno = 0;
+    volatile size_t many = (size_t)-1 / 2;
+    errors += isotherm_calloc("overflow", many, 3) != NULL || errno != ENOMEM;
     void *aligned = isotherm_alloc_aligned("aligned", 5000, 4096);
     errors += !aligned || (size_t)aligned % 4096 != 0;
     free(aligned);
@@ -204,6 +219,12 @@ static void *random_calls(void *number)
             break;
         case 4:
             isotherm_free(*place);
+            if (roll % 3 == 0) {
+                *place = isotherm_calloc(name, bytes + 1, 1);
+                if ((*place)[bytes / 2])
+                    abort();
+                break;
+            }
             *place = isotherm_alloc_aligned(name, bytes, (size_t)1 << roll % 16);
             break;
         case 5:
