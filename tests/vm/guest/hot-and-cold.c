@@ -6,7 +6,8 @@
  * each million, which checks whether both arrays are intact; d ignores SIGTERM; i continues until its standard
  * input ends, however many millions that takes; r rests for half a second after each; w writes after each
  * million to /tmp/where its report of both arrays, as at the end; a adds that of the cold one to /tmp/all at the end; t has a
- * child that makes a cold array of its own beside its parent's, and prints where it is: "cold-of-child N1=6144". */
+ * child that makes a cold array of its own beside its parent's, and prints where it is: "cold-of-child N1=6144"; h has both
+ * arrays in huge pages, and prints at first and at the end how much of the program is in such pages: "huge 28672 kB". */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -38,6 +40,28 @@ static void make_cycle(void) {
     }
 }
 
+static int has_huge_pages;
+
+/* Memory for an array, in huge pages from its first boundary on, if such are wanted. */
+static char *make(size_t bytes) {
+    size_t huge = has_huge_pages ? 2 << 20 : 0;
+    char *memory = huge ? aligned_alloc(huge, bytes) : malloc(bytes);
+    if (huge && madvise(memory, bytes, MADV_HUGEPAGE) != 0)
+        perror("madvise");
+    return memory;
+}
+
+static void print_huge(const char *name) {
+    char line[256];
+    FILE *file = fopen("/proc/self/smaps_rollup", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "AnonHugePages:", 14) == 0)
+            printf("%s %lu kB\n", name, strtoul(line + 14, NULL, 10));
+    if (file)
+        fclose(file);
+    fflush(stdout);
+}
+
 /* The kernel copies: a sampler sees no access before both arrays exist, so nothing is decided
  * before. */
 static void fill(char *memory) {
@@ -54,14 +78,14 @@ static int holds_cycle(char *memory) {
 }
 
 __attribute__((noinline)) static char *make_cold(void) {
-    char *memory = malloc(COLD);
+    char *memory = make(COLD);
     for (size_t at = 0; at < COLD; at += HOT)
         fill(memory + at);
     return memory;
 }
 
 __attribute__((noinline)) static char *make_hot(unsigned long nodes) {
-    char *memory = malloc(HOT);
+    char *memory = make(HOT);
     size_t page = ((size_t)memory + PAGE - 1) / PAGE * PAGE;
     if (nodes && syscall(SYS_mbind, page, HOT, MPOL_PREFERRED, &nodes, 8 * sizeof nodes, 0) != 0)
         perror("mbind");
@@ -156,10 +180,13 @@ int main(int argc, char **argv) {
     const char *habits = argc > 4 ? argv[4] : "";
     if (strchr(habits, 'd'))
         signal(SIGTERM, SIG_IGN);
+    has_huge_pages = strchr(habits, 'h') != NULL;
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
     print_nodes(1, "cold-at-first", cold, COLD);
     print_nodes(1, "hot-at-first", hot, HOT);
+    if (has_huge_pages)
+        print_huge("huge-at-first");
     size_t at = 0;
     int whole = 1;
     int until_input_ends = strchr(habits, 'i') != NULL;
@@ -181,6 +208,8 @@ int main(int argc, char **argv) {
     }
     print_nodes(1, "cold", cold, COLD);
     print_nodes(1, "hot", hot, HOT);
+    if (has_huge_pages)
+        print_huge("huge");
     print_policy("hot", hot);
     whole &= at < COUNT && both_whole(cold, hot);
     printf("contents %s\n", whole ? "whole" : "damaged");

@@ -32,6 +32,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, an_interrupted_run_gives_memory_back_where_it_was),
     on!(TWO, a_run_that_is_optimized_once_moves_its_hot_data),
     on!(TWO, a_run_is_optimized_once_by_staged_copy),
+    on!(TWO, an_optimization_keeps_huge_pages),
+    on!(TWO, an_optimization_by_staged_copy_keeps_huge_pages),
 ];
 
 /// Pages of the arrays of `hot-and-cold`.
@@ -314,22 +316,46 @@ fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
 }
 
 fn a_run_that_is_optimized_once_moves_its_hot_data() {
-    optimized_once(&[]);
+    optimized_once(&[], "iw");
 }
 
 fn a_run_is_optimized_once_by_staged_copy() {
-    optimized_once(&["--mover", "staged"]);
+    optimized_once(&["--mover", "staged"], "iw");
 }
 
-/// The heat of the program repeats from its beginning. Its hot array takes the place of a part of the cold one, and the figures say so.
-fn optimized_once(mover: &[&str]) {
+fn an_optimization_keeps_huge_pages() {
+    keeps_huge_pages(&[]);
+}
+
+fn an_optimization_by_staged_copy_keeps_huge_pages() {
+    keeps_huge_pages(&["--mover", "staged"]);
+}
+
+/// Arrays in huge pages are in huge pages on the other node, too.
+fn keeps_huge_pages(mover: &[&str]) {
+    let lines = optimized_once(mover, "iwh");
+    let bytes = |name: &str| {
+        let kilobytes = lines[name].split(' ').next().map(str::parse::<usize>);
+        kilobytes.and_then(Result::ok).unwrap_or_default() << 10
+    };
+    let (before, after) = (bytes("huge-at-first"), bytes("huge"));
+    assert!(
+        before >= (COLD_PAGES + HOT_PAGES) * 4096,
+        "without huge pages nothing is tested: {lines:?}"
+    );
+    assert!(after >= before, "huge pages were split: {lines:?}");
+}
+
+/// The heat of a program with these habits repeats from its beginning. Its hot array takes the place of a part of the cold one, and the
+/// figures say so. Returns what the program printed.
+fn optimized_once(mover: &[&str], habits: &str) -> BTreeMap<String, String> {
     let flags = [
         "--optimize-after",
         "first-iteration",
         "--summary",
         "/tmp/summary.json",
     ];
-    let run = OnlineRun::start(&[&flags, mover].concat(), "iw");
+    let run = OnlineRun::start(&[&flags, mover].concat(), habits);
     run.wait_for((COLD_PAGES * 2 / 3, 1), (MOST_OF_HOT, 0));
     let run = run.end();
     let (lines, report) = (lines(&run), text(&run.stderr));
@@ -350,6 +376,7 @@ fn optimized_once(mover: &[&str]) {
     );
     assert!(bytes("demoted_bytes") > 0, "{report}");
     assert!(bytes("fast_bytes") <= 9 << 20, "{report}");
+    lines
 }
 
 /// Pages on a node, of a line such as `N0=1 N1=1023`.
