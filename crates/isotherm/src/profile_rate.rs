@@ -16,6 +16,9 @@ use crate::observed_run::ObservedStep;
 /// How long a profile is expected to take where nothing says it.
 pub(crate) const EXPECTED: Nanos = Nanos(1_000_000_000);
 
+/// How often the cost of a sample is measured, for 10 ms each.
+const TRIALS: usize = 3;
+
 /// The rates that the timer of a run can change to: none where the user named one, or where the run is recorded, because a recording has
 /// one rate.
 pub(crate) fn others(args: &RunArgs) -> &'static [u32] {
@@ -57,17 +60,22 @@ impl ProfileRate {
             .filter(|extent| processes.contains(&extent.process) && extent.site.is_placeable());
         let resident: Bytes = of_data.map(|extent| extent.resident).sum();
         let threads: usize = processes.iter().map(|it| step.observer.threads(*it)).sum();
-        let measure = || sample_cost(&MachineClock).unwrap_or(GUESS);
         let need = SamplingNeed {
             resident,
             threads: threads.clamp(1, self.processors) as u64,
             time,
-            sample_cost: *self.sample_cost.get_or_insert_with(measure),
+            sample_cost: *self.sample_cost.get_or_insert_with(measured_cost),
         };
         if let Some(hz) = sampling_rate(&need, step.observer.timer_rates()) {
             step.observer.set_timer_hz(hz);
         }
     }
+}
+
+/// The cost of a timer sample here: the least of the trials, because other programs only add to it.
+fn measured_cost() -> Nanos {
+    let trials = (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
+    trials.min().unwrap_or(GUESS)
 }
 
 /// The accesses of a batch with counts that compare to those of another rate.

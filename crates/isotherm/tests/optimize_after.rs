@@ -83,6 +83,7 @@ fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
     let [done] = all.as_slice() else {
         panic!("{summary}");
     };
+    check_rate(done, flags);
     if number(done, "samples") < 100 {
         isotherm_skip::skip!("few samples here: {done}");
         return None;
@@ -94,6 +95,19 @@ fn number(of: &Value, name: &str) -> u64 {
     of[name]
         .as_u64()
         .unwrap_or_else(|| panic!("{name} in {of}"))
+}
+
+/// The rate is the one that was named, else one of those that a profile may have.
+fn check_rate(done: &Value, flags: &[&str]) {
+    let hz = number(done, "sampling_hz").to_string();
+    let named = flags.iter().position(|flag| *flag == "--frequency");
+    match named.and_then(|at| flags.get(at + 1)) {
+        Some(named) => assert_eq!(hz, *named),
+        None => assert!(
+            ["250", "1000", "2000", "4000"].contains(&hz.as_str()),
+            "{done}"
+        ),
+    }
 }
 
 /// The hot part is chosen, what is chosen is fast, and no more is fast than may be.
@@ -134,6 +148,7 @@ fn a_site_policy_chooses_among_parts_too() {
 #[test]
 fn a_share_is_one_of_the_data() {
     let flags = ["--fast", "25%", "--optimize-after", "1s"];
+    let flags = [&flags[..], &["--frequency", "900"]].concat();
     let Some((_, _, done)) = optimized(&flags) else {
         return;
     };

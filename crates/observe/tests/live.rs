@@ -25,6 +25,16 @@ const COLD_SITE: SiteId = SiteId(222);
 /// Runs `hot` with these arguments under these sources, with a session file that names its two
 /// arrays. Returns the batches of all epochs, the last of them from after its end.
 fn observe(sources: Vec<SourceKind>, arguments: &[&str]) -> Option<(u32, Vec<Batch>)> {
+    observe_at_rates(sources, &[], arguments, |_, _| {})
+}
+
+/// As [`observe`], with further rates of the timer; `each` is called after each epoch with its number.
+fn observe_at_rates(
+    sources: Vec<SourceKind>,
+    other_hz: &'static [u32],
+    arguments: &[&str],
+    mut each: impl FnMut(usize, &mut LiveRun),
+) -> Option<(u32, Vec<Batch>)> {
     let directory = tempfile::tempdir().expect("a directory");
     let program = support::program::compile("hot", directory.path())?;
     let sessions = directory.path().join("sessions");
@@ -34,7 +44,9 @@ fn observe(sources: Vec<SourceKind>, arguments: &[&str]) -> Option<(u32, Vec<Bat
     let held = spawn_suspended(command).expect("forks");
     let pid = held.pid;
     write_session(&sessions, pid);
-    let mut run = LiveRun::new(LiveConfig::new(&sessions, sources));
+    let mut config = LiveConfig::new(&sessions, sources);
+    config.events.other_hz = other_hz;
+    let mut run = LiveRun::new(config);
     run.attach(pid).expect("attaches");
     let mut child = held.release().expect("runs");
     let mut batches = Vec::new();
@@ -49,6 +61,7 @@ fn observe(sources: Vec<SourceKind>, arguments: &[&str]) -> Option<(u32, Vec<Bat
         }
         if batches.len() < 60 {
             batches.push(run.observe(epoch).expect("observes"));
+            each(batches.len() - 1, &mut run);
         }
     }
 }
@@ -121,6 +134,48 @@ fn the_timer_finds_the_hot_array() {
         hot * 2 > all && hot > 3 * cold,
         "hot {hot}, cold {cold}, all {all}"
     );
+}
+
+/// Samples for each second of processor time between the ends of two epochs.
+fn taken_a_second(batches: &[Batch], from: usize, to: usize) -> f64 {
+    let cpu_ns = |batch: &Batch| {
+        let count = batch.counts.iter().find(|count| count.name == "cpu_ns");
+        count.map_or(0, |count| count.value)
+    };
+    let taken = |at: usize| report(&batches[..=at], "timer").taken;
+    let time = cpu_ns(&batches[to]) - cpu_ns(&batches[from]);
+    (taken(to) - taken(from)) as f64 * 1e9 / time.max(1) as f64
+}
+
+#[test]
+fn the_timer_of_a_running_child_changes_its_rate() {
+    if !perf_is_allowed() {
+        return;
+    }
+    let change = |epoch: usize, run: &mut LiveRun| match epoch {
+        0 => assert_eq!(run.timer_rates(), [1000, 4000, 250]),
+        10 => run.set_timer_hz(4000),
+        // Not one of its rates.
+        15 => run.set_timer_hz(3000),
+        20 => {
+            assert_eq!(run.timer_hz(), Some(4000));
+            run.set_timer_hz(250);
+        }
+        _ => {}
+    };
+    let sources = vec![SourceKind::Timer];
+    let arguments = ["2500", "fork"];
+    let Some((_, batches)) = observe_at_rates(sources, &[4000, 250], &arguments, change) else {
+        return;
+    };
+    if batches.len() <= 30 {
+        return isotherm_skip::skip!("only {} epochs", batches.len());
+    }
+    let rate = |from, to| taken_a_second(&batches, from, to);
+    let rates = [rate(3, 10), rate(10, 20), rate(20, 30)];
+    println!("{rates:.0?}");
+    assert!(rates[1] > 2.0 * rates[0], "{rates:?}");
+    assert!(rates[2] < rates[0] / 2.0, "{rates:?}");
 }
 
 #[test]
