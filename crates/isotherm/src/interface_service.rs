@@ -183,10 +183,10 @@ fn limit(command: &InterfaceCommand) -> Option<Capacity> {
     }
 }
 
-/// The answer to a request. Of a dry run nothing moved.
+/// The answer to a request. Of a dry run nothing moved. Where there is no room for what the samples prove hot, nothing is selected.
 fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
     let status = match done.selected_bytes {
-        0 => InterfaceStatus::NoSamples,
+        0 if !done.lacks_room() => InterfaceStatus::NoSamples,
         _ => InterfaceStatus::Ok,
     };
     let moved = |bytes: u64| if done.dry_run { 0 } else { bytes };

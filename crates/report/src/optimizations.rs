@@ -44,11 +44,26 @@ pub struct OptimizationSummary {
     pub migration_ns: u64,
 }
 
+/// Bytes of a page, the least that is moved.
+const PAGE: u64 = 4096;
+
 impl OptimizationSummary {
+    /// Whether nothing could be chosen because the fast memory that may be used, such as what other processes leave of it, holds no page.
+    #[must_use]
+    pub const fn lacks_room(&self) -> bool {
+        self.samples > 0 && self.selected_bytes == 0 && self.capacity_bytes < PAGE
+    }
+
     /// What was chosen, what moved, what is fast now, and what it cost.
     #[must_use]
     pub fn in_words(&self) -> String {
         let at = Nanos(self.at_ns);
+        if self.lacks_room() {
+            return format!(
+                "after {at}: {} of fast memory may be used, less than a page, so nothing was moved",
+                Bytes(self.capacity_bytes)
+            );
+        }
         if self.selected_bytes == 0 {
             return format!(
                 "after {at}: {} of the program's data prove no part of it hot, so nothing was moved",
@@ -105,8 +120,16 @@ mod tests {
             "after 2.00 s, by 1,500 samples of 3 regions: 16 MiB chosen, 12 MiB moved to fast memory and 8 MiB to slow memory, 4 KiB could \
              not be; 16 MiB of 64 MiB fast (25 %); chosen in 2.5 ms, moved in 9.0 ms"
         );
+        let no_room = OptimizationSummary {
+            samples: 1500,
+            capacity_bytes: 4095,
+            ..OptimizationSummary::default()
+        };
+        let said = no_room.in_words();
+        assert!(said.contains("less than a page"), "{said}");
         let nothing = OptimizationSummary {
             samples: 1,
+            capacity_bytes: 4096,
             ..OptimizationSummary::default()
         };
         let said = nothing.in_words();
