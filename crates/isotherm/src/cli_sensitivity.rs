@@ -8,8 +8,8 @@ use clap::Args;
 /// Flags of `isotherm sensitivity`.
 #[derive(Debug, Args)]
 pub(crate) struct SensitivityArgs {
-    /// The tiers, as for `isotherm plan`: `detect`, `emulated`, `emulated:PRESET`, `emulated:B:FACTOR,L:FACTOR` or a tiers
-    /// file. The fastest and the slowest are compared
+    /// The tiers, as for `isotherm plan`: `detect`, `emulated`, `emulated:PRESET`, `emulated:B:FACTOR,L:FACTOR`, `emulated:B:SHARE,L:FACTOR`
+    /// (CoMerge's machines, such as B:0.2,L:5) or a tiers file. The fastest and the slowest are compared
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,
     /// Rounds; in each every placement runs once

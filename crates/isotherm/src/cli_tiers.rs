@@ -8,8 +8,9 @@ use crate::input;
 /// Which tiers to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TiersChoice {
-    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
-    /// accesses wait for the slow tier's bandwidth and latency), each also with
+    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how many times
+    /// as long accesses wait for the slow tier's bandwidth and latency) or `emulated:B:SHARE,L:FACTOR` (its bandwidth as a share of the fast
+    /// tier's, below 1, as in CoMerge; the machines of its table 1, such as B:0.2,L:5, have the factors measured there), each also with
     /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
     /// all runs of that name), or a tiers file. With one kind of memory `detect` falls
     /// back to the emulated pair

@@ -23,6 +23,7 @@ pub mod hotness;
 pub mod site;
 pub mod shared_bandwidth;
 pub mod emulation;
+pub mod bandwidth_share;
 pub mod tier;
 pub mod trace;
 pub mod count_unit;
