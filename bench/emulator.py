@@ -64,16 +64,22 @@ KERNELS = [
 STREAMS = [Kernel("read", 1 * GIB, 15, 30), Kernel("write", 1 * GIB, 15, 30)]
 
 
-def all_slow(folder: str, factor: int, more: str = "") -> str:
-    """A plan that puts everything into slow memory of a factor, and of a limit that the programs of a machine share."""
-    path = os.path.join(folder, f"factor-{factor}{more.replace(' ', '-').replace('/', '-')}.plan")
+def everything(folder: str, tier: str, latency: float, bandwidth: float, more: str = "") -> str:
+    """A plan that puts everything into one tier, `fast` or `slow`, of an emulated machine with these factors, and with a limit that the programs
+    of a machine share."""
+    path = os.path.join(folder, f"{tier}-{latency:g}-{bandwidth:g}{more.replace(' ', '-').replace('/', '-')}.plan")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("isotherm-plan 1\npolicy all-slow\nvalue accesses\nweight peak-rss\ndepth 4\ncommand \"any\"\n"
-                   "tier fast emulated-fast capacity 64MiB placement preferred\n"
+        file.write(f"isotherm-plan 1\npolicy all-{tier}\nvalue accesses\nweight peak-rss\ndepth 4\ncommand \"any\"\n"
+                   "tier fast emulated-fast capacity 1024GiB placement preferred\n"
                    "tier slow emulated-slow capacity 1024GiB placement preferred "
-                   f"latency-factor {factor} bandwidth-factor {factor} migrate 5us{more}\n"
-                   "default slow\nstanding planned 0 first-touch 0 bound 0 total 0\n")
+                   f"latency-factor {latency:g} bandwidth-factor {bandwidth:g} migrate 5us{more}\n"
+                   f"default {tier}\nstanding planned 0 first-touch 0 bound 0 total 0\n")
     return path
+
+
+def all_slow(folder: str, factor: int, more: str = "") -> str:
+    """A plan that puts everything into slow memory of a factor."""
+    return everything(folder, "slow", factor, factor, more)
 
 
 def verdict(kernel: Kernel, factors: dict[int, float], sampling: float, spread: float) -> str:
