@@ -33,6 +33,7 @@ pub mod outcome;
 pub mod move_totals;
 pub mod movement;
 pub mod plan;
+pub mod sensitivity_runs;
 pub mod profile;
 pub mod footprint;
 pub mod watch;

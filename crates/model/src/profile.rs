@@ -2,6 +2,7 @@
 
 use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use crate::count_unit::CountUnit;
+use crate::sensitivity_runs::SensitivityRuns;
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
 
@@ -136,6 +137,8 @@ pub struct Profile {
     pub counts: Vec<Count>,
     /// Report of each source.
     pub sources: Vec<SourceReport>,
+    /// The timed runs of the program, where they were added to the profile.
+    pub sensitivity: Option<SensitivityRuns>,
 }
 
 impl Profile {
@@ -152,6 +155,7 @@ impl Profile {
             resident: Vec::new(),
             counts: Vec::new(),
             sources: Vec::new(),
+            sensitivity: None,
         }
     }
 

@@ -181,6 +181,19 @@ impl Bytes {
 }
 
 impl Nanos {
+    /// The middle one of these; of an even number, the middle between the middle two. `None` of none.
+    #[must_use]
+    pub fn median(times: &[Self]) -> Option<Self> {
+        let mut sorted = times.to_vec();
+        sorted.sort_unstable();
+        let middle = sorted.len() / 2;
+        let above = *sorted.get(middle)?;
+        Some(match sorted.len() % 2 {
+            1 => above,
+            _ => Self(u64::midpoint(sorted[middle - 1].0, above.0)),
+        })
+    }
+
     /// The time as in files, without rounding and without a space: the largest unit up to a second
     /// that divides it, `10us`, `1500ms`. Read back by [`FromStr`].
     #[must_use]

@@ -52,6 +52,13 @@ pub enum Error {
         /// Epochs that were recorded before and stay readable.
         kept_epochs: usize,
     },
+    /// A table could not be added to a profile, which stays as it was.
+    Add {
+        /// The file or directory that could not be written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The end of a recording could not be written.
     Finish {
         /// Which file or directory could not be written.
@@ -114,6 +121,11 @@ impl fmt::Display for Error {
                     n => write!(f, "; the {n} epochs recorded before it stay readable"),
                 }
             }
+            Self::Add { path, source } => write!(
+                f,
+                "{} could not be written: {source}; the rest of the profile stays as it was",
+                path.display()
+            ),
             Self::Finish {
                 path,
                 source,

@@ -25,6 +25,7 @@ pub(crate) enum Table {
     Extents,
     Counts,
     Sources,
+    Sensitivity,
     Frames,
     Heat,
     Resident,
@@ -32,12 +33,13 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Meta,
         Self::Sites,
         Self::Extents,
         Self::Counts,
         Self::Sources,
+        Self::Sensitivity,
         Self::Frames,
         Self::Heat,
         Self::Resident,
@@ -51,6 +53,7 @@ impl Table {
             Self::Extents => "extents",
             Self::Counts => "counts",
             Self::Sources => "sources",
+            Self::Sensitivity => "sensitivity",
             Self::Frames => "frames",
             Self::Heat => "heat",
             Self::Resident => "resident",

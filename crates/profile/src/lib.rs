@@ -7,6 +7,7 @@
 //!         extents.parquet         one row an extent, as last seen  state
 //!         counts.parquet          one row a counter                state
 //!         sources.parquet         one row a source                 state
+//!         sensitivity.parquet     one row a timed run, added later state
 //!         frames-000000.parquet   callers of the sites             log
 //!         heat-000000.parquet     accesses by epoch and chunk      log
 //!         resident-000000.parquet RSS by epoch and site            log
@@ -51,7 +52,9 @@ mod log;
 mod frame_files;
 mod reader;
 mod writer;
+mod addition;
 
+pub use addition::{add_sensitivity, check_addition};
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE};
 pub use reader::{read, read_files};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
+use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::words::counted;
 use isotherm_sys::files::read_input;
@@ -16,7 +17,7 @@ use crate::column::File;
 use crate::error::{Error, Warning};
 use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
-use crate::tables::{FrameRow, MetaRow, Stored};
+use crate::tables::{FrameRow, MetaRow, SensitivityRow, Stored};
 
 /// Reads the profile at a path, and names each file that could not be used.
 ///
@@ -185,6 +186,7 @@ struct Parts {
     epochs: Vec<EpochSpan>,
     counts: Vec<Count>,
     sources: Vec<SourceReport>,
+    sensitivity: Vec<SensitivityRow>,
     /// Files that were used.
     seen: BTreeMap<Table, Vec<u32>>,
     /// Tables of which a file is damaged or missing.
@@ -206,6 +208,7 @@ impl Parts {
             Table::Extents => self.extents.extend(Extent::read(&file)?),
             Table::Counts => self.counts.extend(Count::read(&file)?),
             Table::Sources => self.sources.extend(SourceReport::read(&file)?),
+            Table::Sensitivity => self.sensitivity = SensitivityRow::read(&file)?,
             Table::Frames => self.frames.extend(FrameRow::read(&file)?),
             Table::Heat => self.heat.extend(Heat::read(&file)?),
             Table::Resident => self.resident.extend(Resident::read(&file)?),
@@ -225,6 +228,7 @@ impl Parts {
             .sort_by_key(|heat| (heat.epoch, heat.process, heat.address));
         self.resident.sort_by_key(|resident| resident.epoch);
         let sites = self.settle_sites();
+        let sensitivity = self.settle_sensitivity(&meta);
         let extents: BTreeMap<(Process, u64), Extent> = self
             .extents
             .into_iter()
@@ -249,6 +253,7 @@ impl Parts {
             resident: self.resident,
             counts: self.counts,
             sources: self.sources,
+            sensitivity,
         };
         (profile, self.warnings)
     }
@@ -311,6 +316,28 @@ impl Parts {
                 .retain(|resident| spans.contains_key(&resident.epoch));
         }
         self.epochs = spans.into_values().collect();
+    }
+
+    /// The timed runs, unless they belong to another recording: an Isotherm that does not know their table leaves it where it
+    /// replaces the profile.
+    fn settle_sensitivity(&mut self, meta: &Meta) -> Option<SensitivityRuns> {
+        let rows = std::mem::take(&mut self.sensitivity);
+        let first = rows.first()?;
+        let (started, tiers) = (first.started.clone(), first.tiers.clone());
+        let mut rest = rows.iter();
+        let what = if rest.any(|row| row.started != started || row.tiers != tiers) {
+            "it was left out: it holds runs of several measurements"
+        } else if started != meta.started {
+            "it was left out: its times are of another recording; `isotherm sensitivity` measures them again"
+        } else {
+            return Some(SensitivityRuns {
+                tiers: TierPair::from_text(tiers),
+                runs: rows.into_iter().map(|row| row.run).collect(),
+            });
+        };
+        let file = Table::Sensitivity.file(0);
+        self.warnings.push(Warning::new(&file, what));
+        None
     }
 
     /// Joins sites and frames, and makes a site of each name of which only rows are left.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{EpochSpan, Heat, Resident};
+use isotherm_model::sensitivity_runs::{FastData, SensitivityRun};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
@@ -54,6 +55,16 @@ pub(crate) struct FrameRow {
 pub(crate) struct MetaRow {
     pub(crate) key: String,
     pub(crate) value: String,
+}
+
+/// One timed run, with what is the same for all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SensitivityRow {
+    /// The start of the recording whose sites these are.
+    pub(crate) started: String,
+    /// The pair of tiers.
+    pub(crate) tiers: String,
+    pub(crate) run: SensitivityRun,
 }
 
 /// A kind of column: how its values are written and read.
@@ -208,6 +219,33 @@ impl Value for SiteId {
             site.map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
         };
         required(name, file.text(name)?)?.iter().map(site).collect()
+    }
+}
+
+impl Value for FastData {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], fast: impl Fn(&'a R) -> Self) -> Cells {
+        written_text(rows, |row, to| match fast(row) {
+            Self::Nothing => to.push_str("nothing"),
+            Self::All => to.push_str("all"),
+            Self::Site(site) => {
+                // Writing into a String cannot fail.
+                let _ = write!(to, "{site}");
+            }
+        })
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let fast = |value: &ByteArray| match utf8(name, value)? {
+            "nothing" => Ok(Self::Nothing),
+            "all" => Ok(Self::All),
+            site => {
+                let site = site.parse().map(Self::Site);
+                site.map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
+            }
+        };
+        required(name, file.text(name)?)?.iter().map(fast).collect()
     }
 }
 
@@ -511,4 +549,20 @@ table!(Sources of SourceReport, |row| {
     cost: Nanos(cost_ns),
     cost_note,
     warning: trouble,
+});
+
+table!(Sensitivity of SensitivityRow, |row| {
+    started: String = &row.started,
+    tiers: String = &row.tiers,
+    fast: FastData = row.run.fast,
+    round: u32 = row.run.round,
+    time_ns: u64 = row.run.time.0,
+} => Self {
+    started,
+    tiers,
+    run: SensitivityRun {
+        fast,
+        round,
+        time: Nanos(time_ns),
+    },
 });

@@ -358,7 +358,7 @@ impl Drop for Writer {
 
 /// A file to be, and the function that encodes it: of several files each on a thread of its own, because the tables
 /// of sites and frames take some milliseconds each.
-struct Pending<'a> {
+pub(crate) struct Pending<'a> {
     file: String,
     /// True where it is flushed to the device before it gets its name.
     durable: bool,
@@ -375,7 +375,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    fn of<R: Row + Sync>(file: String, rows: &'a [R]) -> Self {
+    pub(crate) fn of<R: Row + Sync>(file: String, rows: &'a [R]) -> Self {
         Self {
             file,
             durable: true,
@@ -399,7 +399,7 @@ const TABLE_MODE: u32 = 0o666;
 ///
 /// They are written at the same time, because flushing one after the other costs a turn of the file
 /// system's journal each (8 ms on a virtual disk, so 50 ms for an epoch), and together one for all.
-fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::Error)> {
+pub(crate) fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::Error)> {
     let written = match files {
         [file] => vec![written(directory, file)],
         _ => written_at_once(directory, files),

@@ -4,8 +4,8 @@ mod support;
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
-use isotherm_profile::{Error, Existing, Writer, read, read_files};
-use support::{Random, Scratch, files, meta, seed, segment};
+use isotherm_profile::{Error, Existing, Writer, add_sensitivity, read, read_files};
+use support::{Random, Scratch, files, meta, seed, segment, sensitivity};
 
 /// A finished profile of several files a table.
 fn recorded(path: &std::path::Path) -> Profile {
@@ -18,6 +18,9 @@ fn recorded(path: &std::path::Path) -> Profile {
     }
     profile.ending = Ending::Exited(0);
     writer.finish(profile.ending, &[]).unwrap();
+    let runs = sensitivity(&mut Random(7));
+    add_sensitivity(path, &profile, &runs).unwrap();
+    profile.sensitivity = Some(runs);
     profile
 }
 
@@ -41,6 +44,10 @@ fn each_file_cut_short_is_named_and_the_rest_is_used() {
             );
             if !name.starts_with("heat") {
                 assert_eq!(profile.heat, whole.heat, "{name}");
+            }
+            // Without the metadata it is not known which recording the timed runs belong to.
+            if !name.starts_with("sensitivity") && !name.starts_with("meta") {
+                assert_eq!(profile.sensitivity, whole.sensitivity, "{name}");
             }
             if !name.starts_with("sites") && !name.starts_with("frames") {
                 assert_eq!(profile.sites, whole.sites, "{name}");

@@ -4,8 +4,8 @@ mod support;
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
-use isotherm_profile::{Error, Existing, Writer, read};
-use support::{Random, Scratch, meta, seed, segment};
+use isotherm_profile::{Error, Existing, Writer, add_sensitivity, check_addition, read};
+use support::{Random, Scratch, meta, seed, segment, sensitivity};
 
 #[test]
 fn a_profile_reads_as_it_was_recorded() {
@@ -37,7 +37,54 @@ fn a_profile_reads_as_it_was_recorded() {
         let (finished, warnings) = read(&path).unwrap();
         assert_eq!(finished, expected, "run {run} after its end");
         assert_eq!(warnings, []);
+
+        // The second measurement takes the place of the first.
+        for _ in 0..2 {
+            let runs = sensitivity(&mut random);
+            check_addition(&path).unwrap();
+            add_sensitivity(&path, &finished, &runs).unwrap();
+            expected.sensitivity = Some(runs);
+            assert_eq!(read(&path).unwrap(), (expected.clone(), vec![]));
+        }
     }
+}
+
+#[test]
+fn timed_runs_stay_with_their_recording() {
+    let scratch = Scratch::new("timed-runs");
+    let path = scratch.path("a.iso");
+    let record = |random: &mut Random, started: &str| {
+        let mut meta = meta(random);
+        meta.started = started.into();
+        let mut writer = Writer::create(&path, &meta, Existing::Overwrite).unwrap();
+        writer.record(&segment(9, 0, 30)).unwrap();
+        writer.finish(Ending::Exited(0), &[]).unwrap();
+        read(&path).unwrap().0
+    };
+    let mut random = Random(9);
+    let former = record(&mut random, "2026-01-02T03:04:05Z");
+    add_sensitivity(&path, &former, &sensitivity(&mut random)).unwrap();
+    let table = path.join("sensitivity.parquet");
+    let kept = std::fs::read(&table).unwrap();
+    let next = record(&mut random, "2026-01-02T03:04:06Z");
+    assert!(!table.exists(), "a new recording has no timed runs");
+    // An Isotherm that does not know the table leaves it there.
+    std::fs::write(&table, kept).unwrap();
+    let (profile, warnings) = read(&path).unwrap();
+    assert_eq!(profile, next);
+    let warned: Vec<_> = warnings.iter().map(|it| it.file.as_str()).collect();
+    assert_eq!(warned, ["sensitivity.parquet"]);
+    assert!(warnings[0].what.contains("another recording"));
+
+    let empty = scratch.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    for refused in [
+        check_addition(&empty),
+        add_sensitivity(&empty, &next, &sensitivity(&mut random)),
+    ] {
+        assert!(matches!(refused, Err(Error::NotAProfile { .. })));
+    }
+    assert_eq!(std::fs::read_dir(&empty).unwrap().count(), 0);
 }
 
 #[test]

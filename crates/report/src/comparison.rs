@@ -32,19 +32,11 @@ impl Times {
     /// Of these rounds; None of none.
     #[must_use]
     pub fn of(rounds: &[Nanos]) -> Option<Self> {
-        let mut sorted = rounds.to_vec();
-        sorted.sort_unstable();
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let middle = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            1 => sorted[middle],
-            _ => Nanos(u64::midpoint(sorted[middle - 1].0, sorted[middle].0)),
-        };
         Some(Self {
-            median,
-            min,
-            max,
-            rounds: sorted.len(),
+            median: Nanos::median(rounds)?,
+            min: *rounds.iter().min()?,
+            max: *rounds.iter().max()?,
+            rounds: rounds.len(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
+use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
@@ -211,6 +212,26 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             .collect(),
         counts: (0..random.below(4)).map(|_| count(&mut random)).collect(),
         sources: (0..random.below(3)).map(|_| source(&mut random)).collect(),
+    }
+}
+
+/// Timed runs of some rounds, with random sites alone fast.
+pub(crate) fn sensitivity(random: &mut Random) -> SensitivityRuns {
+    let sites = [random.next(), random.next()].map(|id| FastData::Site(SiteId(id)));
+    let shared = FastData::Site(SiteId::SHARED);
+    let all = [FastData::Nothing, shared, sites[0], sites[1], FastData::All];
+    let round = |round: u64| all.map(|fast| (round as u32, fast));
+    let runs = (0..1 + random.below(4)).flat_map(round);
+    let runs: Vec<_> = runs
+        .map(|(round, fast)| SensitivityRun {
+            fast,
+            round,
+            time: Nanos(random.next()),
+        })
+        .collect();
+    SensitivityRuns {
+        tiers: TierPair::from_text(random.text()),
+        runs,
     }
 }
 

@@ -1,0 +1,80 @@
+//! Adding the timed runs of `isotherm sensitivity` to a profile that is complete: its one table that is written after the recording.
+//!
+//! The table is one file, written under a hidden name, flushed to the device and renamed, as all are; it replaces the runs of an
+//! earlier measurement. The other tables are not touched, so a kill leaves the profile with the old runs, with none, or with the
+//! new ones.
+
+use std::io;
+use std::path::Path;
+
+use isotherm_model::profile::Profile;
+use isotherm_model::sensitivity_runs::SensitivityRuns;
+use isotherm_sys::files::{Directory, followed_output};
+
+use crate::error::Error;
+use crate::layout::Table;
+use crate::recognition::recognised;
+use crate::tables::SensitivityRow;
+use crate::writer::{Pending, replace};
+
+/// Adds the timed runs of the program to its profile, or replaces those that it has. `profile` is the one that was read from the
+/// path: a profile that was recorded there since has other sites, and its reader leaves these runs out.
+///
+/// # Errors
+/// There is no profile at the path, or the file cannot be written; the other tables stay as they are either way.
+pub fn add_sensitivity(
+    path: &Path,
+    profile: &Profile,
+    runs: &SensitivityRuns,
+) -> Result<(), Error> {
+    let rows = runs.runs.iter().map(|run| SensitivityRow {
+        started: profile.meta.started.clone(),
+        tiers: runs.tiers.as_str().to_owned(),
+        run: *run,
+    });
+    let rows: Vec<SensitivityRow> = rows.collect();
+    let directory = opened(path)?;
+    let name = Table::Sensitivity.file(0);
+    replace(&directory.path(), &[Pending::of(name, &rows)]).map_err(|(file, source)| {
+        Error::Add {
+            path: path.join(file),
+            source,
+        }
+    })?;
+    directory.sync().map_err(|source| failed(path, source))
+}
+
+/// Checks that a table could be added to the profile at the path: for a caller that takes long to measure what it adds.
+///
+/// # Errors
+/// As [`add_sensitivity`].
+pub fn check_addition(path: &Path) -> Result<(), Error> {
+    let directory = opened(path)?;
+    let trial = tempfile::Builder::new()
+        .prefix(".sensitivity.parquet.")
+        .suffix(".tmp")
+        .tempfile_in(directory.path());
+    trial.map(drop).map_err(|source| failed(path, source))
+}
+
+fn failed(path: &Path, source: io::Error) -> Error {
+    Error::Add {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn opened(path: &Path) -> Result<Directory, Error> {
+    match recognised(path) {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Error::NotAProfile {
+                path: path.to_owned(),
+                found: "it holds no file of a profile".to_owned(),
+            });
+        }
+        Err((path, source)) => return Err(Error::Read { path, source }),
+    }
+    let target = followed_output(path).map_err(|source| failed(path, source))?;
+    Directory::open(&target).map_err(|source| failed(path, source))
+}
