@@ -21,6 +21,13 @@ pub(crate) struct SensitivityArgs {
     /// A profile of the program by the source timer [default: the program is recorded first, into a temporary directory]
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<PathBuf>,
+    /// Keep the profile with the measured times in it, from which `isotherm colocate` takes them: that of --profile itself, or a copy
+    /// of it; without --profile, the one that is recorded
+    #[arg(short, long, value_name = "PROFILE", conflicts_with = "predict")]
+    pub output: Option<PathBuf>,
+    /// Replace another profile at --output
+    #[arg(long, requires = "output")]
+    pub force: bool,
     /// Only predict, from the profile: nothing is timed, and with --profile no program is run
     #[arg(long)]
     pub predict: bool,

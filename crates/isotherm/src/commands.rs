@@ -173,6 +173,12 @@ fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     segments.into_values()
 }
 
+/// True where both paths name what is there.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| path.canonicalize().ok();
+    whole(a).is_some_and(|a| whole(b) == Some(a))
+}
+
 /// True for `-`, which names standard output.
 fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")

@@ -224,6 +224,10 @@ pub(crate) const MANUAL: [Manual; 21] = [
                 "More rounds, of the objects of a profile, also as a page for a browser",
             ),
             (
+                "isotherm sensitivity -o app.iso -- ./app",
+                "Keep the times in a profile, for `isotherm colocate`",
+            ),
+            (
                 "isotherm sensitivity --predict --profile app.iso --tiers emulated:nvm",
                 "The same predicted, without a run",
             ),

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::profile::Profile;
+use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
@@ -73,6 +74,28 @@ pub(crate) struct ObjectRuns {
 }
 
 impl ObjectRuns {
+    /// The runs as a profile holds them, made on these tiers.
+    pub(crate) fn on(&self, tiers: TierPair) -> SensitivityRuns {
+        let alone = self.alone.iter();
+        let alone = alone.map(|(object, times)| (FastData::Site(object.site), times));
+        let bounds = [
+            (FastData::Nothing, &self.all_slow),
+            (FastData::All, &self.all_fast),
+        ];
+        let runs = bounds.into_iter().chain(alone).flat_map(|(fast, times)| {
+            let rounds = (0..).zip(times);
+            rounds.map(move |(round, time)| SensitivityRun {
+                fast,
+                round,
+                time: *time,
+            })
+        });
+        SensitivityRuns {
+            tiers,
+            runs: runs.collect(),
+        }
+    }
+
     /// The program by its times of one kind: that of a round, or the median of all.
     fn program(
         &self,
@@ -92,9 +115,7 @@ impl ObjectRuns {
     /// # Errors
     /// There is no round, or one has no time.
     pub(crate) fn figures(&self) -> Result<(MeasuredSensitivity, Vec<MeasuredBenefit>)> {
-        let median = |times: &[Nanos]| {
-            isotherm_report::comparison::Times::of(times).map_or(Nanos::ZERO, |times| times.median)
-        };
+        let median = |times: &[Nanos]| Nanos::median(times).unwrap_or_default();
         let by_median = self.program(median)?;
         let rounds = 0..self.all_fast.len();
         let by_round: Result<Vec<_>, _> = rounds
@@ -160,7 +181,7 @@ fn of_site(program: &MeasuredProgram, site: SiteId) -> Option<&MeasuredObject> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DataObject, ObjectRuns, check_samples, objects};
+    use super::{DataObject, FastData, ObjectRuns, TierPair, check_samples, objects};
     use isotherm_model::batch::SourceReport;
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -213,6 +234,15 @@ mod tests {
         };
         let (program, benefits) = runs.figures().expect("times");
         assert_eq!(program.within_noise(), Some(false));
+        let stored = runs.on(TierPair::from_text("nodes 0 and nodes 1".to_owned()));
+        assert_eq!((stored.rounds(), stored.runs.len()), (3, 9));
+        for (fast, hundredths) in [
+            (FastData::Nothing, 310),
+            (FastData::Site(SiteId(1)), 210),
+            (FastData::All, 100),
+        ] {
+            assert_eq!(stored.median(fast), Some(times(&[hundredths])[0]));
+        }
         let spread =
             [benefits[0].benefit_min, benefits[0].benefit_max].map(|it| it.expect("a gap"));
         assert!((spread[0] - 50.0 / 210.0).abs() < 1e-9, "{spread:?}");

@@ -14,7 +14,11 @@ use isotherm_console::shell_quoting;
 /// A profile cannot be read or was recorded with other settings than the first, the output cannot be written.
 pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     // Before it is written: with --force the output is put aside first.
-    if let Some(path) = args.profiles.iter().find(|path| same(path, &args.output)) {
+    if let Some(path) = args
+        .profiles
+        .iter()
+        .find(|path| super::is_same_file(path, &args.output))
+    {
         bail!(
             "{}: is both read and written; name another file with --output",
             path.display()
@@ -27,6 +31,11 @@ pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
         let names = args.profiles.iter().map(|path| path.display().to_string());
         names.collect::<Vec<_>>().join(" ")
     })?;
+    if profiles.iter().any(|profile| profile.sensitivity.is_some()) {
+        console.info(
+            "the times that `isotherm sensitivity` measured are left out: they are of one program, and not of the merged ones together",
+        );
+    }
     drop(profiles);
     super::write_profile(&args.output, &merged, args.force, console)?;
     let shown = args.output.display();
@@ -41,9 +50,4 @@ pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     let written = shell_quoting::file(&args.output);
     console.next(&format!("isotherm plan {written} --fast 25%"));
     Ok(())
-}
-
-fn same(a: &std::path::Path, b: &std::path::Path) -> bool {
-    let whole = |path: &std::path::Path| path.canonicalize().ok();
-    whole(a).is_some_and(|a| whole(b) == Some(a))
 }

@@ -5,7 +5,7 @@ mod placements;
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
@@ -13,6 +13,7 @@ use clap::{Args as _, FromArgMatches as _};
 use isotherm_console::{Console, print, shell_quoting};
 use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
+use isotherm_model::sensitivity_runs::TierPair;
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
@@ -59,6 +60,7 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
         ControlFlow::Break(interrupted) => return Ok(Some(interrupted)),
     };
     let subject = Subject::new(args, profile, console)?;
+    prepare_output(args, &subject.profile, console)?;
     let mut table = subject.table(args);
     let mut interrupted = None;
     if !args.predict {
@@ -67,7 +69,12 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
         if results.keep_whole_rounds(args.rounds, console) == 0 {
             return Ok(interrupted);
         }
-        subject.add_measured(&mut table, results)?;
+        table.outputs_differ = results.outputs_differ;
+        let runs = subject.object_runs(results);
+        subject.add_measured(&mut table, &runs)?;
+        if let Some(path) = &args.output {
+            store(path, &subject, &runs, console)?;
+        }
     }
     print(&match args.json {
         true => table.json(),
@@ -93,10 +100,11 @@ fn read_or_record(
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let output = File::create(directory.path().join("output"));
     let output = output.context("the program's output cannot be kept")?;
-    let path = directory.path().join("app.iso");
+    let beside = || directory.path().join("app.iso");
+    let path = args.output.clone().unwrap_or_else(beside);
     let recording = RecordArgs {
         output: path.clone(),
-        force: false,
+        force: args.force,
         observing: observing()?,
         program: Program {
             words: args.words.clone(),
@@ -122,6 +130,33 @@ fn read_or_record(
     }
     let (profile, _) = super::read_profile(&path, console)?;
     Ok(ControlFlow::Continue(profile))
+}
+
+/// Has a profile at --output to which the times can be added, before anything is timed: a copy of the one that was named, if it is
+/// another.
+fn prepare_output(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<()> {
+    let Some(output) = &args.output else {
+        return Ok(());
+    };
+    if let Some(named) = &args.profile
+        && !super::is_same_file(named, output)
+    {
+        super::write_profile(output, profile, args.force, console)?;
+    }
+    Ok(isotherm_profile::check_addition(output)?)
+}
+
+/// Adds the timed runs to the profile at a path.
+fn store(path: &Path, subject: &Subject, runs: &ObjectRuns, console: Console) -> Result<()> {
+    let runs = runs.on(TierPair::of(&subject.tiers));
+    isotherm_profile::add_sensitivity(path, &subject.profile, &runs)?;
+    console.info(&format!(
+        "added the times of {} on {} to {}",
+        counted(runs.rounds(), "round"),
+        runs.tiers,
+        path.display()
+    ));
+    Ok(())
 }
 
 /// How the program is recorded: by the timer, which alone tells times, else as `isotherm record` does.
@@ -225,20 +260,23 @@ impl Subject {
         runs.run(console, |number, ended| placements.check(number, ended))
     }
 
-    /// Adds the timed runs to what is printed, and sorts the objects by their measured benefit.
-    fn add_measured(&self, table: &mut SensitivityTable, results: RunResults) -> Result<()> {
+    /// The timed runs, by the objects.
+    fn object_runs(&self, results: RunResults) -> ObjectRuns {
         let mut times = results.times.into_iter();
         let all_slow = times.next().unwrap_or_default();
         let alone = self.objects.iter().copied().zip(times.by_ref()).collect();
         let all_fast = times.next().unwrap_or_default();
-        let runs = ObjectRuns {
+        ObjectRuns {
             all_slow,
             all_fast,
             alone,
-        };
+        }
+    }
+
+    /// Adds the timed runs to what is printed, and sorts the objects by their measured benefit.
+    fn add_measured(&self, table: &mut SensitivityTable, runs: &ObjectRuns) -> Result<()> {
         let (measured, benefits) = runs.figures()?;
         table.measured = Some(measured);
-        table.outputs_differ = results.outputs_differ;
         for (object, benefit) in table.objects.iter_mut().zip(benefits) {
             object.measured = Some(benefit);
         }
@@ -304,12 +342,17 @@ fn words(words: &[OsString]) -> Vec<String> {
 
 /// The next useful command: a share of fast memory for this program and others, by profiles that tell times.
 fn next(args: &SensitivityArgs) -> String {
-    let profile: Option<&PathBuf> = args.profile.as_ref();
+    let profile: Option<&PathBuf> = args.output.as_ref().or(args.profile.as_ref());
     match profile {
-        Some(profile) => format!(
-            "isotherm colocate {} --fast 25%",
-            shell_quoting::file(profile)
-        ),
+        Some(profile) => {
+            let profile = shell_quoting::file(profile);
+            // Measured times hold for their tiers only.
+            let tiers = match args.output {
+                Some(_) => format!("--tiers {} ", shell_quoting::word(&args.tiers)),
+                None => String::new(),
+            };
+            format!("isotherm colocate {profile} {tiers}--fast 25%")
+        }
         None => {
             let program = shell_quoting::line(&words(&args.words));
             format!("isotherm record --source timer -o app.iso -- {program}")

@@ -8,6 +8,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
 use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
+use isotherm_model::sensitivity_runs::FastData;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 
@@ -19,14 +20,6 @@ use crate::sensitivity::DataObject;
 use crate::session_summary::recorded_sites;
 use crate::static_data::StaticPlacement;
 use crate::timed_runs::{TimedPlacement, without_limit};
-
-/// The data that is fast.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FastData {
-    Nothing,
-    Object(SiteId),
-    All,
-}
 
 /// The placements of a program: all slow, then each object alone, then all fast.
 pub(super) struct Placements {
@@ -47,7 +40,7 @@ impl Placements {
         let tiers = without_limit(tiers);
         let alone = objects
             .iter()
-            .map(|(object, name)| (FastData::Object(object.site), format!("{name} alone fast")));
+            .map(|(object, name)| (FastData::Site(object.site), format!("{name} alone fast")));
         let all_slow = (FastData::Nothing, "all slow".to_owned());
         let all_fast = (FastData::All, "all fast".to_owned());
         let placements = std::iter::once(all_slow).chain(alone).chain([all_fast]);
@@ -72,7 +65,7 @@ impl Placements {
     /// # Errors
     /// The same.
     pub(super) fn check(&self, number: usize, ended: &EndedProgram) -> Result<()> {
-        let Some((FastData::Object(site), fitted)) = self.fitted.get(number) else {
+        let Some((FastData::Site(site), fitted)) = self.fitted.get(number) else {
             return Ok(());
         };
         let made = covered(fitted, &recorded_sites(&ended.session));
@@ -92,14 +85,14 @@ impl Placements {
 fn fitted_plan(profile: &Profile, tiers: &Tiers, fast: FastData, program: &Path) -> Fitted {
     let is_fast = |site| match fast {
         FastData::Nothing => false,
-        FastData::Object(object) => site == object,
+        FastData::Site(object) => site == object,
         FastData::All => true,
     };
     let plan = of_selected(profile, (tiers, Weight::PeakRss), "sensitivity", is_fast);
     let mut fitted = fit::fitted(&plan, program);
     fitted.plan.default_tier = match fast {
         FastData::All => TierIndex::FASTEST,
-        FastData::Nothing | FastData::Object(_) => tiers.slowest(),
+        FastData::Nothing | FastData::Site(_) => tiers.slowest(),
     };
     fitted
 }
