@@ -209,3 +209,66 @@ fn a_profile_of_another_program_is_refused() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("was not made by this program"), "{said}");
 }
+
+#[test]
+fn a_profile_keeps_the_times_and_colocate_takes_them_on_the_same_tiers() {
+    let directory = built();
+    let sensitivity = |more: &[&'static str]| {
+        let first = ["sensitivity", "--rounds", "1", "--tiers", "emulated:cxl"];
+        [&first[..], more, &["--", "./app"]].concat()
+    };
+    let output = succeeds(
+        &directory,
+        &sensitivity(&["--objects", "2", "-o", "app.iso"]),
+    );
+    let said = stderr(&output);
+    let added = "added the times of 1 round on emulated:B:2,L:2.3 to app.iso";
+    assert!(said.contains(added), "{said}");
+    let next = "next: isotherm colocate app.iso --tiers emulated:cxl --fast 25%";
+    assert!(said.contains(next), "{said}");
+
+    let colocate = |tiers: &'static str, profile: &'static str| {
+        ["colocate", profile, "--fast", "16MiB", "--tiers", tiers]
+    };
+    let with_json = |arguments: &[&str]| {
+        let output = succeeds(&directory, &[arguments, &["--json"]].concat());
+        (json(&output)["programs"][0].clone(), stderr(&output))
+    };
+    let (program, _) = with_json(&colocate("emulated:B:2,L:2.3", "app.iso"));
+    assert_eq!(program["times"]["source"], "measured", "{program:#}");
+    assert_eq!(program["times"]["rounds"], 1);
+    assert_eq!(program["times"]["measured_sites"], 2, "{program:#}");
+    let text = succeeds(&directory, &colocate("emulated", "app.iso"));
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("measured (2 of "), "{text}");
+    let (program, said) = with_json(&colocate("emulated:nvm", "app.iso"));
+    assert_eq!(program["times"]["source"], "predicted", "{program:#}");
+    assert!(
+        said.contains("was measured on emulated:B:2,L:2.3"),
+        "{said}"
+    );
+
+    let refused = isotherm(&directory, &sensitivity(&["-o", "app.iso"]));
+    assert!(stderr(&refused).contains("--force"), "{}", stderr(&refused));
+    // The profile itself takes more times in, a copy of it has its own.
+    let of_profile = ["--objects", "3", "--profile", "app.iso", "-o"];
+    for output in ["copy.iso", "app.iso"] {
+        succeeds(
+            &directory,
+            &sensitivity(&[&of_profile[..], &[output]].concat()),
+        );
+        let (program, _) = with_json(&colocate("emulated", output));
+        assert_eq!(program["times"]["measured_sites"], 3, "{program:#}");
+    }
+    let merged = succeeds(
+        &directory,
+        &["merge", "-o", "all.iso", "app.iso", "copy.iso"],
+    );
+    assert!(
+        stderr(&merged).contains("are left out"),
+        "{}",
+        stderr(&merged)
+    );
+    let (program, _) = with_json(&colocate("emulated", "all.iso"));
+    assert_eq!(program["times"]["source"], "predicted", "{program:#}");
+}

@@ -44,6 +44,7 @@ mod optimization;
 mod waiting_profile;
 mod expected;
 mod predicted_runs;
+mod measured_runs;
 mod retry_backoff;
 mod merge;
 mod rebuilt;
@@ -60,6 +61,7 @@ pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};
 pub use expected::expected_times;
 pub use items::{items, labels};
+pub use measured_runs::{MeasuredRuns, measured_runs};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
 pub use optimization::{

@@ -134,6 +134,11 @@ pub(crate) fn object_name(site: SiteId, start: Option<Bytes>) -> String {
     }
 }
 
+/// The site of the object of a name; `None` of a name that none has.
+pub(crate) fn site_of_object(name: &str) -> Option<SiteId> {
+    name.split('+').next()?.parse().ok()
+}
+
 /// A block divided at these ends, its counts in proportion to the lengths.
 fn divided(block: &SitePart, ends: &[(Bytes, bool)]) -> Vec<(SitePart, bool)> {
     let length = block.end.saturating_sub(block.start).0;
@@ -166,7 +171,7 @@ fn join(last: &mut SitePart, next: &SitePart) {
 
 #[cfg(test)]
 mod tests {
-    use super::{SiteChunks, object_name};
+    use super::{SiteChunks, object_name, site_of_object};
     use crate::parts::{SitePart, SiteParts};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::{Accesses, Bytes};
@@ -254,6 +259,8 @@ mod tests {
     #[test]
     fn names_keep_the_order_of_places() {
         let name = |start| object_name(SITE, Some(Bytes(start)));
+        assert_eq!(site_of_object(&name(0x9000)), Some(SITE));
+        assert_eq!(site_of_object(&object_name(SITE, None)), Some(SITE));
         assert!(name(0x9000) < name(0x10_0000) && name(0x10_0000) < name(0xffff_f000));
     }
 }

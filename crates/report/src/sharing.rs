@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::table::DataTable;
 use crate::words::percent;
 
-/// A program under the policy that was chosen. Slow-downs are predicted, over the time with all data fast.
+/// A program under the policy that was chosen. Slow-downs are expected ones, over the time with all data fast.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharingProgram {
     /// Its name among the programs.
@@ -23,8 +23,47 @@ pub struct SharingProgram {
     pub all_slow: f64,
     /// Its slow-down by the plan.
     pub slowdown: f64,
+    /// What these follow from.
+    pub times: SharingSource,
     /// The file of its plan.
     pub plan: String,
+}
+
+/// The times from which the slow-downs of a program follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "source", rename_all = "snake_case")]
+pub enum SharingSource {
+    /// Those that its profile predicts.
+    Predicted,
+    /// Those of the timed runs in its profile.
+    Measured {
+        /// Rounds of runs.
+        rounds: usize,
+        /// Its sites that were alone fast in a run.
+        measured_sites: usize,
+        /// All of them; the times of the others are predicted.
+        sites: usize,
+        /// Those of the others that have no prediction, and are taken to gain nothing.
+        unknown_sites: usize,
+    },
+}
+
+impl SharingSource {
+    fn text(self) -> String {
+        match self {
+            Self::Predicted => "predicted".to_owned(),
+            Self::Measured {
+                measured_sites,
+                sites,
+                ..
+            } if measured_sites == sites => "measured".to_owned(),
+            Self::Measured {
+                measured_sites,
+                sites,
+                ..
+            } => format!("measured ({measured_sites} of {})", counted(sites, "site")),
+        }
+    }
 }
 
 /// The outcome of one policy for all programs, in the order of the programs.
@@ -36,7 +75,7 @@ pub struct SharingOutcome {
     pub shares: &'static str,
     /// Used bytes of fast memory by its capacity, 0 to 1.
     pub utility: f64,
-    /// The predicted slow-down of each program.
+    /// The expected slow-down of each program.
     pub slowdowns: Vec<f64>,
     /// Why the policy has no plan; then the other fields are empty.
     pub refused: Option<String>,
@@ -148,6 +187,7 @@ impl Sharing {
             .right("fast", |row| Bytes(row.fast_bytes))
             .right("all slow", |row| slowdown(row.all_slow))
             .right("expected", |row| slowdown(row.slowdown))
+            .left("times", |row| row.times.text())
             .left("plan", |row| row.plan.clone());
         let runs = self.runs.as_ref();
         let runs = runs.map_or(String::new(), |runs| {
@@ -207,17 +247,24 @@ fn slowdown(factor: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sharing, SharingOutcome, SharingProgram};
+    use super::{Sharing, SharingOutcome, SharingProgram, SharingSource};
 
     #[test]
     fn a_policy_that_has_no_plan_says_why_and_the_worst_program_is_named() {
-        let program = |name: &str, slowdown| SharingProgram {
+        let measured = |measured_sites| SharingSource::Measured {
+            rounds: 3,
+            measured_sites,
+            sites: 2,
+            unknown_sites: 0,
+        };
+        let program = |name: &str, slowdown, times| SharingProgram {
             program: name.to_owned(),
             class: "high",
             footprint_bytes: 4 << 20,
             fast_bytes: 1 << 20,
             all_slow: 3.5,
             slowdown,
+            times,
             plan: format!("{name}.plan"),
         };
         let outcome = |policy: &str, slowdowns, refused| SharingOutcome {
@@ -233,9 +280,13 @@ mod tests {
             policy: "comerge".to_owned(),
             shares: "sites",
             least_sum: 3.2,
-            programs: vec![program("a", 1.25), program("b", 2.5)],
+            programs: vec![
+                program("a", 1.25, SharingSource::Predicted),
+                program("b", 2.5, measured(1)),
+                program("c", 1.0, measured(2)),
+            ],
             policies: vec![
-                outcome("comerge", vec![1.25, 2.5], None),
+                outcome("comerge", vec![1.25, 2.5, 1.0], None),
                 outcome("least-slowdown", vec![], Some("no room".to_owned())),
             ],
             runs: None,
@@ -247,16 +298,20 @@ mod tests {
             [
                 "2 MiB of fast memory shared by comerge, by sites",
                 "",
-                "program  sensitivity  footprint   fast  all slow  expected  plan",
-                "a        high             4 MiB  1 MiB     3.50x     1.25x  a.plan",
-                "b        high             4 MiB  1 MiB     3.50x     2.50x  b.plan",
+                "program  sensitivity  footprint   fast  all slow  expected  times                    plan",
+                "a        high             4 MiB  1 MiB     3.50x     1.25x  predicted                a.plan",
+                "b        high             4 MiB  1 MiB     3.50x     2.50x  measured (1 of 2 sites)  b.plan",
+                "c        high             4 MiB  1 MiB     3.50x     1.00x  measured                 c.plan",
                 "",
                 "policy   shares  memory used  sum of slow-downs      worst",
-                "comerge  sites          50 %               3.75  2.50x (b)",
+                "comerge  sites          50 %               4.75  2.50x (b)",
                 "least possible sum: 3.20",
                 "least-slowdown, sites: no room",
             ]
         );
-        assert!(sharing.json().contains("\"least_sum\": 3.2"));
+        let json = sharing.json();
+        assert!(json.contains("\"least_sum\": 3.2"));
+        assert!(json.contains("\"source\": \"predicted\""));
+        assert!(json.contains("\"measured_sites\": 1"));
     }
 }

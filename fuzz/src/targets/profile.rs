@@ -10,11 +10,12 @@ use isotherm_model::plan::{Value, Weight};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_model::emulation::Emulation;
+use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 use isotherm_policy::{POLICIES, PlanRequest};
-use isotherm_profile::{Existing, Writer, read_files};
+use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
+use isotherm_profile::{Existing, Writer, add_sensitivity, read, read_files};
 use isotherm_report::Report;
 
 use super::seeds::Seeds;
@@ -53,6 +54,15 @@ pub(crate) fn check(data: &[u8]) -> bool {
 /// its forms.
 fn use_up(profile: &Profile) {
     let tiers = Tiers::emulated(Bytes(64 << 10), Bytes(1 << 30), Emulation::TMP);
+    if let Some(timed) = &profile.sensitivity {
+        // Times that cannot be are refused.
+        let chunks = isotherm_pipeline::SiteChunks::of(profile, Bytes(64 << 10));
+        let factors = Tiers::emulated(Bytes(1), Bytes(1), Emulation::Time(TimeCosts::CXL)).slow_factors();
+        for factors in [None, factors] {
+            let data = (profile, &chunks);
+            let _ = isotherm_pipeline::measured_runs("bfs", data, timed, factors, Weight::PeakRss);
+        }
+    }
     let labels = isotherm_pipeline::labels(profile);
     let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
     let callers = callers.collect();
@@ -133,6 +143,8 @@ fn sound() -> Files {
         writer.record(&segment(Epoch(epoch))).expect("is written");
     }
     writer.finish(Ending::Exited(0), &[]).expect("is finished");
+    let (profile, _) = read(&path).expect("is readable");
+    add_sensitivity(&path, &profile, &sensitivity()).expect("is added");
     let mut files: Files = std::fs::read_dir(&path)
         .expect("is there")
         .flatten()
@@ -143,6 +155,24 @@ fn sound() -> Files {
         .collect();
     files.sort();
     files
+}
+
+/// A round in which one site was alone fast.
+fn sensitivity() -> SensitivityRuns {
+    let run = |(fast, time)| SensitivityRun {
+        fast,
+        round: 0,
+        time: Nanos(time),
+    };
+    let runs = [
+        (FastData::Nothing, 3_000_000_000),
+        (FastData::Site(SiteId(5)), 2_000_000_000),
+        (FastData::All, 1_000_000_000),
+    ];
+    SensitivityRuns {
+        tiers: TierPair::from_text("emulated:B:2,L:2.3".to_owned()),
+        runs: runs.map(run).to_vec(),
+    }
 }
 
 fn segment(epoch: Epoch) -> Segment {
@@ -218,8 +248,17 @@ fn segment(epoch: Epoch) -> Segment {
 
 /// Each file of the sound profile, unchanged.
 pub(crate) fn seeds() -> Seeds {
-    const NAMES: [&str; 9] = [
-        "counts", "epochs", "extents", "frames", "heat", "meta", "resident", "sites", "sources",
+    const NAMES: [&str; 10] = [
+        "counts",
+        "epochs",
+        "extents",
+        "frames",
+        "heat",
+        "meta",
+        "resident",
+        "sensitivity",
+        "sites",
+        "sources",
     ];
     let with_choice = |(choice, content): (u8, &Vec<u8>)| [&[choice], &content[..]].concat();
     let files = (0..).zip(SOUND.iter().map(|(_, content)| content));

@@ -1,6 +1,7 @@
 //! `isotherm colocate`: shares the fast memory among programs, and writes a plan for each.
 
 mod program_plan;
+mod program_times;
 mod runs;
 mod shared_programs;
 
@@ -14,14 +15,16 @@ use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
+use isotherm_model::words::counted;
 use isotherm_policy::sharing::{SharedPlan, least_possible, slowdowns};
-use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram};
+use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram, SharingSource};
 
 use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
 use crate::sharing::{self, SharedObjects};
 use crate::{split, tiers_choice};
 use program_plan::program_plan;
+use program_times::ProfiledProgram;
 use runs::TimedProgram;
 use shared_programs::SharedPrograms;
 
@@ -38,7 +41,7 @@ struct Part {
 /// Shares, writes the plans and prints what each program gets.
 ///
 /// # Errors
-/// An unreadable profile or one without times, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
+/// An unreadable profile or one without times, measured or predicted, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
 pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
     sharing::check(&args.policy, &args.floors)?;
     if let Some(folder) = args.output.as_deref().filter(|folder| !folder.is_dir()) {
@@ -50,11 +53,12 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
     let weight = weight(&args.weight)?;
     let parts = read(args, console)?;
     let tiers = tiers(args, &parts, console)?;
-    let profiles = parts
-        .iter()
-        .map(|(name, part)| (name.as_str(), &part.profile));
-    let profiles: BTreeMap<&str, &Profile> = profiles.collect();
-    let forms = predicted(args, &profiles, &tiers, weight)?;
+    let profiled = parts.iter().map(|(name, part)| {
+        let program = ProfiledProgram::new(name, &part.profile, &tiers, console);
+        (name.as_str(), program)
+    });
+    let forms = forms(args, &profiled.collect(), &tiers, weight)?;
+    warn_of_unknown(&forms[0], console);
     let capacity = tiers.all()[0].capacity;
     let (policies, form, shared) = choose(args, &forms, capacity)?;
     let expected = slowdowns(&form.colocation, &shared);
@@ -75,6 +79,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
             fast_bytes: plan.tiers.all()[0].capacity.0,
             all_slow: program.slowdown(),
             slowdown,
+            times: form.sources[program.name()],
             plan: part.plan.display().to_string(),
         });
     }
@@ -172,16 +177,13 @@ fn tiers(args: &ColocateArgs, parts: &BTreeMap<String, Part>, console: Console) 
 }
 
 /// The programs as they are shared, whole sites first; chunks where these tiers place parts of sites.
-fn predicted(
+fn forms(
     args: &ColocateArgs,
-    profiles: &BTreeMap<&str, &Profile>,
+    programs: &BTreeMap<&str, ProfiledProgram<'_>>,
     tiers: &Tiers,
     weight: Weight,
 ) -> Result<Vec<SharedPrograms>> {
-    let factors = tiers.slow_factors().context(
-        "the tiers do not say how much slower the slow one is, so no run can be predicted; `isotherm tiers --measure` finds it, or \
-         name emulated:cxl",
-    )?;
+    let factors = tiers.slow_factors();
     let mut all = vec![SharedObjects::Sites];
     if split::is_possible(tiers) {
         all.push(SharedObjects::Chunks);
@@ -190,24 +192,43 @@ fn predicted(
             "--share chunks: the page trap places whole sites; name other tiers, such as emulated:cxl"
         );
     }
-    let of = |objects| SharedPrograms::of(objects, profiles, factors, (weight, args.chunk));
+    let of = |objects| SharedPrograms::of(objects, programs, factors, (weight, args.chunk));
     all.into_iter().map(of).collect()
+}
+
+/// Warns of sites that were not measured and cannot be predicted.
+fn warn_of_unknown(form: &SharedPrograms, console: Console) {
+    for (name, source) in &form.sources {
+        if let SharingSource::Measured {
+            unknown_sites: unknown @ 1..,
+            ..
+        } = source
+        {
+            console.warn(&format!(
+                "program \"{name}\": {} without a measurement or a prediction, taken to gain nothing; \
+                 `isotherm sensitivity --objects` measures more",
+                counted(*unknown, "site")
+            ));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::SharedPrograms;
     use super::program_plan::program_plan;
+    use super::{ProfiledProgram, SharedPrograms, SharingSource};
     use crate::sharing::SharedObjects;
+    use isotherm_console::Console;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::emulation::Emulation;
     use isotherm_model::plan::Weight;
     use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::tier::{TierIndex, Tiers};
-    use isotherm_model::units::{Accesses, Bytes};
+    use isotherm_model::units::{Accesses, Bytes, Nanos};
 
     const MIB: u64 = 1 << 20;
 
@@ -236,23 +257,37 @@ mod tests {
             usable: 1000,
             ..SourceReport::new("timer", "")
         }];
-        profile.meta.sample_interval = Some(isotherm_model::units::Nanos(1_000_000));
+        profile.meta.sample_interval = Some(Nanos(1_000_000));
         profile
+    }
+
+    /// These programs on a pair of tiers, in 8 MiB of fast memory.
+    fn form(
+        profiles: &BTreeMap<&str, Profile>,
+        tiers: &Tiers,
+        objects: SharedObjects,
+    ) -> SharedPrograms {
+        let profiled = profiles.iter().map(|(name, profile)| {
+            let program = ProfiledProgram::new(name, profile, tiers, Console::new(true));
+            (*name, program)
+        });
+        let pair = (Weight::PeakRss, Bytes(MIB));
+        let made = SharedPrograms::of(objects, &profiled.collect(), tiers.slow_factors(), pair);
+        made.expect("times")
+    }
+
+    fn emulated(preset: &str) -> Tiers {
+        let emulation = Emulation::preset(preset).expect("a preset");
+        Tiers::emulated(Bytes(8 * MIB), Bytes(1 << 40), emulation)
     }
 
     /// Plans of two programs by a policy, in 8 MiB of fast memory: for each the sites that are fast, and the bytes of its fast tier.
     fn plans(policy: &str, objects: SharedObjects) -> BTreeMap<String, (Vec<u64>, u64)> {
         let profiles = [("calm", &[50, 20][..]), ("hungry", &[500, 400, 5])];
         let profiles = profiles.map(|(name, waits)| (name, program(waits)));
-        let profiles: BTreeMap<&str, &Profile> = profiles
-            .iter()
-            .map(|(name, profile)| (*name, profile))
-            .collect();
-        let emulation = Emulation::preset("cxl").expect("a preset");
-        let tiers = Tiers::emulated(Bytes(8 * MIB), Bytes(1 << 40), emulation);
-        let factors = tiers.slow_factors().expect("a preset has factors");
-        let pair = (Weight::PeakRss, Bytes(MIB));
-        let form = SharedPrograms::of(objects, &profiles, factors, pair).expect("times");
+        let profiles = BTreeMap::from(profiles);
+        let tiers = emulated("cxl");
+        let form = form(&profiles, &tiers, objects);
         let all = form.share(&BTreeMap::new(), Bytes(8 * MIB));
         assert_eq!(all.len(), 6);
         let mut chosen = all
@@ -260,8 +295,8 @@ mod tests {
             .filter(|(outcome, _)| outcome.policy == policy);
         let (_, shared) = chosen.next().expect("a policy");
         let shared = shared.expect("no floor");
-        let plan = |(name, profile): (&&str, &&Profile)| {
-            let data = (*profile, &form.chunks[*name]);
+        let plan = |(name, profile): (&&str, &Profile)| {
+            let data = (profile, &form.chunks[*name]);
             let plan = program_plan(name, data, &shared, &tiers, Weight::PeakRss);
             let plan = plan.expect("a pair");
             let fast = plan.assignments.iter();
@@ -289,5 +324,50 @@ mod tests {
                 assert_eq!(merged["hungry"], (vec![100, 101], 8), "{policy}");
             }
         }
+    }
+
+    #[test]
+    fn timed_runs_take_the_place_of_predicted_ones_on_the_same_tiers_only() {
+        let cxl = emulated("cxl");
+        let run = |(fast, seconds): (_, u64)| SensitivityRun {
+            fast,
+            round: 0,
+            time: Nanos(seconds * 1_000_000_000),
+        };
+        let runs = [
+            (FastData::Nothing, 9),
+            (FastData::Site(SiteId(100)), 8),
+            (FastData::All, 3),
+        ];
+        let mut timed = program(&[500, 400]);
+        timed.sensitivity = Some(SensitivityRuns {
+            tiers: TierPair::of(&cxl),
+            runs: runs.map(run).to_vec(),
+        });
+        // Without a timer nothing is predicted.
+        let mut alone = timed.clone();
+        alone.sources.clear();
+        let profiles = [("alone", alone), ("plain", program(&[9])), ("timed", timed)];
+        let mut profiles = BTreeMap::from(profiles);
+        let made = form(&profiles, &cxl, SharedObjects::Chunks);
+        let measured = |unknown_sites| SharingSource::Measured {
+            rounds: 1,
+            measured_sites: 1,
+            sites: 2,
+            unknown_sites,
+        };
+        assert_eq!(made.sources["timed"], measured(0));
+        assert_eq!(made.sources["alone"], measured(1));
+        assert_eq!(made.sources["plain"], SharingSource::Predicted);
+        let [alone, _, timed] = made.colocation.programs() else {
+            panic!("three programs")
+        };
+        assert!((timed.slowdown() - 3.0).abs() < 1e-9);
+        assert_eq!(timed.objects()[0].alone, Nanos(8_000_000_000));
+        assert!(timed.objects()[1].alone < Nanos(8_000_000_000), "its share");
+        assert_eq!(alone.objects()[1].alone, alone.all_slow());
+        profiles.remove("alone");
+        let made = form(&profiles, &emulated("nvm"), SharedObjects::Sites);
+        assert_eq!(made.sources["timed"], SharingSource::Predicted);
     }
 }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use isotherm_model::plan::Weight;
-use isotherm_model::profile::Profile;
 use isotherm_model::tier::SlowFactors;
 use isotherm_model::units::Bytes;
-use isotherm_pipeline::{SiteChunks, predicted_runs};
+use isotherm_pipeline::SiteChunks;
 use isotherm_policy::sharing::{Colocation, FloorError, SharedPlan, SharingPolicy, slowdowns};
-use isotherm_report::sharing::SharingOutcome;
+use isotherm_report::sharing::{SharingOutcome, SharingSource};
 
+use super::program_times::ProfiledProgram;
 use crate::sharing::{self, SharedObjects};
 
 /// The programs with the same objects in each policy: sites or chunks of them.
@@ -20,38 +20,41 @@ pub(super) struct SharedPrograms {
     pub(super) objects: SharedObjects,
     /// The chunks of each program's sites, by its name.
     pub(super) chunks: BTreeMap<String, SiteChunks>,
-    /// The predicted runs of all programs.
+    /// The runs of all programs, measured or predicted.
     pub(super) colocation: Colocation,
+    /// Which of the two, by the program's name.
+    pub(super) sources: BTreeMap<String, SharingSource>,
 }
 
 impl SharedPrograms {
-    /// Predicts the runs of all programs.
+    /// The runs of all programs: measured where a profile has them, else predicted.
     ///
     /// # Errors
-    /// A profile that does not say how long its program waited.
+    /// A profile that has no timed runs and does not say how long its program waited.
     pub(super) fn of(
         objects: SharedObjects,
-        profiles: &BTreeMap<&str, &Profile>,
-        factors: SlowFactors,
+        programs: &BTreeMap<&str, ProfiledProgram<'_>>,
+        factors: Option<SlowFactors>,
         (weight, chunk): (Weight, Bytes),
     ) -> Result<Self> {
-        let of_program = |(name, profile): (&&str, &&Profile)| {
-            let chunks = match objects {
+        let (mut chunks, mut sources) = (BTreeMap::new(), BTreeMap::new());
+        let mut runs = Vec::new();
+        for (name, program) in programs {
+            let wanted = match objects {
                 SharedObjects::Sites => SiteChunks::whole_sites(),
-                SharedObjects::Chunks => SiteChunks::of(profile, chunk),
+                SharedObjects::Chunks => SiteChunks::of(program.profile, chunk),
             };
-            ((*name).to_owned(), chunks)
-        };
-        let chunks: BTreeMap<_, _> = profiles.iter().map(of_program).collect();
-        let mut programs = Vec::new();
-        for (name, profile) in profiles {
-            let runs = predicted_runs(name, profile, &chunks[*name], factors, weight);
-            programs.push(runs.with_context(|| format!("program \"{name}\""))?);
+            let times = program.times(name, wanted, factors, weight);
+            let times = times.with_context(|| format!("program \"{name}\""))?;
+            runs.push(times.runs);
+            chunks.insert((*name).to_owned(), times.chunks);
+            sources.insert((*name).to_owned(), times.source);
         }
         Ok(Self {
             objects,
             chunks,
-            colocation: Colocation::new(programs)?,
+            colocation: Colocation::new(runs)?,
+            sources,
         })
     }
 
