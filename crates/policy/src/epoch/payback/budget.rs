@@ -2,7 +2,8 @@
 //!
 //! History runs in the background, on the same ranks and from the same start. Payback never moves
 //! more pages than History would have, regardless of its averages. A page that was wanted but could
-//! not be moved uses no budget. If another program moved a page out, History would move it again.
+//! not be moved uses no budget. If another program moved a page out, History would move it again; if
+//! it moved a page in, as a floor does, History would find it there.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
@@ -19,6 +20,8 @@ pub(super) struct Budget {
     chosen: Vec<PageIndex>,
     /// Pages that were fast and were to stay so.
     stays: Vec<PageIndex>,
+    /// True for pages that were fast, or wanted, at the last decision.
+    placed: Vec<bool>,
     /// Moves that were paid for, and whether each was to the fast tier.
     paid: Vec<(PageIndex, bool)>,
 }
@@ -43,7 +46,8 @@ impl Budget {
         }
         for page in 0..view.previous_ranks.len() {
             let room = self.held < u64::from(view.capacity);
-            if room && view.fast[page] && !self.fast[page] && is_new(page) {
+            let is_found = is_new(page) || self.placed.get(page) == Some(&false);
+            if room && view.fast[page] && !self.fast[page] && is_found {
                 self.fast[page] = true;
                 self.held += 1;
             }
@@ -66,8 +70,13 @@ impl Budget {
         self.held = chosen;
     }
 
-    /// Records which of the finally wanted pages were already fast.
+    /// Records the finally wanted pages, and which of them were already fast.
     pub(super) fn note(&mut self, wanted: &[PageIndex], fast: &[bool]) {
+        self.placed.clear();
+        self.placed.extend_from_slice(fast);
+        for page in wanted {
+            self.placed[page.at()] = true;
+        }
         self.stays.clear();
         let stays = wanted.iter().filter(|page| fast[page.at()]);
         self.stays.extend(stays);
@@ -133,6 +142,24 @@ mod tests {
             assert!(!budget.pays(PageIndex(1), None));
             budget.note(&[PageIndex(1)], &[true, false]);
         }
+    }
+
+    #[test]
+    fn what_another_program_moved_in_may_be_exchanged() {
+        let view = |fast| EpochView {
+            previous_ranks: &[5, 3, 1],
+            next_ranks: None,
+            fast,
+            capacity: 1,
+            hit: 1,
+        };
+        let mut budget = Budget::default();
+        budget.grow(&view(&[true, false, false]), |_| true);
+        budget.note(&[PageIndex(0)], &[true, false, false]);
+        // A floor has put page 2 in the place of page 0.
+        budget.grow(&view(&[false, false, true]), |_| false);
+        assert!(budget.pays(PageIndex(0), Some(PageIndex(2))));
+        assert!(!budget.pays(PageIndex(0), None));
     }
 
     #[test]
