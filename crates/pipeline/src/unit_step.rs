@@ -38,7 +38,7 @@ use groups::Groups;
 pub use groups::{GroupLimit, Priority};
 use huge_page_groups::HugePageGroups;
 use index::Index;
-use moves::Moves;
+use moves::{FastTier, Moves};
 use placement_requests::PlacementRequests;
 pub use rank::Combine;
 use rank::Ranks;
@@ -218,8 +218,11 @@ impl UnitStep {
             grains: &grains,
         };
         let spare = self.floors.spare(&groups, &fast);
-        let room = seen.capacity.0.saturating_sub(self.fast_bytes());
-        let moves = moves::choose(requests, spare, room, limits.moves.0);
+        let tier = FastTier {
+            held: self.fast_bytes(),
+            capacity: seen.capacity.0,
+        };
+        let moves = moves::choose(requests, spare, tier, limits.moves.0);
         self.grains = grains;
         moves
     }

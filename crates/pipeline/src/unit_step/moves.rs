@@ -25,18 +25,39 @@ pub(super) struct Moves {
     pub promotions: Vec<PageIndex>,
 }
 
-/// Chooses moves from the wanted state, at most `bytes` of them. `room` is the free room of the
-/// fast tier, `spare` the fast units that each group may lose.
+/// The fast tier before the moves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FastTier {
+    /// Bytes in it. New data may make them more than the capacity.
+    pub held: u64,
+    /// Bytes that it may have.
+    pub capacity: u64,
+}
+
+/// Chooses moves from the wanted state, at most `bytes` of them. What exceeds the capacity leaves
+/// first, without anything in exchange. `spare` is the fast units that each group may lose.
 pub(super) fn choose(
     requests: PlacementRequests<'_>,
     spare: Vec<i64>,
-    room: u64,
+    tier: FastTier,
     bytes: u64,
 ) -> Moves {
     let [promotions, demotions] = requests.lists(&spare);
     let mut demotions = DemotionQueue::new(requests, demotions, spare);
     let mut moves = Moves::default();
-    let (mut room, mut left) = (room, bytes);
+    let (mut held, mut left) = (tier.held, bytes);
+    while held > tier.capacity
+        && let Some(page) = demotions.coldest()
+    {
+        let costs = requests.resident(page);
+        if costs > left {
+            return moves;
+        }
+        left -= costs;
+        held = held.saturating_sub(requests.fast(page));
+        moves.demotions.push(page);
+    }
+    let mut room = tier.capacity.saturating_sub(held);
     for page in promotions {
         let needs = requests.resident(page);
         let Some(takes) = demotions.beside(page, needs.saturating_sub(room)) else {

@@ -382,6 +382,27 @@ fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
 }
 
 #[test]
+fn a_tier_with_too_much_in_it_is_emptied_before_anything_is_exchanged() {
+    let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
+    for number in 0..6 {
+        machine.fast.insert(unit(7, number), true);
+    }
+    let hot: Vec<_> = (0..8).map(|number| (unit(7, number), number + 1)).collect();
+    let mut step = step("history", false);
+    let few = StepLimits {
+        moves: Bytes(2 * UNIT),
+        ..limits()
+    };
+    let mut held = Vec::new();
+    for epoch in 0..4 {
+        step.run(&machine.observation(epoch, 2, &hot), &few, &mut machine);
+        held.push(machine.fast_units().len());
+    }
+    assert_eq!(held[..2], [4, 2]);
+    assert_eq!(machine.fast_units(), [unit(7, 6), unit(7, 7)]);
+}
+
+#[test]
 fn a_dry_run_decides_as_if_it_had_moved() {
     let mut machine = Machine::with((0..4).map(|number| unit(7, number)));
     machine.dry = true;

@@ -61,6 +61,11 @@ impl<'a> DemotionQueue<'a> {
         }
     }
 
+    /// The coldest one that may leave.
+    pub(super) fn coldest(&mut self) -> Option<PageIndex> {
+        self.next(None)
+    }
+
     /// All others that may leave.
     pub(super) fn rest(mut self) -> impl Iterator<Item = PageIndex> {
         for list in &mut self.held_back {
