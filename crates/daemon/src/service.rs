@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::obeyed_requests::ObeyedRequests;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::system::Kernel;
 use isotherm_model::batch::Epoch;
@@ -420,7 +421,9 @@ impl Service {
         match self.places.place {
             TierPlace::Emulated => {
                 let requests = PageRequestWriter::of_running(PathBuf::from("/proc"));
-                Box::new(Limit::new(requests, MachineClock, allowance).within(time))
+                let limited = Limit::new(requests, MachineClock, allowance).within(time);
+                let own = PageRequestWriter::of_running(PathBuf::from("/proc"));
+                Box::new(ObeyedRequests::new(limited, own, MachineClock, NO_NODE_FAST))
             }
             TierPlace::Nodes | TierPlace::Imagined => {
                 let kernel = Migration::new(Kernel::default());

@@ -56,7 +56,8 @@ impl PageRequestWriter {
         }
     }
 
-    fn waiting(&mut self, process: Process) -> Result<u64, SessionError> {
+    /// Requests that the runtime of a process has not obeyed yet.
+    pub(super) fn waiting(&mut self, process: Process) -> Result<u64, SessionError> {
         self.files.of(process)?.page_requests_waiting()
     }
 

@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
+use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST};
+use isotherm_session::{SessionFile, session_of};
 use serde_json::Value;
 
 use super::{
@@ -13,16 +15,17 @@ use super::{
 /// Fast memory of the program's machine: a quarter of its memory, and somewhat more than what is hot of it.
 const FAST: &str = "40MiB";
 
-const CONFIG: &str = r#"policy = "history"
-[processes]
-programs = ["watched"]
-filter = "off"
-[memory]
-tiers = "emulated"
-[sources]
-accessed_bits = "off"
-cache = "0B"
-"#;
+/// For the programs of this directory: other tests run programs of the same name.
+fn config(directory: &Path, fast: &str) -> String {
+    let program = directory.canonicalize().unwrap().join("watched");
+    let config = format!(
+        "policy = \"history\"\n[processes]\nprograms = [\"{}\"]\nfilter = \"off\"\n\
+         [memory]\ntiers = \"emulated\"\nfast = \"{fast}\"\n\
+         [sources]\naccessed_bits = \"off\"\ncache = \"0B\"\n",
+        program.display()
+    );
+    whole_config(directory, &config)
+}
 
 /// Epochs after which a machine that samples has delivered some.
 const PATIENT_EPOCHS: u64 = 60;
@@ -43,10 +46,8 @@ fn fast_in(directory: &Path, pid: u64, range: &Range<u64>) -> u64 {
     inside.map(|one| number(one, "fast_bytes")).sum()
 }
 
-#[test]
-fn the_hot_part_of_a_program_on_an_emulated_machine_ends_fast() {
-    let directory = directory();
-    let directory = directory.path();
+/// The program on an emulated machine of its own.
+fn emulated(directory: &Path) -> Watched {
     let program = compile(directory, "watched", PROGRAM);
     let mut run = Command::new(env!("CARGO_BIN_EXE_isotherm"));
     let tiers = "emulated:B:3,L:3";
@@ -54,10 +55,27 @@ fn the_hot_part_of_a_program_on_an_emulated_machine_ends_fast() {
         "-q", "run", "--policy", "none", "--tiers", tiers, "--fast", FAST, "--",
     ]);
     run.arg(&program);
-    let emulated = Watched::with(run);
+    Watched::with(run)
+}
+
+/// Fast bytes of a process, as its runtime publishes them.
+fn published_fast(pid: u64) -> u64 {
+    let pid = u32::try_from(pid).expect("a process id");
+    let path = session_of(Path::new("/proc"), pid).expect("a session");
+    let session = SessionFile::open(&path).expect("a session file");
+    let pages = session.page_tiers().expect("its tiers").tiers;
+    let fast = pages.iter().filter(|tier| **tier == PAGE_FAST);
+    fast.count() as u64 * PAGE_BYTES
+}
+
+#[test]
+fn the_hot_part_of_a_program_on_an_emulated_machine_ends_fast() {
+    let directory = directory();
+    let directory = directory.path();
+    let emulated = emulated(directory);
     // The same program without a machine of its own is no concern of this daemon.
     let _plain = Watched::start(directory);
-    let mut daemon = Daemon::with_flags(directory, &whole_config(directory, CONFIG), &[]);
+    let mut daemon = Daemon::with_flags(directory, &config(directory, "100%"), &[]);
     let status = daemon.wait("samples", |status| {
         let epochs = status["epochs"].as_u64().unwrap_or(0);
         usable(status, &["timer", "pebs", "ibs", "spe"]) > 0 || epochs >= PATIENT_EPOCHS
@@ -79,5 +97,44 @@ fn the_hot_part_of_a_program_on_an_emulated_machine_ends_fast() {
     assert!(number("promoted_bytes") >= HOT / 2, "{status}");
     let fast = status["fast_bytes"].as_u64().expect("a number");
     assert!(fast <= 40 * MIB, "{status}");
+    daemon.stop();
+}
+
+/// Two runs begin with 40 MiB fast each, by first touch. The daemon has 40 MiB for both.
+#[test]
+fn two_runs_share_the_fast_memory_that_the_daemon_has() {
+    let directory = directory();
+    let directory = directory.path();
+    let programs = [emulated(directory), emulated(directory)];
+    let limit = 40 * MIB;
+    let mut daemon = Daemon::with_flags(directory, &config(directory, FAST), &[]);
+    let list = |status: &Value| status["processes"].as_array().cloned().unwrap_or_default();
+    let status = daemon.wait("samples of both", |status| {
+        let seen = usable(status, &["timer", "pebs", "ibs", "spe"]) > 0;
+        let both = seen && list(status).len() == programs.len();
+        both || status["epochs"].as_u64() >= Some(PATIENT_EPOCHS)
+    });
+    let watched = list(&status);
+    if watched.len() != programs.len() || usable(&status, &["timer", "pebs", "ibs", "spe"]) == 0 {
+        return isotherm_skip::skip!("no samples, or nothing can be emulated here: {status}");
+    }
+    let pids = watched
+        .iter()
+        .map(|one| one["pid"].as_u64().expect("a number"));
+    let pids: Vec<u64> = pids.collect();
+    let fast = || pids.iter().map(|pid| published_fast(*pid)).sum::<u64>();
+    // A program that had no processor for a while obeys after the status.
+    let status = daemon.wait("what fits", |status| {
+        status["fast_bytes"].as_u64() <= Some(limit) && fast() <= limit
+    });
+    assert_eq!(status["capacity_bytes"], limit, "{status}");
+    let begun = status["epochs"].as_u64().expect("a number");
+    for epoch in begun + 1..begun + 9 {
+        let status = daemon.wait("epoch", |status| status["epochs"].as_u64() >= Some(epoch));
+        assert!(status["fast_bytes"].as_u64() <= Some(limit), "{status}");
+        assert!(fast() <= limit, "epoch {epoch}: {} bytes are fast", fast());
+    }
+    let fast = fast();
+    assert!(fast >= limit / 2, "the tier is used: {fast}");
     daemon.stop();
 }
