@@ -423,7 +423,12 @@ impl Service {
                 let requests = PageRequestWriter::of_running(PathBuf::from("/proc"));
                 let limited = Limit::new(requests, MachineClock, allowance).within(time);
                 let own = PageRequestWriter::of_running(PathBuf::from("/proc"));
-                Box::new(ObeyedRequests::new(limited, own, MachineClock, NO_NODE_FAST))
+                Box::new(ObeyedRequests::new(
+                    limited,
+                    own,
+                    MachineClock,
+                    NO_NODE_FAST,
+                ))
             }
             TierPlace::Nodes | TierPlace::Imagined => {
                 let kernel = Migration::new(Kernel::default());
@@ -546,6 +551,11 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLi
         accesses_per_sample,
         moves: Bytes(moves),
         groups: config.groups()?,
+        // Like [groups], it would take the oracle's bound away.
+        fair_start: match config.foresees() {
+            true => 0,
+            false => config.memory.fair_start,
+        },
     })
 }
 

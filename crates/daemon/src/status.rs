@@ -154,6 +154,7 @@ fn process(share: &ProcessShare) -> ProcessStatus {
         control_group: share.control_group.clone(),
         resident_bytes: share.resident.0,
         fast_bytes: share.fast.0,
+        fair_share_bytes: share.fair_share.0,
         hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
         trouble: share.trouble.clone(),
     }

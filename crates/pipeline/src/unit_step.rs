@@ -16,6 +16,7 @@ mod groups;
 mod huge_page_groups;
 mod index;
 mod moves;
+mod newcomers;
 mod placement_requests;
 mod rank;
 mod report;
@@ -39,6 +40,7 @@ pub use groups::{GroupLimit, Priority};
 use huge_page_groups::HugePageGroups;
 use index::Index;
 use moves::{FastTier, Moves};
+use newcomers::Newcomers;
 use placement_requests::PlacementRequests;
 pub use rank::Combine;
 use rank::Ranks;
@@ -77,6 +79,9 @@ pub struct StepLimits {
     /// Limits of control groups, by the group's name: for its processes and those of groups below
     /// it without an entry of their own.
     pub groups: BTreeMap<String, GroupLimit>,
+    /// Epochs for which a new process that obeys no entry keeps a fair share of the fast tier,
+    /// whatever its heat; 0 for none.
+    pub fair_start: u32,
 }
 
 /// Makes a policy without observations.
@@ -92,6 +97,7 @@ pub struct UnitStep {
     ranks: Ranks,
     backoff: RetryBackoff<PageIndex>,
     floors: Floors,
+    newcomers: Newcomers,
     /// The accesses of the epoch that begins, if known.
     next_accesses: Option<Vec<ObservedAccess>>,
     /// Kept to reuse its memory.
@@ -111,6 +117,7 @@ impl UnitStep {
             grains: HugePageGroups::default(),
             backoff: RetryBackoff::default(),
             floors: Floors::default(),
+            newcomers: Newcomers::default(),
             next_accesses: None,
             wanted: Vec::new(),
         }
@@ -158,9 +165,11 @@ impl UnitStep {
         // A slowed source scans in some epochs only. An epoch without a scan does not mean that
         // memory is cold.
         let is_blind = hits == [0, 0] && self.next_accesses.is_none();
+        self.newcomers.observe(&seen.processes, is_blind);
+        let groups = self.groups(seen, limits, &mut report);
         let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
             true => self.stay(&mut report),
-            false => self.decide(seen, limits, &mut report),
+            false => self.decide(seen, limits, &groups, &mut report),
         };
         self.carry_out(moves, seen, executor, &mut report);
         report.backoff = self.backoff.count(seen.epoch);
@@ -181,14 +190,26 @@ impl UnitStep {
         })
     }
 
+    /// Finds the limits of each process, and reports the shares of newcomers.
+    fn groups(&self, seen: &Observation, limits: &StepLimits, report: &mut EpochReport) -> Groups {
+        let unit = self.config.unit;
+        let is_new = |process| self.newcomers.has(process, limits.fair_start);
+        let groups = Groups::find(&limits.groups, seen, &self.index, unit, is_new);
+        for process in &mut report.processes {
+            let units = groups.fair_share(process.process) as u64;
+            process.fair_share = Bytes(units.saturating_mul(unit.0));
+        }
+        groups
+    }
+
     /// Decides which units should be fast, and the moves towards that within the limits.
     fn decide(
         &mut self,
         seen: &Observation,
         limits: &StepLimits,
+        groups: &Groups,
         report: &mut EpochReport,
     ) -> Moves {
-        let groups = Groups::find(&limits.groups, seen, &self.index, self.config.unit);
         let next = self.next_accesses.take();
         let next_ranks = next.map(|accesses| self.ranked(&accesses, limits));
         let mut ranks = self.ranks.ranks.clone();
@@ -206,7 +227,7 @@ impl UnitStep {
             movable: &movable,
             grains: &grains,
         };
-        let wanted = self.wanted(seen.capacity, &groups, standing, next_ranks.as_deref());
+        let wanted = self.wanted(seen.capacity, groups, standing, next_ranks.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);
         let requests = PlacementRequests {
@@ -214,10 +235,10 @@ impl UnitStep {
             ranks: &ranks,
             wanted: &wanted,
             movable: &movable,
-            groups: &groups,
+            groups,
             grains: &grains,
         };
-        let spare = self.floors.spare(&groups, &fast);
+        let spare = self.floors.spare(groups, &fast);
         let tier = FastTier {
             held: self.fast_bytes(),
             capacity: seen.capacity.0,

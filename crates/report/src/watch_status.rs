@@ -161,6 +161,9 @@ pub struct ProcessStatus {
     pub resident_bytes: u64,
     /// Of these, bytes in the fast tier.
     pub fast_bytes: u64,
+    /// Bytes of fast memory that it keeps as a new process, as long as it has that much with heat; 0 for none.
+    #[serde(default)]
+    pub fair_share_bytes: u64,
     /// Share of its accesses that fast memory served; None where none was observed.
     pub hit_rate: Option<f64>,
     /// The reason why it cannot be observed well; empty without a problem.
@@ -258,6 +261,16 @@ impl GateStatus {
     }
 }
 
+impl ProcessStatus {
+    fn fair_start_line(&self) -> String {
+        let share = Bytes(self.fair_share_bytes);
+        format!(
+            "process {} is new: it keeps up to {share} of fast memory for data with heat",
+            self.pid
+        )
+    }
+}
+
 impl TimerStatus {
     fn line(&self) -> String {
         let Self { hz, price_ns } = *self;
@@ -303,9 +316,11 @@ impl Status {
         text
     }
 
-    /// Samples by processor and by node, the counters of the sources, and the rights that are missing: a line each.
+    /// New processes, samples by processor and by node, the counters of the sources, and the rights that are missing: a line
+    /// each.
     fn details(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+        let new = self.processes.iter().filter(|one| one.fair_share_bytes > 0);
+        let mut lines: Vec<String> = new.map(ProcessStatus::fair_start_line).collect();
         if !self.samples_by_cpu.is_empty() {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
             lines.push(format!("samples by processor: {}", counts.join(" ")));
@@ -507,6 +522,7 @@ mod tests {
                 name: "redis-server".into(),
                 resident_bytes: 1 << 30,
                 fast_bytes: 256 << 20,
+                fair_share_bytes: 128 << 20,
                 hit_rate: None,
                 ..ProcessStatus::default()
             }],
@@ -580,6 +596,7 @@ mod tests {
             "2 MiB private, and 7 MiB of program and library files",
             "512 KiB of ring buffers",
             "timer: 250 samples a second and processor, each takes 20.0 us: 0.5 % of a program's time",
+            "process 4711 is new: it keeps up to 128 MiB of fast memory",
             "samples by processor: 812 0 790",
             "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
             "trace-samples: may rest by memory controllers (no cache misses)",

@@ -82,6 +82,8 @@ section!(
         fast: Written<Capacity>,
         /// Size of a unit, the address range that is ranked and moved as a whole.
         unit: Written<Bytes>,
+        /// Epochs for which a new process keeps a fair share of the fast memory.
+        fair_start: u32,
     }
 );
 section!(

@@ -53,6 +53,7 @@ mod tests {
             cap: 1,
             floor: 0,
             priority: Priority::NORMAL,
+            is_newcomer: false,
         };
         let groups = Groups::new(vec![one], vec![Some(0), Some(0), None, Some(0)]);
         let mut ranks = vec![5, 9, 7, 9];

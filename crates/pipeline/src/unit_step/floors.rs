@@ -15,6 +15,9 @@
 //! huge page more than its floor: demoting one part demotes all of it, and breaks the floor. If the
 //! tier has no room to round all floors up, the huge pages beyond the floors are dropped first.
 //!
+//! The fair share of a newcomer is a floor, too, but the last of them: in a tier without room for all,
+//! the floors of the settings are kept first, rounded up. A newcomer's is rounded down.
+//!
 //! In the next epoch the added units and their room are hidden from the policy. Otherwise it would
 //! offer that room to other groups again and again.
 
@@ -39,6 +42,8 @@ pub(super) struct Floors {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     No,
+    /// Within the fair share of a newcomer.
+    FairShare,
     /// Part of a huge page that extends beyond the floor.
     Rounding,
     Yes,
@@ -152,7 +157,11 @@ impl Floors {
         let wanted = wanted.iter().copied();
         let wanted = groups.members(wanted.filter(|page| standing.may_be_fast(*page)));
         let (mut missing, mut due) = (Vec::new(), vec![Due::No; ranks.len()]);
-        for ((mut wanted, mut others), units) in wanted.into_iter().zip(others).zip(&self.due) {
+        let lists = wanted.into_iter().zip(others);
+        for ((mut wanted, mut others), (units, bounds)) in
+            lists.zip(self.due.iter().zip(groups.bounds()))
+        {
+            let is_newcomer = bounds.is_newcomer;
             wanted.sort_unstable_by_key(|page| (Reverse(ranks[page.at()]), *page));
             // Units that are already fast cost no move.
             let key = |page: &PageIndex| (fast[page.at()], ranks[page.at()]);
@@ -160,15 +169,16 @@ impl Floors {
             let mut kept = wanted.len();
             wanted.truncate(*units);
             for page in others {
-                if kept < *units && !is_wanted[page.at()] {
-                    let together = grains.with(&page);
+                let together = grains.with(&page);
+                let fits = kept < *units && (!is_newcomer || kept + together.len() <= *units);
+                if fits && !is_wanted[page.at()] {
                     kept += together.len();
                     mark(&mut is_wanted, together);
                     missing.extend(together);
                     wanted.extend(together);
                 }
             }
-            mark_due(&mut due, &wanted, *units, grains);
+            mark_due(&mut due, &wanted, (*units, is_newcomer), grains);
         }
         (missing, due)
     }
@@ -199,17 +209,22 @@ fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>)
 }
 
 /// Marks the units that a floor of this size keeps, the best first.
-fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &HugePageGroups) {
+fn mark_due(
+    due: &mut [Due],
+    kept: &[PageIndex],
+    (units, is_newcomer): (usize, bool),
+    grains: &HugePageGroups,
+) {
+    let (within, beyond) = match is_newcomer {
+        true => (Due::FairShare, Due::No),
+        false => (Due::Yes, Due::Rounding),
+    };
     let mut marked = 0;
     for page in kept {
         if due[page.at()] == Due::No {
             let together = grains.with(page);
             marked += together.len();
-            let how = if marked <= units {
-                Due::Yes
-            } else {
-                Due::Rounding
-            };
+            let how = if marked <= units { within } else { beyond };
             together.iter().for_each(|page| due[page.at()] = how);
         }
     }
@@ -244,6 +259,7 @@ mod tests {
             cap: 3,
             floor,
             priority: Priority::NORMAL,
+            is_newcomer: false,
         });
         let of = (0..8).map(|number| Some(number / 4)).collect();
         (Groups::new(bounds.to_vec(), of), index)

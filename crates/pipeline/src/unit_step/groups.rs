@@ -2,7 +2,8 @@
 //! of their heat.
 //!
 //! A process obeys one entry: the longest name that is its control group or a group above it. So no
-//! process counts in two entries, and floors can be added.
+//! process counts in two entries, and floors can be added. A newcomer that obeys none gets an entry
+//! for itself.
 //!
 //! ```text
 //! entries           /system.slice        /system.slice/redis.service
@@ -12,11 +13,13 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_model::batch::Process;
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Observation;
 
 use super::index::Index;
+use super::newcomers::fair_share;
 
 /// Weight of heat, in thousandths: 1,000 leaves it unchanged, 4,000 multiplies it by four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,28 +84,52 @@ pub(super) struct Bounds {
     pub floor: usize,
     /// Weight of heat.
     pub priority: Priority,
+    /// True if the entry is that of a newcomer. Its floor is kept after those of the settings, and
+    /// rounded down to whole huge pages.
+    pub is_newcomer: bool,
 }
 
-/// The entries, and the entry of each unit.
+impl Bounds {
+    /// The entry of a newcomer with this fair share.
+    const fn of_newcomer(share: usize) -> Self {
+        Self {
+            cap: usize::MAX,
+            floor: share,
+            priority: Priority::NORMAL,
+            is_newcomer: true,
+        }
+    }
+}
+
+/// The entries, those of newcomers after those of the settings, and the entry of each unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     bounds: Vec<Bounds>,
     /// By number of the unit; `None` if no entry applies.
     of: Vec<Option<u32>>,
+    /// The processes that have an entry as newcomers.
+    newcomers: BTreeMap<Process, usize>,
 }
 
 impl Groups {
     /// Entries, and the entry of each unit by its number.
+    #[cfg(test)]
     pub(super) const fn new(bounds: Vec<Bounds>, of: Vec<Option<u32>>) -> Self {
-        Self { bounds, of }
+        Self {
+            bounds,
+            of,
+            newcomers: BTreeMap::new(),
+        }
     }
 
-    /// Finds the entry of each process in this epoch.
+    /// Finds the entry of each process in this epoch. `is_new` is true for processes that have a
+    /// fair share where they obey no entry of the settings.
     pub(super) fn find(
         limits: &BTreeMap<String, GroupLimit>,
         seen: &Observation,
         index: &Index,
         unit: Bytes,
+        is_new: impl Fn(Process) -> bool,
     ) -> Self {
         let unit = unit.0.max(1);
         let units = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -110,14 +137,41 @@ impl Groups {
             cap: limit.cap.map_or(usize::MAX, |cap| units(cap.0 / unit)),
             floor: units(limit.floor.0.div_ceil(unit)),
             priority: limit.priority,
+            is_newcomer: false,
         });
+        let mut bounds: Vec<Bounds> = bounds.collect();
         let entries = seen.processes.iter().filter_map(|watched| {
             let (number, _) = entry_of(limits, &watched.control_group)?;
-            Some((watched.process, u32::try_from(number).ok()?))
+            Some((watched.process, number))
         });
-        let entries: BTreeMap<_, _> = entries.collect();
-        let of = |known: &super::index::UnitState| entries.get(&known.unit?.process).copied();
-        Self::new(bounds.collect(), index.known().iter().map(of).collect())
+        let mut entries: BTreeMap<Process, usize> = entries.collect();
+        let floors = bounds.iter().map(|bounds| bounds.floor.min(bounds.cap));
+        let floors = floors.fold(0, usize::saturating_add);
+        let unkept = units(seen.capacity.0 / unit).saturating_sub(floors);
+        let share = fair_share(index, unkept).unwrap_or(0);
+        let mut started = BTreeMap::new();
+        for watched in seen.processes.iter().filter(|_| share > 0) {
+            let process = watched.process;
+            if !entries.contains_key(&process) && is_new(process) {
+                entries.insert(process, bounds.len());
+                started.insert(process, share);
+                bounds.push(Bounds::of_newcomer(share));
+            }
+        }
+        let of = |known: &super::index::UnitState| {
+            let entry = entries.get(&known.unit?.process)?;
+            u32::try_from(*entry).ok()
+        };
+        Self {
+            of: index.known().iter().map(of).collect(),
+            bounds,
+            newcomers: started,
+        }
+    }
+
+    /// The units that a process keeps as a newcomer; 0 for any other.
+    pub(super) fn fair_share(&self, process: Process) -> usize {
+        self.newcomers.get(&process).copied().unwrap_or(0)
     }
 
     /// The entry of a unit.
@@ -177,6 +231,7 @@ mod tests {
             cap: usize::MAX,
             floor: 0,
             priority: Priority(priority),
+            is_newcomer: false,
         };
         let of = vec![Some(0), Some(1), None, Some(0), Some(1)];
         let groups = Groups::new(vec![entry(250), entry(4_000)], of);

@@ -47,13 +47,14 @@ impl PlacementRequests<'_> {
         members.all(|member| self.movable[member.at()])
     }
 
-    /// Units that should enter, those of groups below their floors first and then the hottest, and
-    /// units that should leave, coldest first.
+    /// Units that should enter, those of groups below their floors first, of newcomers below their
+    /// fair share next, and then the hottest; and units that should leave, coldest first.
     pub(super) fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
         let rank = |page: &PageIndex| self.ranks[page.at()];
         let below = |page: &PageIndex| {
             let group = self.groups.of(*page);
-            group.is_some_and(|group| spare[group] < 0)
+            let below = group.filter(|group| spare[*group] < 0);
+            below.map(|group| !self.groups.bounds()[group].is_newcomer)
         };
         let (mut promotions, mut demotions) = (Vec::new(), Vec::new());
         for (known, number) in self.index.known().iter().zip(0_u32..) {

@@ -94,6 +94,9 @@ pub struct ProcessShare {
     pub resident: Bytes,
     /// Of these, bytes in the fast tier after the epoch's moves.
     pub fast: Bytes,
+    /// Bytes of it that the process keeps as a newcomer, as long as it has that much with heat; 0
+    /// for a process that is not new, obeys an entry, or is alone.
+    pub fair_share: Bytes,
     /// Observed accesses, of the kind that the report counts.
     pub accesses: u64,
     /// Of these, accesses to memory that was fast at that time.

@@ -2,6 +2,7 @@
 
 mod day;
 mod groups;
+mod newcomers;
 mod noise;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -167,6 +168,7 @@ fn limits() -> StepLimits {
         accesses_per_sample: 3_000,
         moves: Bytes(u64::MAX),
         groups: BTreeMap::new(),
+        fair_start: 0,
     }
 }
 

@@ -215,6 +215,7 @@ impl PagePolicy {
             accesses_per_sample: 1,
             moves: Bytes(u64::MAX),
             groups: std::collections::BTreeMap::new(),
+            fair_start: 0,
         };
         let report = self.step.run(&seen, &limits, &mut self.executor);
         self.add(&report);

@@ -162,6 +162,7 @@ fn limits() -> StepLimits {
         groups: named
             .map(|(number, limit)| (format!("/services/{number}"), limit))
             .collect(),
+        fair_start: 8,
     }
 }
 
@@ -204,6 +205,11 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
             step.floors.kept() <= CAPACITY as usize,
             "epoch {epoch}: {}",
             step.floors.kept()
+        );
+        assert!(
+            step.newcomers.kept() <= 300 * AT_A_TIME as usize,
+            "epoch {epoch}: {}",
+            step.newcomers.kept()
         );
         assert_eq!(
             (report.processes.len(), report.groups.len()),
