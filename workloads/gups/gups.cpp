@@ -27,6 +27,7 @@ struct Settings {
   uint64_t seed = 1;
   uint64_t threads = 2;
   uint64_t repeat = 1;
+  bool laps = false;
 };
 
 void fill(uint64_t* words, uint64_t count) {
@@ -107,6 +108,7 @@ void run(const Settings& settings) {
     kernel.start();
     for (uint64_t i = 0; i < settings.repeat; ++i) {
       update_split(hot.get(), hot_words, cold.get(), cold_words, settings);
+      if (settings.laps) harness::print_lap();
     }
     kernel.stop();
     add_table(&checksum, hot.get(), hot_words);
@@ -114,7 +116,10 @@ void run(const Settings& settings) {
   } else {
     std::unique_ptr<uint64_t[]> table(make_zipf_table(words));
     kernel.start();
-    for (uint64_t i = 0; i < settings.repeat; ++i) update_zipf(table.get(), words, settings);
+    for (uint64_t i = 0; i < settings.repeat; ++i) {
+      update_zipf(table.get(), words, settings);
+      if (settings.laps) harness::print_lap();
+    }
     kernel.stop();
     add_table(&checksum, table.get(), words);
   }
@@ -140,6 +145,7 @@ int main(int argc, char** argv) {
   options.count("--seed", &settings.seed, 0, 1u << 30, "seed of the random numbers");
   options.count("--threads", &settings.threads, 1, 1024, "threads");
   options.count("--repeat", &settings.repeat, 1, 1000000, "times the kernel runs");
+  options.flag("--laps", &settings.laps, "print the time at the end of each repetition");
   options.parse(argc, argv);
   omp_set_num_threads(static_cast<int>(settings.threads));
   try {

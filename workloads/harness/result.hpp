@@ -28,6 +28,13 @@ inline void print_measure(const char* name, double value) {
   std::fprintf(stderr, "%s %.6f\n", name, value);
 }
 
+/// Prints the time of the monotonic clock at the end of a repetition, so that a program's speed can be
+/// followed while others start and end: `lap 81023.250000`.
+inline void print_lap() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  print_measure("lap", std::chrono::duration<double>(now).count());
+}
+
 /// A checksum of the bits of values, dependent on their order.
 class Checksum {
  public:

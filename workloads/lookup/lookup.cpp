@@ -38,6 +38,7 @@ struct Settings {
   uint64_t lookups = 700000;
   uint64_t threads = 2;
   uint64_t repeat = 1;
+  bool laps = false;
   bool check = false;
   bool objects = false;
 };
@@ -214,6 +215,7 @@ int run(const Settings& settings) {
     kernel.start();
     hashes = look_up_all(data, composition, settings.lookups);
     kernel.stop();
+    if (settings.laps) harness::print_lap();
   }
   std::printf("lookup: nuclides %llu gridpoints %llu checksum %016llx\n", static_cast<unsigned long long>(settings.nuclides),
               static_cast<unsigned long long>(settings.gridpoints), static_cast<unsigned long long>(hashes));
@@ -232,6 +234,7 @@ int main(int argc, char** argv) {
   options.count("--lookups", &settings.lookups, 1, 1000000000000, "look-ups");
   options.count("--threads", &settings.threads, 1, 1024, "threads");
   options.count("--repeat", &settings.repeat, 1, 1000000, "times the kernel runs");
+  options.flag("--laps", &settings.laps, "print the time at the end of each repetition");
   options.flag("--check", &settings.check, "compare 2000 look-ups with a search of each nuclide's grid");
   options.flag("--objects", &settings.objects, "print the name and the bytes of each object");
   options.parse(argc, argv);
