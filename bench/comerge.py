@@ -8,6 +8,7 @@ import json
 import os
 
 import comerge_benefit
+import comerge_online
 import comerge_sharing
 from comerge_programs import TIERS, program
 from measure import Contender, Problem, interleave, run_once
@@ -84,6 +85,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     others = [] if options.program else [
         lambda: [comerge_benefit.table(tools, options, say)],
         lambda: comerge_sharing.tables(tools, options, folder, say),
+        lambda: comerge_online.tables(tools, options, folder, say),
     ]
     for make in others:
         try:
