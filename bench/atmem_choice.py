@@ -20,7 +20,7 @@ def optimized(tools: Tools, policy: str, tiers: str, fast: str) -> Contender:
 
 
 def unprofiled(tools: Tools, tiers: str, fast: int) -> Contender:
-    """Placed by first touch as the runs that are optimized; no one answers its requests."""
+    """Placed by first touch as the runs that are optimized; no process answers its requests."""
     return Contender(UNPROFILED, tools.by_policy("none", tiers, fast), ["--optimize"])
 
 

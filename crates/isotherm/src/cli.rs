@@ -165,8 +165,8 @@ pub(crate) struct Observing {
     /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SOURCES, hide_possible_values = true)]
     pub source: Vec<SourceKind>,
-    /// Samples a second and processor [default: 1000; a profile that a run without a plan optimizes by, as its data, its threads and the
-    /// cost of a sample require]
+    /// Samples a second and processor [default: 1000; runs without a plan choose the rate by their data, threads and
+    /// the cost of a sample]
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: Option<u32>,
     /// One access in N is sampled. Source `pebs`: of slow loads, 10007 by default; `ibs` and `spe`: of operations, 262144 by

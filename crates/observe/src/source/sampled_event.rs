@@ -20,7 +20,7 @@ pub enum Addressing {
 pub struct EventSettings {
     /// Timer samples a second of processor time.
     pub hz: u32,
-    /// Rates that the timer can change to while the program runs. Each is an event more of each thread and processor.
+    /// Rates that the timer can change to while the program runs. Each opens one more event per thread and processor.
     pub other_hz: &'static [u32],
     /// Sample period of a PMU's event, in loads (PEBS) or operations (IBS, SPE); `None` for the default.
     pub period: Option<u64>,

@@ -164,25 +164,25 @@ fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_ri
     let opened = sampler.open_periods(&event, 0, &[1_000_000, 5_000_000]);
     opened.expect("the same event again");
     sampler.enable().expect("enables");
-    let (ask, asked) = std::sync::mpsc::channel::<()>();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (start, starts) = std::sync::mpsc::channel::<()>();
+    let (end, ends) = std::sync::mpsc::channel();
     let worker = std::thread::spawn(move || {
-        tell.send(rustix::thread::gettid()).expect("is heard");
-        while asked.recv().is_ok() {
+        end.send(rustix::thread::gettid()).expect("is heard");
+        while starts.recv().is_ok() {
             work();
-            tell.send(rustix::thread::gettid()).expect("is heard");
+            end.send(rustix::thread::gettid()).expect("is heard");
         }
     });
-    let thread = told.recv().expect("starts").as_raw_nonzero().get() as u32;
+    let thread = ends.recv().expect("starts").as_raw_nonzero().get() as u32;
     let mut taken = |period: usize| {
         sampler.choose_period(period).expect("is open");
-        ask.send(()).expect("runs");
-        told.recv().expect("works");
+        start.send(()).expect("runs");
+        ends.recv().expect("works");
         samples_of(&mut sampler, thread)
     };
     // A period that was not opened changes nothing.
     let found = [0, 1, 9, 2, 0].map(&mut taken);
-    drop(ask);
+    drop(start);
     worker.join().expect("ends");
     let [slow, fast, as_fast, between, slow_again] = found;
     assert!(
