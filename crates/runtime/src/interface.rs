@@ -314,9 +314,15 @@ unsafe fn request_of(options: *const InterfaceOptions) -> Option<Request> {
     Some(Request {
         policy: InterfacePolicy::from_number(options.policy)?,
         fast_bytes: options.fast_bytes,
-        share_ppm: (share * SHARE_WHOLE_PPM as f64) as u64,
+        share_ppm: ppm(share),
         ..Request::of(InterfaceAction::Optimize)
     })
+}
+
+/// A share in millionths: of a share above zero one at least, because none means the capacity of the run.
+fn ppm(share: f64) -> u64 {
+    let rounded = (share * SHARE_WHOLE_PPM as f64) as u64;
+    rounded.max(u64::from(share > 0.0))
 }
 
 fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
