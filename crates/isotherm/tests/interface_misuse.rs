@@ -8,6 +8,8 @@ mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use isotherm_abi::interface::InterfaceStatus;
 use tempfile::TempDir;
@@ -52,7 +54,8 @@ fn statuses(output: &Output) -> Vec<(u64, u64)> {
     printed.lines().filter_map(of_line).collect()
 }
 
-/// The program finds its data whole, alone and on both kinds of emulated machine; there each status is one of these.
+/// The program finds its data whole, alone and on both kinds of emulated machine; there each status is one of these. With
+/// `emulated:cxl` the first of them is among the answers: without it nothing would be tested.
 fn stays_whole(how: &str, wanted: &[InterfaceStatus]) {
     let directory = program();
     let plain = alone(&directory, how);
@@ -81,6 +84,12 @@ fn stays_whole(how: &str, wanted: &[InterfaceStatus]) {
         let is_wanted = |status: u64| wanted.iter().any(|one| *one as u64 == status);
         assert!(
             !found.is_empty() && found.iter().all(|(status, _)| is_wanted(*status)),
+            "{how} with {tiers}: {found:?}, {}",
+            stderr(&output)
+        );
+        let first = wanted[0] as u64;
+        assert!(
+            tiers != "emulated:cxl" || found.iter().any(|(status, _)| *status == first),
             "{how} with {tiers}: {found:?}, {}",
             stderr(&output)
         );
@@ -122,11 +131,17 @@ fn a_forked_child_is_not_observed_and_its_parent_still_is() {
 /// A second `free` is undefined, with and without Isotherm: the program may go on or die by a signal, but it ends.
 #[test]
 fn a_program_that_frees_an_object_twice_ends() {
-    let directory = program();
-    for output in [
-        alone(&directory, "twice"),
-        under_isotherm(&directory, "emulated:cxl", "twice"),
-    ] {
+    let (end, ends) = channel();
+    std::thread::spawn(move || {
+        let directory = program();
+        let outputs = [
+            alone(&directory, "twice"),
+            under_isotherm(&directory, "emulated:cxl", "twice"),
+        ];
+        end.send(outputs)
+    });
+    let outputs = ends.recv_timeout(Duration::from_secs(120));
+    for output in outputs.expect("both programs end in time") {
         let ended = output.status;
         // As a signal of its own, or as the status that the tool passes on for one.
         let by_signal = ended.signal().is_some() || ended.code().is_some_and(|code| code > 128);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { KIB = 1 << 10, MIB = 1 << 20, SLOTS = 64, CHURNERS = 3, SMALL = 6000, STRIDE = 256, STATUSES = 16 };
+enum { KIB = 1 << 10, MIB = 1 << 20, SLOTS = 64, CHURNERS = 3, SMALL = 6000, STRIDE = 256, STATUSES = 16, PROFILES = 10 };
 
 /* An object whose every STRIDE-th byte, and last one, is its mark. */
 struct object {
@@ -21,6 +21,10 @@ struct object {
 
 static _Atomic(struct object *) slots[SLOTS];
 static atomic_int done, torn, statuses[STATUSES];
+
+/* Most fast memory of the run, and the bytes of which a share is meant. */
+static const uint64_t capacity = 8 * MIB;
+static uint64_t registered;
 
 static void answered(int status) { statuses[status % STATUSES]++; }
 
@@ -82,18 +86,35 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-static void optimize(uint32_t policy, uint64_t fast_bytes, double share) {
+/* The limit of a request; the data of the C library counts for a share, too. */
+static uint64_t limit(uint64_t fast_bytes, double share) {
+    if (fast_bytes)
+        return fast_bytes;
+    return share > 0 ? (uint64_t)(share * (double)(registered + MIB)) + 1 : capacity;
+}
+
+static int optimize(uint32_t policy, uint64_t fast_bytes, double share) {
     struct isotherm_options options = {sizeof options, policy, fast_bytes, share};
     struct isotherm_result result = {.size = sizeof result};
     int status = isotherm_optimize(&options, &result);
     answered(status);
-    torn += fast_bytes && result.selected_bytes > fast_bytes;
+    torn += result.selected_bytes > limit(fast_bytes, share);
+    return status;
 }
 
 static void profile(void (*work)(unsigned char *, unsigned), unsigned char *data, unsigned rounds) {
     isotherm_profile_start();
     work(data, rounds);
     isotherm_profile_stop();
+}
+
+/* Profiles longer each time, until the samples are enough to choose by. */
+static void profile_enough(void (*work)(unsigned char *, unsigned), unsigned char *data, unsigned rounds) {
+    for (int i = 1; i <= PROFILES; i++) {
+        profile(work, data, rounds * i);
+        if (optimize(0, 0, 0) != ISOTHERM_NO_SAMPLES)
+            return;
+    }
 }
 
 static void rest(unsigned char *data, unsigned rounds) {
@@ -107,6 +128,7 @@ static int churned(void) {
     pthread_t threads[CHURNERS];
     for (int i = 0; i < CHURNERS; i++)
         pthread_create(&threads[i], NULL, churn, &seeds[i]);
+    profile_enough(rest, NULL, 100000);
     for (int i = 0; i < 12; i++) {
         profile(rest, NULL, 100000);
         optimize(i % 3, limits[i % 6], 0);
@@ -143,7 +165,7 @@ static int small(void) {
         mark(object, 0);
     }
     for (int i = 0; i < 3; i++) {
-        profile(touch_smalls, NULL, 300);
+        profile_enough(touch_smalls, NULL, 300);
         optimize(i % 3, 0, 0);
         for (int j = i; j < SMALL; j += 7) {
             check(&smalls[j]);
@@ -169,13 +191,14 @@ static void touch(unsigned char *data, unsigned rounds) {
 /* Fast memory of no byte, less than a page, the whole machine, more than that, and shares. */
 static int limits(void) {
     static const uint64_t bytes[] = {1, 4095, 4096, 2 * MIB, 1ull << 40, UINT64_MAX};
-    static const double shares[] = {0, 1e-9, 0.5, 1};
+    static const double shares[] = {0, 1e-9, 1.0 / 32, 0.5, 1};
     unsigned char *data = isotherm_alloc("data", 32 * MIB);
     memset(data, 1, 32 * MIB);
-    profile(touch, data + 28 * MIB, 600);
+    registered = 32 * MIB;
+    profile_enough(touch, data + 28 * MIB, 600);
     for (int i = 0; i < 6; i++)
         optimize(0, bytes[i], 0);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         optimize(ISOTHERM_POLICY_THERMOS, 0, shares[i]);
     for (size_t i = 0; i < 32 * MIB; i++)
         torn += data[i] != 1;
@@ -194,7 +217,7 @@ static int together(void) {
     unsigned char *data = isotherm_alloc("data", 16 * MIB);
     pthread_t threads[CHURNERS];
     memset(data, 1, 16 * MIB);
-    profile(touch, data + 12 * MIB, 600);
+    profile_enough(touch, data + 12 * MIB, 600);
     for (int i = 0; i < CHURNERS; i++)
         pthread_create(&threads[i], NULL, optimize_often, data);
     for (int i = 0; i < CHURNERS; i++)
@@ -205,11 +228,11 @@ static int together(void) {
     return 0;
 }
 
-/* A child asks while its parent's profile is taken, and both free and check the data. */
+/* A child and its parent optimize at one time by the parent's profile, which is over at the fork, and both check and free the data. */
 static int child(void) {
     unsigned char *data = isotherm_alloc("data", 16 * MIB);
     memset(data, 1, 16 * MIB);
-    profile(touch, data + 12 * MIB, 600);
+    profile_enough(touch, data + 12 * MIB, 600);
     for (int i = 0; i < 5; i++) {
         int status = 0;
         pid_t process = fork();
