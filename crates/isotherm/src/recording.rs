@@ -137,7 +137,7 @@ pub(crate) fn attach(
 ) -> Result<LiveRun> {
     let mut config = LiveConfig::new(ready.session.path(), observing.source.clone());
     config.events = EventSettings {
-        hz: observing.frequency.unwrap_or(USUAL_HZ),
+        hz: timer_hz(observing),
         other_hz,
         // That of a program's own counts is the runtime's.
         period: observing.period,
@@ -197,9 +197,14 @@ fn cache(observing: &Observing) -> Option<Bytes> {
         .filter(|cache| *cache > Bytes::ZERO)
 }
 
+/// Samples a second of processor time of each thread, of a timer whose rate is not chosen otherwise.
+fn timer_hz(observing: &Observing) -> u32 {
+    observing.frequency.unwrap_or(USUAL_HZ)
+}
+
 /// Processor time between two samples of the timer.
 pub(crate) fn sample_interval(observing: &Observing) -> Nanos {
-    Nanos(1_000_000_000 / u64::from(observing.frequency.unwrap_or(USUAL_HZ).max(1)))
+    Nanos(1_000_000_000 / u64::from(timer_hz(observing).max(1)))
 }
 
 /// The processor's model name, if the kernel reports it.
