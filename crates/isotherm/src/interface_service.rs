@@ -14,7 +14,7 @@ use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::port::Executor;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::live::LiveRun;
-use isotherm_pipeline::{AccessCounts, StepReport};
+use isotherm_pipeline::{AccessCounts, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
 use isotherm_session::{InterfaceAnswer, InterfaceCommand, OpenFiles};
@@ -22,7 +22,7 @@ use isotherm_session::{InterfaceAnswer, InterfaceCommand, OpenFiles};
 use crate::launch::Ready;
 use crate::observed_run::{Attention, Follower, ObservedStep};
 use crate::optimizer::{OptimizationLimits, Optimizer};
-use crate::profile_rate::{EXPECTED, ProfileRate, comparable};
+use crate::profile_rate::{EXPECTED, ProfileRate};
 
 /// Interval at which requests are looked up while a program uses the interface, and at the beginning of a run, which it may begin with
 /// one.
@@ -127,13 +127,12 @@ impl<'a, F> InterfaceService<'a, F> {
         &mut self,
         process: Process,
         command: InterfaceCommand,
-        step: &mut ObservedStep<E>,
+        step: &ObservedStep<E>,
     ) -> InterfaceAnswer {
         match (command.action, command.policy) {
             (Some(InterfaceAction::ProfileStart), _) => {
                 self.counts.forget(process);
                 self.profiling.insert(process);
-                self.rate.choose(step, &self.profiling, EXPECTED);
                 InterfaceAnswer::of_status(InterfaceStatus::Ok)
             }
             (Some(InterfaceAction::ProfileStop), _) => {
@@ -231,10 +230,7 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
         let profiled = report.batch.accesses.iter();
         let profiled = profiled.filter(|access| self.profiling.contains(&access.process));
         let profiled: Vec<ObservedAccess> = profiled.copied().collect();
-        self.counts.add(&comparable(&profiled, &step.observer));
-        if !self.profiling.is_empty() {
-            self.rate.choose(step, &self.profiling, EXPECTED);
-        }
+        self.counts.add(&at_highest_rate(&profiled));
         for (process, command) in std::mem::take(&mut self.waiting) {
             let answer = self.serve(process, command, step);
             step.observer.switch_sampling(!self.profiling.is_empty());
@@ -243,6 +239,10 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
                 // The program may have ended, or have given the request up.
                 let _ = file.answer_interface_request(command.number, &answer, is_profiling);
             }
+        }
+        // Behind the answers: the cost of a sample is measured first, and the program waits for them.
+        if !self.profiling.is_empty() {
+            self.rate.choose(step, &self.profiling, EXPECTED);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! The rate of a profile within a run: chosen anew while the profile is taken, because data grows and threads start.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
-use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::batch::Process;
 use isotherm_model::port::Executor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
-use isotherm_observe::live::LiveRun;
 use isotherm_observe::source::sample_cost::{GUESS, sample_cost};
-use isotherm_pipeline::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
+use isotherm_pipeline::{OTHER_HZ, SamplingNeed, sampling_rate};
 
 use crate::cli::RunArgs;
 use crate::observed_run::ObservedStep;
@@ -33,21 +33,18 @@ pub(crate) fn others(args: &RunArgs) -> &'static [u32] {
 pub(crate) struct ProfileRate {
     /// Threads of the program that can run at a time.
     processors: usize,
-    /// Cost of a sample, measured before the first choice.
-    sample_cost: Option<Nanos>,
 }
 
 impl ProfileRate {
     pub(crate) fn new() -> Self {
         Self {
             processors: std::thread::available_parallelism().map_or(1, usize::from),
-            sample_cost: None,
         }
     }
 
     /// Gives the timer the rate for a profile of these processes that takes the given time, if the run may change it.
     pub(crate) fn choose<E: Executor>(
-        &mut self,
+        &self,
         step: &mut ObservedStep<E>,
         processes: &BTreeSet<Process>,
         time: Nanos,
@@ -64,7 +61,7 @@ impl ProfileRate {
             resident,
             threads: threads.clamp(1, self.processors) as u64,
             time,
-            sample_cost: *self.sample_cost.get_or_insert_with(measured_cost),
+            sample_cost: measured_cost(),
         };
         if let Some(hz) = sampling_rate(&need, step.observer.timer_rates()) {
             step.observer.set_timer_hz(hz);
@@ -72,16 +69,9 @@ impl ProfileRate {
     }
 }
 
-/// The cost of a timer sample here: the least of the trials, because other programs only add to it.
+/// The cost of a timer sample here, measured at the first call: the least of the trials, because other programs only add to it.
 fn measured_cost() -> Nanos {
-    let trials = (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
-    trials.min().unwrap_or(GUESS)
-}
-
-/// The accesses of a batch with counts that compare to those of another rate.
-pub(crate) fn comparable(accesses: &[ObservedAccess], observer: &LiveRun) -> Vec<ObservedAccess> {
-    match observer.timer_rates().len() {
-        0 | 1 => accesses.to_vec(),
-        _ => at_highest_rate(accesses, observer.timer_hz().unwrap_or(USUAL_HZ)),
-    }
+    static COST: OnceLock<Nanos> = OnceLock::new();
+    let trials = || (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
+    *COST.get_or_init(|| trials().min().unwrap_or(GUESS))
 }

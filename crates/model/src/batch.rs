@@ -46,6 +46,8 @@ pub struct ObservedAccess {
     pub source: SourceKind,
     /// Physical address of the access, where the source reports it.
     pub physical: Option<u64>,
+    /// Samples a second of processor time at which it was taken, of a timer whose rate can change; else 0.
+    pub sampled_hz: u32,
 }
 
 impl ObservedAccess {
@@ -66,6 +68,7 @@ impl ObservedAccess {
             unit,
             source,
             physical: None,
+            sampled_hz: 0,
         }
     }
 

@@ -259,7 +259,7 @@ impl LiveRun {
     /// Changes the rate of the timer to one of [`LiveRun::timer_rates`].
     pub fn set_timer_hz(&mut self, hz: u32) {
         if let Some(program) = &mut self.program {
-            program.samples.set_timer_hz(hz);
+            program.samples.set_timer_hz(hz, &*self.clock);
         }
     }
 

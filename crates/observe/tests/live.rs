@@ -171,6 +171,10 @@ fn the_timer_of_a_running_child_changes_its_rate() {
     if batches.len() <= 30 {
         return isotherm_skip::skip!("only {} epochs", batches.len());
     }
+    for (epoch, hz) in [(10, 1000), (15, 4000), (20, 4000), (25, 250)] {
+        let mut accesses = batches[epoch].accesses.iter();
+        assert!(accesses.all(|it| it.sampled_hz == hz), "epoch {epoch}");
+    }
     let rate = |from, to| taken_a_second(&batches, from, to);
     let rates = [rate(3, 10), rate(10, 20), rate(20, 30)];
     println!("{rates:.0?}");

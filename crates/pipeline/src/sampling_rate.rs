@@ -69,16 +69,19 @@ fn most_hz(need: &SamplingNeed) -> u64 {
     of_thread.min(ALL_HZ_AT_MOST / need.threads.max(1))
 }
 
-/// Accesses that were sampled at one of the rates, with counts that compare to those of another: at half the highest rate a sample stands
-/// for two.
+/// Accesses with counts that compare, whichever of the rates each was sampled at: at half the highest rate a sample stands for two. Those
+/// of sources without a rate stay as they are.
 #[must_use]
-pub fn at_highest_rate(accesses: &[ObservedAccess], hz: u32) -> Vec<ObservedAccess> {
-    let weight = u64::from((HIGHEST_HZ / hz.max(1)).max(1));
-    let of_access = |access: &ObservedAccess| ObservedAccess {
-        count: access.count.saturating_mul(weight),
-        streamed: access.streamed.saturating_mul(weight),
-        served: access.served.saturating_mul(weight),
-        ..*access
+pub fn at_highest_rate(accesses: &[ObservedAccess]) -> Vec<ObservedAccess> {
+    let of_access = |access: &ObservedAccess| {
+        let times = HIGHEST_HZ.checked_div(access.sampled_hz);
+        let weight = u64::from(times.unwrap_or(1).max(1));
+        ObservedAccess {
+            count: access.count.saturating_mul(weight),
+            streamed: access.streamed.saturating_mul(weight),
+            served: access.served.saturating_mul(weight),
+            ..*access
+        }
     };
     accesses.iter().map(of_access).collect()
 }
@@ -146,24 +149,42 @@ mod tests {
         assert_eq!(sampling_rate(&in_four(4), &[]), None);
     }
 
-    #[test]
-    fn counts_of_all_rates_compare() {
-        let source = SourceKind::Timer;
+    fn access(source: SourceKind, sampled_hz: u32) -> ObservedAccess {
         let place = (Process::default(), 4096);
-        let access = ObservedAccess {
+        ObservedAccess {
             streamed: 2,
             served: 1,
+            sampled_hz,
             ..ObservedAccess::at(place, source, (3, source.unit(false)))
-        };
+        }
+    }
+
+    fn counts(access: &ObservedAccess) -> [u64; 3] {
+        [access.count, access.streamed, access.served]
+    }
+
+    #[test]
+    fn counts_of_all_rates_compare() {
         for hz in rates() {
             let weight = u64::from(HIGHEST_HZ / hz);
             assert_eq!(weight * u64::from(hz), HIGHEST_HZ.into(), "{hz}");
-            let [weighted] = at_highest_rate(&[access], hz)[..] else {
-                panic!("one access");
-            };
-            let counts = [weighted.count, weighted.streamed, weighted.served];
-            assert_eq!(counts, [3, 2, 1].map(|count| count * weight));
+            let weighted = at_highest_rate(&[access(SourceKind::Timer, hz)]);
+            let found: Vec<_> = weighted.iter().map(counts).collect();
+            assert_eq!(found, [[3, 2, 1].map(|count| count * weight)]);
         }
+    }
+
+    #[test]
+    fn each_access_of_a_batch_counts_by_its_own_rate_and_those_without_one_stay() {
+        let batch = [
+            access(SourceKind::Timer, 4000),
+            access(SourceKind::PageFaults, 0),
+            access(SourceKind::Timer, 1000),
+            access(SourceKind::Pebs, 0),
+        ];
+        let weighted = at_highest_rate(&batch);
+        let found: Vec<_> = weighted.iter().map(|access| access.count).collect();
+        assert_eq!(found, [3, 3, 12, 3]);
     }
 
     fn any_need() -> impl Strategy<Value = SamplingNeed> {
@@ -195,8 +216,8 @@ mod tests {
             prop_assert!(hz(larger) >= hz(need));
             let wider = SamplingNeed { threads: need.threads.saturating_add(more), ..need };
             prop_assert!(hz(wider) <= hz(need));
-            let dearer = SamplingNeed { sample_cost: Nanos(need.sample_cost.0.saturating_add(more)), ..need };
-            prop_assert!(hz(dearer) <= hz(need));
+            let costlier = SamplingNeed { sample_cost: Nanos(need.sample_cost.0.saturating_add(more)), ..need };
+            prop_assert!(hz(costlier) <= hz(need));
             let longer = SamplingNeed { time: Nanos(need.time.0.saturating_add(more)), ..need };
             prop_assert!(hz(longer) <= hz(need));
             let mut reversed = rates();

@@ -40,6 +40,8 @@ struct RawSample {
     ip: u64,
     data: DataAddress,
     weight: u64,
+    /// As [`ObservedAccess::sampled_hz`].
+    hz: u32,
 }
 
 /// The perf events of one program.
@@ -51,12 +53,12 @@ pub struct ProgramSamples {
     waiting: Vec<PerfEvent>,
     raw: Vec<RawSample>,
     waits: WaitEstimates,
-    /// Processor time between two timer samples at the first rate.
-    period: Nanos,
     /// Rates of the timer: the first, and those that it can change to.
     rates: Vec<u32>,
     /// Which of them it has.
     rate: usize,
+    /// When it got this rate, and the rate before.
+    change: (Nanos, u32),
 }
 
 impl ProgramSamples {
@@ -105,9 +107,9 @@ impl ProgramSamples {
             waiting: Vec::new(),
             raw: Vec::new(),
             waits: WaitEstimates::new(cache),
-            period: Nanos(timer_period(hz)),
             rates,
             rate: 0,
+            change: (Nanos::ZERO, hz),
         }
     }
 
@@ -127,13 +129,30 @@ impl ProgramSamples {
     }
 
     /// Changes the rate of the timer to one that it can have.
-    pub fn set_timer_hz(&mut self, hz: u32) {
-        if let Some(rate) = self.rates.iter().position(|rate| *rate == hz)
-            && let Some(timer) = self.timer()
-        {
-            timer.choose_period(rate);
-            self.rate = rate;
-            self.look_up_again();
+    pub fn set_timer_hz(&mut self, hz: u32, clock: &dyn Clock) {
+        let wanted = self.rates.iter().position(|rate| *rate == hz);
+        let Some(rate) = wanted.filter(|rate| *rate != self.rate) else {
+            return;
+        };
+        // Only the last change is remembered.
+        self.drain(clock);
+        let Some(timer) = self.timer() else {
+            return;
+        };
+        timer.choose_period(rate);
+        self.change = (clock.now(), self.rates[self.rate]);
+        self.rate = rate;
+        self.look_up_again();
+    }
+
+    /// The rate at which a sample was taken at this time, as [`ObservedAccess::sampled_hz`].
+    fn hz_at(&self, source: SourceKind, time: Nanos) -> u32 {
+        if source != SourceKind::Timer || self.rates.len() < 2 {
+            return 0;
+        }
+        match self.change {
+            (since, former) if time < since => former,
+            _ => self.rates[self.rate],
         }
     }
 
@@ -236,6 +255,7 @@ impl ProgramSamples {
             }
             EventKind::Map(mapping) => self.code.map(&mapping.borrow()),
             EventKind::Sample(number, sample) => {
+                let hz = self.hz_at(self.sources[number].0, Nanos(event.time_ns));
                 let (source, perf) = &mut self.sources[number];
                 if let Some(data) = perf.data_address(&sample, &mut self.code) {
                     let raw = RawSample {
@@ -246,6 +266,7 @@ impl ProgramSamples {
                         ip: sample.ip,
                         data,
                         weight: sample.weight.max(1),
+                        hz,
                     };
                     match self.raw.len() < SAMPLES_AT_MOST {
                         true => self.raw.push(raw),
@@ -268,7 +289,10 @@ impl ProgramSamples {
         for (raw, process) in raw.iter().zip(processes) {
             let counted = (raw.weight, raw.source.unit(false));
             let place = (process, raw.data.address);
-            let mut access = ObservedAccess::at(place, raw.source, counted);
+            let mut access = ObservedAccess {
+                sampled_hz: raw.hz,
+                ..ObservedAccess::at(place, raw.source, counted)
+            };
             if raw.source.is_blind_to_caches() {
                 match waits.next() {
                     Some(WaitedFor::Caches) => {
@@ -309,8 +333,9 @@ impl ProgramSamples {
 
     /// The reports of the sources so far, given the processor time that the program has used.
     pub fn reports(&self, used: Nanos) -> impl Iterator<Item = SourceReport> {
-        // Ten periods without a sample are no accident.
-        let enough = Nanos(self.period.0.saturating_mul(10));
+        // Ten periods without a sample are no accident, at the lowest rate that the timer may have had.
+        let lowest = self.rates.iter().copied().min().unwrap_or(1);
+        let enough = Nanos(timer_period(lowest).saturating_mul(10));
         self.sources.iter().map(move |(_, source)| SourceReport {
             warning: source.warning(used, enough),
             ..source.report.clone()

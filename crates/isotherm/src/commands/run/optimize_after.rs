@@ -17,7 +17,7 @@ use isotherm_model::batch::ObservedAccess;
 use isotherm_model::port::Executor;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::{Capacity, Nanos};
-use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport};
+use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport, at_highest_rate};
 use isotherm_profile::{Error, FinishOutcome};
 use isotherm_report::optimizations::OptimizationSummary;
 
@@ -28,7 +28,7 @@ use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
-use crate::profile_rate::{self, EXPECTED, ProfileRate, comparable};
+use crate::profile_rate::{self, EXPECTED, ProfileRate};
 use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
@@ -210,7 +210,7 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
         if !matches!(self.state, State::Awaited) {
             return;
         }
-        if !self.add(&comparable(&report.batch.accesses, &step.observer)) {
+        if !self.add(&at_highest_rate(&report.batch.accesses)) {
             return self.choose_rate(step);
         }
         let limits = OptimizationLimits {
