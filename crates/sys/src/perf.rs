@@ -442,16 +442,27 @@ impl Sampler {
     /// change nothing.
     ///
     /// # Errors
-    /// As [`Sampler::enable`].
+    /// As [`Sampler::enable`]; the event has its former period then.
     pub fn choose_period(&self, period: usize) -> io::Result<()> {
         let has_it = |opened: &Opened| period <= opened.further.len();
-        if !self.events.iter().all(has_it) || self.period.get() == period {
+        let former = self.period.get();
+        if !self.events.iter().all(has_it) || former == period {
             return Ok(());
         }
         let is_on = !self.off.get();
-        self.disable()?;
-        self.period.set(period);
-        if is_on { self.enable() } else { Ok(()) }
+        let resume = || if is_on { self.enable() } else { Ok(()) };
+        let stopped = self.disable();
+        let changed = stopped.and_then(|()| {
+            self.period.set(period);
+            resume()
+        });
+        if changed.is_err() {
+            // The first error is returned.
+            let _ = self.disable();
+            self.period.set(former);
+            let _ = resume();
+        }
+        changed
     }
 
     /// The layout of the samples.

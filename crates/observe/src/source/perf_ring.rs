@@ -226,12 +226,11 @@ impl PerfSource {
         samplers.all(|sampler| sampler.open_periods(event, pid, periods).is_ok())
     }
 
-    /// Samples from now on with the first period (0), or with one of [`PerfSource::open_periods`] (1 for the first of them).
-    pub(super) fn choose_period(&self, period: usize) {
-        for sampler in &self.samplers {
-            // An event that was opened can always be enabled and disabled.
-            let _ = sampler.choose_period(period);
-        }
+    /// Samples from now on with the first period (0), or with one of [`PerfSource::open_periods`] (1 for the first of them). False where the
+    /// kernel refuses that, and the period is the former one.
+    pub(super) fn choose_period(&self, period: usize) -> bool {
+        let mut samplers = self.samplers.iter();
+        samplers.all(|sampler| sampler.choose_period(period).is_ok())
     }
 
     /// Starts or stops sampling.

@@ -128,7 +128,7 @@ impl ProgramSamples {
         }
     }
 
-    /// Changes the rate of the timer to one that it can have.
+    /// Changes the rate of the timer to one that it can have; another one changes nothing.
     pub fn set_timer_hz(&mut self, hz: u32, clock: &dyn Clock) {
         let wanted = self.rates.iter().position(|rate| *rate == hz);
         let Some(rate) = wanted.filter(|rate| *rate != self.rate) else {
@@ -139,9 +139,10 @@ impl ProgramSamples {
         let Some(timer) = self.timer() else {
             return;
         };
-        timer.choose_period(rate);
-        self.change = (clock.now(), self.rates[self.rate]);
-        self.rate = rate;
+        if timer.choose_period(rate) {
+            self.change = (clock.now(), self.rates[self.rate]);
+            self.rate = rate;
+        }
         self.look_up_again();
     }
 

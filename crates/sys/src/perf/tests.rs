@@ -5,6 +5,7 @@ use super::{PerfEventAttributes, Sampler};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::time::{ClockId, clock_gettime};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
 const PAGES: usize = 16;
@@ -167,10 +168,10 @@ fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_ri
     let (start, starts) = std::sync::mpsc::channel::<()>();
     let (end, ends) = std::sync::mpsc::channel();
     let worker = std::thread::spawn(move || {
-        end.send(rustix::thread::gettid()).expect("is heard");
+        end.send(rustix::thread::gettid()).expect("is received");
         while starts.recv().is_ok() {
             work();
-            end.send(rustix::thread::gettid()).expect("is heard");
+            end.send(rustix::thread::gettid()).expect("is received");
         }
     });
     let thread = ends.recv().expect("starts").as_raw_nonzero().get() as u32;
@@ -194,4 +195,26 @@ fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_ri
         "{found:?}"
     );
     assert!(fast >= 5 * slow_again, "{found:?}");
+}
+
+#[test]
+fn a_period_that_cannot_be_chosen_leaves_the_former_one() {
+    let event = PerfEventAttributes::cpu_clock(1_000_000);
+    let mut sampler = match Sampler::open(&event, 0, &processors(), 1 << 18) {
+        Ok(sampler) => sampler,
+        Err(error) => return isotherm_skip::skip!("no timer: {error}"),
+    };
+    let opened = sampler.open_periods(&event, 0, &[5_000_000]);
+    opened.expect("the same event again");
+    // A file that cannot be switched on.
+    let file = std::fs::File::open("/dev/null").expect("opens");
+    let last = sampler.events.last_mut().expect("a processor");
+    last.further[0] = OwnedFd::from(file).into();
+    let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    sampler.enable().expect("enables");
+    sampler.choose_period(1).expect_err("is no event");
+    assert_eq!((sampler.period.get(), sampler.off.get()), (0, false));
+    work();
+    let taken = samples_of(&mut sampler, thread) as u64;
+    assert!(taken > WORK_MS as u64 / 4, "{taken}");
 }
