@@ -26,6 +26,7 @@ pub mod cpu_time;
 pub mod doctor;
 mod extent_changes;
 pub mod live;
+mod open_files;
 mod page_units;
 pub mod probe;
 mod process_usage;

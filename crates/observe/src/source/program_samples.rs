@@ -21,6 +21,7 @@ use super::perf_ring::{DataAddress, EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
 use super::sampled_event::{EventSettings, timer_period};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
+use crate::open_files::make_room;
 use crate::processes::Processes;
 use crate::sessions::Sessions;
 
@@ -95,7 +96,9 @@ impl ProgramSamples {
                 .iter()
                 .map(|hz| timer_period(*hz))
                 .collect();
-            if timer.is_some_and(|event| perf.open_periods(&event, pid, &periods)) {
+            let events = cpus.len() * periods.len();
+            let open = |event| make_room(events as u64) && perf.open_periods(&event, pid, &periods);
+            if timer.is_some_and(open) {
                 rates.extend(settings.other_hz);
             }
             opened.push((*source, perf));
