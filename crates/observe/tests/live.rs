@@ -160,7 +160,11 @@ fn the_timer_of_a_running_child_changes_its_rate() {
         let used_ms = cpu_ns(batches.last().expect("an epoch")) / 1_000_000;
         match (ends.len(), used_ms) {
             (0, 700..) => assert_eq!(run.timer_rates(), [1000, 4000, 250]),
-            (1, 1200..) => run.set_timer_hz(4000),
+            (1, 1200..) => {
+                // Samples that are not read before the change.
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                run.set_timer_hz(4000);
+            }
             (2, 1700..) => {
                 // Not one of its rates.
                 run.set_timer_hz(3000);
@@ -181,6 +185,8 @@ fn the_timer_of_a_running_child_changes_its_rate() {
         return isotherm_skip::skip!("only {} epochs", batches.len());
     };
     // The epoch after a change has samples of both rates.
+    let mut mixed = batches[first + 1].accesses.iter();
+    assert!(mixed.any(|it| it.sampled_hz == 1000));
     let spans = [(begin, first), (first + 1, second), (second + 1, third)];
     for ((from, to), hz) in spans.into_iter().zip([1000, 4000, 250]) {
         let batches = batches[from + 1..=to].iter();
