@@ -148,11 +148,11 @@ impl Groups {
         let floors = bounds.iter().map(|bounds| bounds.floor.min(bounds.cap));
         let floors = floors.fold(0, usize::saturating_add);
         let unkept = units(seen.capacity.0 / unit).saturating_sub(floors);
-        let share = fair_share(index, unkept).unwrap_or(0);
+        let (share, with_heat) = fair_share(index, unkept);
         let mut started = BTreeMap::new();
         for watched in seen.processes.iter().filter(|_| share > 0) {
             let process = watched.process;
-            if !entries.contains_key(&process) && is_new(process) {
+            if !entries.contains_key(&process) && with_heat.contains(&process) && is_new(process) {
                 entries.insert(process, bounds.len());
                 started.insert(process, share);
                 bounds.push(Bounds::of_newcomer(share));

@@ -75,12 +75,15 @@ impl Newcomers {
     }
 }
 
-/// The part of `units` for each process with heat; none where one has it all.
-pub(super) fn fair_share(index: &Index, units: usize) -> Option<usize> {
+/// The processes with heat, and the part of `units` for each of them; nothing where one has all heat.
+pub(super) fn fair_share(index: &Index, units: usize) -> (usize, BTreeSet<Process>) {
     let known = index.known();
     let processes = index.warm().filter_map(|page| known[page.at()].unit);
     let processes: BTreeSet<Process> = processes.map(|unit| unit.process).collect();
-    (processes.len() > 1).then(|| units / processes.len())
+    match processes.len() {
+        0 | 1 => (0, processes),
+        several => (units / several, processes),
+    }
 }
 
 #[cfg(test)]

@@ -135,6 +135,24 @@ fn one_process_alone_and_one_with_an_entry_have_no_fair_share() {
     }
 }
 
+#[test]
+fn newcomers_without_heat_have_no_fair_share() {
+    let (mut machine, mut step, mut hot) = old_program("history", &fair_limits());
+    let cold = [NEW + 1, NEW + 2].map(|pid| unit(pid, 0));
+    let new = units(NEW, 10).chain(cold);
+    machine.fast.extend(new.map(|unit| (unit, false)));
+    hot.extend(heat(units(NEW, 10), 300));
+    let seen = machine.observation(3, CAPACITY, &hot);
+    let report = step.run(&seen, &fair_limits(), &mut machine);
+    let of = |pid| {
+        let mut processes = report.processes.iter();
+        let found = processes.find(|one| one.process.pid == pid);
+        found.expect("it is watched").fair_share
+    };
+    assert_eq!(of(NEW), Bytes(CAPACITY / 2 * UNIT));
+    assert_eq!([of(NEW + 1), of(NEW + 2)], [Bytes::ZERO; 2]);
+}
+
 /// A process that starts and ends.
 #[derive(Clone, Debug)]
 struct Arrival {
