@@ -120,6 +120,8 @@ pub enum SessionCounter {
     StagedBytes = 19,
     /// Sampled accesses that were not counted for lack of room ([`crate::accesses`]).
     AccessesLost = 20,
+    /// 1 once the program has measured the resident pages of all its sites at its end.
+    MeasuredAtEnd = 21,
 }
 
 /// Number of counter slots; unused ones are zero.

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use support::succeeds;
 
+const MIB: u64 = 1 << 20;
+
 /// Arrays of known sizes, one function each, in a fifth of a second: kept to the end, made near the end,
 /// freed at once, unmapped, touched in part only, and three at a time of one site.
 const PROGRAM: &str = r#"
@@ -43,9 +45,25 @@ int main(void) {
 }
 "#;
 
-fn compile(directory: &Path) -> String {
+/// More mappings than a program measures at its end, and a touched one behind them.
+const MANY_MAPPINGS: &str = r#"
+#include <string.h>
+#include <sys/mman.h>
+#define MAPPER(name) \
+    __attribute__((noinline)) static char *name(size_t n, size_t touched) { \
+        char *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); \
+        memset(p, 1, touched); __asm__ volatile("" : "+r"(p)); return p; }
+MAPPER(many) MAPPER(last)
+enum { MIB = 1 << 20 };
+int main(void) {
+    for (int i = 0; i < 1100; i++) many(2 * MIB, 1);
+    return last(16 * MIB, 16 * MIB)[0] == 0;
+}
+"#;
+
+fn compile(directory: &Path, text: &str) -> String {
     let (source, program) = (directory.join("short.c"), directory.join("short"));
-    std::fs::write(&source, PROGRAM).expect("a folder of our own");
+    std::fs::write(&source, text).expect("a folder of our own");
     let built = Command::new("gcc")
         .args(["-g", "-O1", "-fno-builtin", "-o"])
         .args([&program, &source])
@@ -71,15 +89,19 @@ fn peak(report: &Value, function: &str) -> u64 {
         .expect("a site")
 }
 
-#[test]
-fn each_site_of_a_short_run_has_the_peak_of_what_it_touched() {
-    const MIB: u64 = 1 << 20;
+/// The report of a program's run.
+fn recorded(text: &str) -> Value {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path();
-    let program = compile(directory);
+    let program = compile(directory, text);
     succeeds(directory, &["record", "-o", "short.iso", "--", &program]);
     let report = succeeds(directory, &["report", "--json", "short.iso"]);
-    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    serde_json::from_slice(&report.stdout).expect("JSON")
+}
+
+#[test]
+fn each_site_of_a_short_run_has_the_peak_of_what_it_touched() {
+    let report = recorded(PROGRAM);
     let expected = [
         ("kept", 48),
         ("late", 16),
@@ -95,4 +117,10 @@ fn each_site_of_a_short_run_has_the_peak_of_what_it_touched() {
         let likely = size..=size + 64 * 1024;
         assert!(likely.contains(&peak), "{function}: {peak} of {size}");
     }
+}
+
+#[test]
+fn what_a_program_has_not_measured_at_its_end_counts_as_resident() {
+    let report = recorded(MANY_MAPPINGS);
+    assert!(peak(&report, "last") >= 16 * MIB, "{report}");
 }

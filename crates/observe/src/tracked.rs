@@ -337,7 +337,8 @@ impl TrackedImage {
             *all = all.saturating_add(range.bytes);
         }
         let has_ended = self.over && self.exited();
-        let has_measured_all = has_ended && self.measured_itself();
+        let counters = &self.progress.counters;
+        let has_measured_all = has_ended && counters[SessionCounter::MeasuredAtEnd as usize] > 0;
         let at_most = |range: &Owned| {
             let all = mapped.get(&range.owner).copied().unwrap_or(range.bytes);
             let peak = self.peak_of(range.owner);

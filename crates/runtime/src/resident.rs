@@ -20,7 +20,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SiteRecord};
+use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SessionCounter, SiteRecord};
 use isotherm_sys::memory::{self, PAGE_BYTES};
 
 use crate::arena::ARENAS_MAX;
@@ -79,18 +79,28 @@ pub(crate) fn before_unmap(site: u32, range: &Range<usize>) {
     }
 }
 
-/// Measures everything. A second thread at the same time returns at once.
-pub(crate) fn measure() {
-    let Some(private) = wanted() else { return };
+/// Measures everything at the end of the program, and says so where it was everything: a site without a figure then has no resident page.
+pub(crate) fn measure_at_end() {
+    if measure() {
+        session::count(SessionCounter::MeasuredAtEnd, 1);
+    }
+}
+
+/// Measures everything. A second thread at the same time returns at once. True if no memory was left out.
+fn measure() -> bool {
+    let Some(private) = wanted() else {
+        return false;
+    };
     if BUSY.swap(true, Ordering::Acquire) {
-        return;
+        return false;
     }
     let begin = now_ns();
     measure_arenas(private);
-    measure_mappings(private);
+    let mappings = measure_mappings(private);
     let now = now_ns();
     NEXT_NS.store(now + now.saturating_sub(begin) * SHARE, Ordering::Relaxed);
     BUSY.store(false, Ordering::Release);
+    mappings <= MAPPINGS_MAX
 }
 
 fn measure_arenas(private: &Tables) {
@@ -124,7 +134,8 @@ fn measure_arenas(private: &Tables) {
     note_shared(private, shared);
 }
 
-fn measure_mappings(private: &Tables) {
+/// Measures the first [`MAPPINGS_MAX`] mappings; returns how many there are.
+fn measure_mappings(private: &Tables) -> u32 {
     let count = private.header().mapping_count.load(Ordering::Acquire);
     let of = |slot: u32| {
         let record = private.mapping(slot);
@@ -141,6 +152,7 @@ fn measure_mappings(private: &Tables) {
             note_site(private, site, pages.fold(0, u32::saturating_add));
         }
     }
+    count
 }
 
 /// Keeps the highest figure of a site, here and in the session.

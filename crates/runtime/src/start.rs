@@ -228,7 +228,7 @@ extern "C" fn loaded() {
 extern "C" fn unloaded() {
     thread_exit::finish();
     delay::finish();
-    resident::measure();
+    resident::measure_at_end();
     capacity::finish();
     if let Some(session) = session::current() {
         // A recorded reason stays published.
