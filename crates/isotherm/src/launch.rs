@@ -24,6 +24,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::program;
 use crate::session_directory::SessionDirectory;
+use crate::session_processes;
 use crate::session_summary::SessionSummary;
 use isotherm_console::Console;
 
@@ -318,8 +319,9 @@ impl Running {
         Ok(self.ended.is_some())
     }
 
-    /// Ends the program if it still runs, by SIGKILL. Its descendants run on.
+    /// Ends the program if it still runs, and those of its descendants that have the runtime, by SIGKILL.
     pub(crate) fn kill(&mut self) {
+        session_processes::kill(self.session.path());
         // It may have ended meanwhile.
         let _ = self.child.kill();
     }

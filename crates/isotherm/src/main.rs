@@ -32,6 +32,7 @@ mod run_policies;
 mod sensitivity;
 mod session_directory;
 mod session_guard;
+mod session_processes;
 mod session_summary;
 mod sharing;
 mod site_names;
@@ -90,7 +91,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Plan(args) => commands::plan::run(args, console)?,
         Command::Run(args) => return commands::run::run(args, console).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
-        Command::Colocate(args) => commands::colocate::run(args, console)?,
+        Command::Colocate(args) => return commands::colocate::run(args, console),
         Command::Sensitivity(args) => return commands::sensitivity::run(args, console),
         Command::Merge(args) => commands::merge::run(args, console)?,
         Command::Report(args) => commands::report::run(args, console)?,

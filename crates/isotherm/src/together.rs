@@ -12,7 +12,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
 use isotherm_model::units::Nanos;
 
@@ -35,78 +35,109 @@ pub(crate) struct PlacedProgram {
 /// How a program ended first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstEnd {
-    /// Its status.
-    pub status: ExitStatus,
     /// Time from its start to its end.
     pub took: Nanos,
     /// How often it was started again.
     pub restarts: u32,
 }
 
+/// How the programs ended.
+#[derive(Debug)]
+pub(crate) enum TogetherEnd {
+    /// Each has ended once, in the programs' order.
+    All(Vec<FirstEnd>),
+    /// This signal ended them before.
+    Interrupted(ExitStatus),
+}
+
 /// What the threads of the programs share.
 struct Progress {
     /// Programs that have not ended yet.
     left: AtomicUsize,
-    /// A signal asked for the end.
-    interrupted: AtomicBool,
+    /// A signal or a failed program ends all.
+    stopped: AtomicBool,
 }
 
 impl Progress {
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
     fn goes_on(&self) -> bool {
-        self.left.load(Ordering::Acquire) > 0 && !self.interrupted.load(Ordering::Acquire)
+        self.left.load(Ordering::Acquire) > 0 && !self.is_stopped()
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
     }
 }
 
-/// Runs the programs to the end of the last; `None` where a signal ended them before.
+/// The end of one run of a program.
+enum RunEnd {
+    /// It ended itself, after this time.
+    Finished(Nanos),
+    /// This signal interrupted it.
+    Interrupted(ExitStatus),
+    /// The other programs no longer needed it.
+    Killed,
+}
+
+/// Runs the programs to the end of the last.
 ///
 /// # Errors
-/// A program cannot be started, or Isotherm was off in it. The others are then ended.
-pub(crate) fn run(programs: &[PlacedProgram]) -> Result<Option<Vec<FirstEnd>>> {
+/// A program cannot be started, fails, also when it runs again, or Isotherm was off in it. The others are then ended at once.
+pub(crate) fn run(programs: &[PlacedProgram]) -> Result<TogetherEnd> {
     let progress = Progress {
         left: AtomicUsize::new(programs.len()),
-        interrupted: AtomicBool::new(false),
+        stopped: AtomicBool::new(false),
     };
-    let all: Result<Vec<FirstEnd>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = programs
-            .iter()
-            .map(|program| scope.spawn(|| run_one(program, &progress)))
-            .collect();
+    let ends: Vec<Result<(RunEnd, u32)>> = std::thread::scope(|scope| {
+        let start = |program| {
+            let progress = &progress;
+            scope.spawn(move || {
+                let end = run_one(program, progress);
+                if !matches!(end, Ok((RunEnd::Finished(_), _))) {
+                    progress.stop();
+                }
+                end
+            })
+        };
+        let threads: Vec<_> = programs.iter().map(start).collect();
         let ended = threads.into_iter().map(|thread| match thread.join() {
             Ok(ended) => ended,
             Err(panic) => std::panic::resume_unwind(panic),
         });
         ended.collect()
     });
-    let all = all?;
-    Ok((!progress.interrupted.load(Ordering::Acquire)).then_some(all))
-}
-
-/// Runs one program until all have ended once.
-fn run_one(program: &PlacedProgram, progress: &Progress) -> Result<FirstEnd> {
-    let first = run_while(program, || !progress.interrupted.load(Ordering::Acquire));
-    progress.left.fetch_sub(1, Ordering::AcqRel);
-    let first = first.inspect_err(|_| progress.interrupted.store(true, Ordering::Release))?;
-    if first.interrupted.is_some() {
-        progress.interrupted.store(true, Ordering::Release);
-    }
-    let mut restarts = 0;
-    // One that failed would fail again.
-    while first.status.success() && progress.goes_on() {
-        restarts += 1;
-        let again = run_while(program, || progress.goes_on())?;
-        if !again.status.success() {
-            break;
+    let mut first_ends = Vec::new();
+    let mut interrupted = None;
+    for end in ends {
+        match end? {
+            (RunEnd::Finished(took), restarts) => first_ends.push(FirstEnd { took, restarts }),
+            (RunEnd::Interrupted(signal), _) => interrupted = Some(signal),
+            (RunEnd::Killed, _) => {}
         }
     }
-    Ok(FirstEnd {
-        status: first.status,
-        took: first.took,
-        restarts,
-    })
+    Ok(interrupted.map_or(TogetherEnd::All(first_ends), TogetherEnd::Interrupted))
+}
+
+/// Runs one program until all have ended once: the end of its first run, and how often it was started again.
+fn run_one(program: &PlacedProgram, progress: &Progress) -> Result<(RunEnd, u32)> {
+    let first = run_while(program, || !progress.is_stopped())?;
+    progress.left.fetch_sub(1, Ordering::AcqRel);
+    let mut restarts = 0;
+    while matches!(first, RunEnd::Finished(_)) && progress.goes_on() {
+        restarts += 1;
+        let again = run_while(program, || progress.goes_on());
+        if let RunEnd::Interrupted(signal) = again.context("when it ran again")? {
+            return Ok((RunEnd::Interrupted(signal), restarts));
+        }
+    }
+    Ok((first, restarts))
 }
 
 /// Runs a program to its end, or as long as `goes_on`.
-fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<EndedProgram> {
+fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunEnd> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null cannot be written")?;
     let ready = launch::prepare(
@@ -117,10 +148,31 @@ fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<Ende
     let mut running = ready
         .and_then(launch::Ready::start)
         .with_context(|| format!("program \"{}\"", program.name))?;
+    let mut is_killed = false;
     while !running.wait(LOOK)? {
         if !goes_on() {
             running.kill();
+            is_killed = true;
         }
     }
-    running.finish()
+    let ended = running.finish()?;
+    match ended.interrupted {
+        Some(signal) => Ok(RunEnd::Interrupted(signal)),
+        None if is_killed => Ok(RunEnd::Killed),
+        None => checked(&program.name, &ended).map(RunEnd::Finished),
+    }
+}
+
+/// The time of a run that succeeded by its plan.
+fn checked(name: &str, ended: &EndedProgram) -> Result<Nanos> {
+    if let Some((pid, why)) = ended.summary.off.first_key_value() {
+        bail!("program \"{name}\": Isotherm was off in process {pid}: {why}");
+    }
+    if !ended.status.success() {
+        bail!(
+            "program \"{name}\" ended with {}; its time cannot be compared",
+            ended.status
+        );
+    }
+    Ok(ended.took)
 }

@@ -3,8 +3,12 @@
 
 mod support;
 
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -38,6 +42,31 @@ int main(void) {
     unsigned at = 0;
     for (long i = 0; i < 12000000L; i++) at = all[at] ^ (i & 1023);
     printf("%u\n", at);
+    return 0;
+}
+"#;
+
+/// Where there is a file `meet`: the second of two at the same time fails, and the first waits for it, then too long. Alone it waits for a second.
+const MEETING: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int exists(const char *name) { return access(name, F_OK) == 0; }
+static void touch(const char *name) { close(open(name, O_CREAT | O_WRONLY, 0600)); }
+enum { CELLS = 4 << 20 };
+int main(void) {
+    unsigned *all = malloc(CELLS * sizeof *all);
+    for (unsigned i = 0; i < CELLS; i++) all[i] = (i * 2654435761u + 12345u) % CELLS;
+    unsigned at = 0;
+    for (long i = 0; i < 2000000L; i++) at = all[at] ^ (i & 1023);
+    printf("%u\n", at);
+    if (!exists("meet")) return 0;
+    int first = open("running", O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (first < 0) { touch("met"); return 3; }
+    for (int i = 0; i < 100 && !exists("met"); i++) usleep(10000);
+    if (exists("met")) { touch("waiting"); sleep(100); touch("outlived"); }
+    unlink("running");
     return 0;
 }
 "#;
@@ -114,6 +143,70 @@ fn a_program_that_fails_is_named_and_the_plans_stay() {
         "{said}"
     );
     assert!(directory.path().join("long.plan").is_file());
+}
+
+#[test]
+fn a_program_that_fails_ends_the_others_with_their_descendants() {
+    let directory = compiled(MEETING);
+    for profile in ["short.iso", "long.iso"] {
+        let record = [
+            "record",
+            "--source",
+            "timer",
+            "-o",
+            profile,
+            "--",
+            "sh",
+            "-c",
+            "./app; exit $?",
+        ];
+        succeeds(&directory, &record);
+    }
+    let file = |name: &str| directory.path().join(name);
+    std::fs::write(file("meet"), "").unwrap();
+    let output = isotherm(&directory, &COLOCATE);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("ended with exit status: 3"), "{said}");
+    assert!(file("met").exists(), "both ran at the same time: {said}");
+    assert!(!file("outlived").exists(), "{said}");
+    let left = running_in(directory.path());
+    assert!(left.is_empty(), "processes run on: {left:?}");
+}
+
+/// The processes whose working directory this is.
+fn running_in(directory: &Path) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .map(|process| process.path())
+        .filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == directory))
+        .collect()
+}
+
+#[test]
+fn an_interrupt_ends_the_programs_and_prints_the_plans() {
+    let directory = recorded();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    command.current_dir(&directory).args(COLOCATE);
+    command
+        .args(["--rounds", "1000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let colocate = command.spawn().expect("isotherm starts");
+    // The last of the plans is written before the first run.
+    while !directory.path().join("short.plan").exists() || running_in(directory.path()).len() < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = Pid::from_raw(colocate.id() as i32).expect("a process");
+    kill_process(pid, Signal::INT).expect("it runs");
+    let output = colocate.wait_with_output().expect("it ends");
+    let said = stderr(&output);
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{said}");
+    assert!(said.contains("interrupted after "), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("long.plan"), "{printed}");
+    let left = running_in(directory.path());
+    assert!(left.is_empty(), "processes run on: {left:?}");
 }
 
 #[test]

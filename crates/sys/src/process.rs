@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// A process that existed when it was opened.
 #[derive(Debug)]
@@ -19,6 +19,14 @@ impl ProcessHandle {
     pub fn open(process: u32) -> Result<Self, Errno> {
         let number = i32::try_from(process).ok().and_then(Pid::from_raw);
         pidfd_open(number.ok_or(Errno::SRCH)?, PidfdFlags::empty()).map(Self)
+    }
+
+    /// Ends it by SIGKILL.
+    ///
+    /// # Errors
+    /// `ESRCH`: it has ended. `EPERM`: it belongs to another user.
+    pub fn kill(&self) -> Result<(), Errno> {
+        pidfd_send_signal(&self.0, Signal::KILL)
     }
 
     /// Whether it has ended, reaped or not.
@@ -44,11 +52,15 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let handle = ProcessHandle::open(child.id());
         let early = handle.as_ref().map(ProcessHandle::has_ended);
-        child.kill().unwrap();
+        match &handle {
+            Ok(handle) => handle.kill().unwrap(),
+            Err(_) => child.kill().unwrap(),
+        }
         child.wait().unwrap();
         match early {
             Ok(ended) => {
                 assert!(!ended);
+                assert_eq!(handle.as_ref().unwrap().kill(), Err(Errno::SRCH));
                 assert!(handle.unwrap().has_ended());
                 assert_eq!(ProcessHandle::open(u32::MAX).unwrap_err(), Errno::SRCH);
             }

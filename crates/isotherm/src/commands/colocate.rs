@@ -7,6 +7,7 @@ mod shared_programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
 use isotherm_console::{Console, print, shell_quoting};
@@ -25,7 +26,7 @@ use crate::sharing::{self, SharedObjects};
 use crate::{split, tiers_choice};
 use program_plan::program_plan;
 use program_times::ProfiledProgram;
-use runs::TimedProgram;
+use runs::{RoundResults, TimedProgram};
 use shared_programs::SharedPrograms;
 
 /// Version of the JSON form.
@@ -38,11 +39,12 @@ struct Part {
     plan: PathBuf,
 }
 
-/// Shares, writes the plans and prints what each program gets.
+/// Shares, writes the plans and prints what each program gets. Returns the signal that interrupted the runs, if any: it then prints the complete
+/// rounds.
 ///
 /// # Errors
 /// An unreadable profile or one without times, measured or predicted, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
-pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
+pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitStatus>> {
     sharing::check(&args.policy, &args.floors)?;
     if let Some(folder) = args.output.as_deref().filter(|folder| !folder.is_dir()) {
         bail!(
@@ -83,9 +85,9 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
             plan: part.plan.display().to_string(),
         });
     }
-    let runs = match args.run {
+    let measured = match args.run {
         true => runs::run(&mut timed, args.rounds, console)?,
-        false => None,
+        false => RoundResults::default(),
     };
     let printed = Sharing {
         schema_version: SCHEMA_VERSION,
@@ -95,7 +97,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
         least_sum: least_possible(&forms[forms.len() - 1].colocation, capacity),
         programs,
         policies,
-        runs,
+        runs: measured.runs,
     };
     print(&match args.json {
         true => printed.json(),
@@ -105,7 +107,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<()> {
         let plan = shell_quoting::file(&part.plan);
         console.next(&format!("isotherm run --plan {plan} -- PROGRAM ..."));
     }
-    Ok(())
+    Ok(measured.interrupted)
 }
 
 /// The outcomes of all policies, and the plan of the chosen one with the form of the programs that it shares.

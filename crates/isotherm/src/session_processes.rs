@@ -1,0 +1,45 @@
+//! Ends the processes of a run: the program and those of its descendants that have the runtime.
+
+use std::path::Path;
+
+use isotherm_session::{parse_name, session_of};
+use isotherm_sys::process::ProcessHandle;
+
+/// Sends SIGKILL to each process that has its session file in `directory`.
+pub(crate) fn kill(directory: &Path) {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries {
+        let Some(process) = entry.file_name().to_str().and_then(parse_name) else {
+            continue;
+        };
+        // The number may belong to another process by now: the one that is held is asked for its file.
+        let Ok(held) = ProcessHandle::open(process.pid) else {
+            continue;
+        };
+        let own = session_of(Path::new("/proc"), process.pid);
+        if own.is_some_and(|path| path.parent() == Some(directory)) {
+            // It may have ended meanwhile.
+            let _ = held.kill();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::kill;
+
+    #[test]
+    fn a_process_without_a_file_in_the_directory_lives() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        let name = format!("{}.0", other.id());
+        std::fs::write(directory.path().join(name), "").unwrap();
+        kill(directory.path());
+        let ended = other.try_wait().unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(ended.is_none(), "{ended:?}");
+    }
+}
