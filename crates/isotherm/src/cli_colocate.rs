@@ -24,7 +24,7 @@ pub(crate) struct ColocateArgs {
     /// others, and on tiers that place no parts]
     #[arg(long, value_name = "OBJECTS", value_parser = SHARED_OBJECTS, hide_possible_values = true)]
     pub share: Option<SharedObjects>,
-    /// The size of a chunk, at least; a program has 4,096 at most
+    /// The size of a chunk; larger where a program would have more than 4,096, smaller where a site's heat changes
     #[arg(long, value_name = "SIZE", default_value = "2MiB")]
     pub chunk: Bytes,
     /// The least that a program must get, in percent of the most that fast memory can gain it; may be given several times

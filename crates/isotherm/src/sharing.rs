@@ -16,9 +16,11 @@ pub(crate) enum SharedObjects {
 }
 
 impl SharedObjects {
+    const ALL: [Self; 2] = [Self::Sites, Self::Chunks];
+
     /// The words of the flag.
     pub(crate) fn words() -> Vec<&'static str> {
-        vec![Self::Sites.word(), Self::Chunks.word()]
+        Self::ALL.map(Self::word).to_vec()
     }
 
     /// The word of the flag.
@@ -31,11 +33,8 @@ impl SharedObjects {
 
     /// Reads a word of the flag.
     pub(crate) fn read(word: &str) -> Result<Self, String> {
-        match word {
-            "sites" => Ok(Self::Sites),
-            "chunks" => Ok(Self::Chunks),
-            _ => Err("known are sites, chunks".to_owned()),
-        }
+        let known = Self::ALL.into_iter().find(|it| it.word() == word);
+        known.ok_or_else(|| format!("known are {}", Self::words().join(", ")))
     }
 
     /// What a policy shares by default: the paper's are as they were published.

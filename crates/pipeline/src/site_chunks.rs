@@ -22,8 +22,10 @@ use crate::chunk_parts::ChunkParts;
 use crate::division::Division;
 use crate::parts::{SitePart, SiteParts, site_parts};
 
-/// Most chunks of a program: policies sort those of all programs.
+/// Most whole chunks of a program, beside the last one of each block: policies sort those of all programs.
 const CHUNKS_AT_MOST: u64 = 4096;
+/// The largest chunk: a whole number of pages.
+const LARGEST: u64 = u64::MAX / PAGE * PAGE;
 
 /// The chunks of each site whose places are known.
 #[derive(Clone, Debug, Default)]
@@ -33,14 +35,14 @@ pub struct SiteChunks {
 }
 
 impl SiteChunks {
-    /// Chunks of this many bytes, or more where a program would have more than 4,096 of them.
+    /// Chunks of this many bytes, the last of each block smaller. Where a program would have more than 4,096 whole ones, they are larger.
     #[must_use]
     pub fn of(profile: &Profile, chunk: Bytes) -> Self {
         let blocks = site_parts(profile);
         let length = |block: &SitePart| block.end.saturating_sub(block.start).0;
         let bytes = blocks.values().flatten().map(length);
         let least = bytes.fold(0, u64::saturating_add) / CHUNKS_AT_MOST;
-        let chunk = chunk.0.max(least).max(1).next_multiple_of(PAGE);
+        let chunk = chunk.0.max(least).clamp(1, LARGEST).next_multiple_of(PAGE);
         Self {
             blocks,
             chunk: Bytes(chunk),
@@ -134,8 +136,9 @@ pub(crate) fn object_name(site: SiteId, start: Option<Bytes>) -> String {
     }
 }
 
-/// The site of the object of a name; `None` of a name that none has.
-pub(crate) fn site_of_object(name: &str) -> Option<SiteId> {
+/// The site of the object that a policy shares by this name ([`SiteChunks`]); `None` of a name that none has.
+#[must_use]
+pub fn site_of_object(name: &str) -> Option<SiteId> {
     name.split('+').next()?.parse().ok()
 }
 

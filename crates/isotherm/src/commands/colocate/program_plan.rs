@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use isotherm_model::plan::{Plan, Weight};
 use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
 use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_pipeline::SiteChunks;
+use isotherm_pipeline::{SiteChunks, site_of_object};
 use isotherm_policy::sharing::{Grant, SharedPlan};
 
 use crate::commands::plan::of_chosen;
@@ -33,13 +34,14 @@ pub(super) fn program_plan(
     let chosen = chunks.granted(profile.sites.iter().map(|site| site.id), share);
     let tiers = with_capacity(tiers, grants.clone().map(|grant| grant.fast).sum())?;
     let mut plan = of_chosen(profile, (&tiers, weight), &shared.policy, &chosen);
-    let mut of_site = BTreeMap::<&str, Vec<&Grant>>::new();
+    let mut of_site = BTreeMap::<SiteId, Vec<&Grant>>::new();
     for grant in grants {
-        let site = grant.object.split('+').next().unwrap_or(&grant.object);
-        of_site.entry(site).or_default().push(grant);
+        if let Some(site) = site_of_object(&grant.object) {
+            of_site.entry(site).or_default().push(grant);
+        }
     }
     for site in &mut plan.assignments {
-        if let Some(grants) = of_site.get(site.site.to_string().as_str()) {
+        if let Some(grants) = of_site.get(&site.site) {
             site.reason = reason(grants);
         }
     }
