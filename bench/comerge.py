@@ -8,6 +8,7 @@ import json
 import os
 
 import comerge_benefit
+import comerge_machine
 import comerge_online
 import comerge_sharing
 from comerge_programs import TIERS, program
@@ -83,6 +84,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
             problems.append(str(problem))
     tables = [summary(results)] if results else []
     others = [] if options.program else [
+        lambda: [comerge_machine.table(tools, options, say)],
         lambda: [comerge_benefit.table(tools, options, say)],
         lambda: comerge_sharing.tables(tools, options, folder, say),
         lambda: comerge_online.tables(tools, options, folder, say),

@@ -6,29 +6,29 @@
 import json
 import os
 
-from comerge_programs import TIERS, program
+from comerge_programs import SHORT, TIERS, program
 from programs import ONE_THREAD
 from table import Table
 from tools import Tools, must
 
-# The programs of table 3: how much they compute, and the paper's benefit of each object.
+# The programs of table 3, and the paper's benefit of each object.
 PROGRAMS = {
-    "lookup": (["--lookups", "200000"], {"nuclide_grid": 0.91, "energy_grid": 0.14}),
-    "zones": (["--cycles", "12"], {"zones": 1.0, "parts": 0.02}),
-    "stream": (["--iterations", "6"], {"a": 0.40, "b": 0.40, "c": 0.58}),
-    "doitgen": ([], {"C4": 0.81, "sum": 0.64, "A": 0.15}),
-    "adi": ([], {"X": 0.62, "B": 0.53, "A": 0.34}),
-    "trmm": ([], {"B": 0.99, "A": 0.04}),
-    "fdtd-2d": (["--steps", "10"], {"hz": 0.48, "ey": 0.37, "ex": 0.29}),
-    "jacobi-2d": (["--steps", "15"], {"A": 0.62, "B": 0.58}),
+    "lookup": {"nuclide_grid": 0.91, "energy_grid": 0.14},
+    "zones": {"zones": 1.0, "parts": 0.02},
+    "stream": {"a": 0.40, "b": 0.40, "c": 0.58},
+    "doitgen": {"C4": 0.81, "sum": 0.64, "A": 0.15},
+    "adi": {"X": 0.62, "B": 0.53, "A": 0.34},
+    "trmm": {"B": 0.99, "A": 0.04},
+    "fdtd-2d": {"hz": 0.48, "ey": 0.37, "ex": 0.29},
+    "jacobi-2d": {"A": 0.62, "B": 0.58},
 }
 # The goal: predictions within this of the measured benefit, for this share of the objects.
 WITHIN, SHARE = 0.1, 0.9
 
 
 def measure(tools: Tools, name: str, options) -> dict:
-    words, benefits = PROGRAMS[name]
-    made = program(tools, name, words)
+    benefits = PROGRAMS[name]
+    made = program(tools, name, SHORT.get(name, []))
     command = [tools.isotherm, "--quiet", "sensitivity", "--json", "--tiers", TIERS, "--rounds", str(options.rounds), "--objects",
                str(len(benefits)), "--", *made.command]
     limit = options.limit * (len(benefits) + 3) * options.rounds
@@ -49,7 +49,7 @@ def table(tools: Tools, options, say) -> Table:
             spread = [measured["benefit_min"], measured["benefit_max"]]
             made.row(name, printed["measured"]["class"], each["object"], f"{measured['benefit']:.2f}",
                      "no gap" if None in spread else f"{spread[0]:.2f} .. {spread[1]:.2f}", f"{predicted['benefit']:.2f}", f"{error:+.2f}",
-                     PROGRAMS[name][1].get(each["object"], ""))
+                     PROGRAMS[name].get(each["object"], ""))
     is_reached = near >= SHARE * objects
     made.note(f"Goal: predictions within {WITHIN} of the measured benefit for {SHARE:.0%} of the objects. {near} of {objects}: "
               f"{'reached' if is_reached else 'not reached'}.")

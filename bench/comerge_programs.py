@@ -9,6 +9,9 @@ from tools import Tools
 TIERS = "emulated:B:0.2,L:5"
 # XSBench, CLOMP and STREAM of the paper are programs of their own.
 APART = {"lookup", "zones", "stream"}
+# Less work than by default, for tables in which a program runs often.
+SHORT = {"lookup": ["--lookups", "200000"], "zones": ["--cycles", "12"], "stream": ["--iterations", "6"], "jacobi-2d": ["--steps", "15"],
+         "fdtd-2d": ["--steps", "10"]}
 
 
 def program(tools: Tools, name: str, words: list[str] = []) -> Program:

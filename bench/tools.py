@@ -16,16 +16,38 @@ ROOT = os.path.dirname(HERE)
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
 
 
-def must(command: list[str], what: str, **options) -> str:
-    """Runs a command and returns its output; raises Problem with its last words where it fails."""
+# Seconds that a command has for its end after SIGTERM.
+TO_END = 20
+
+
+def must(command: list[str], what: str, timeout: float | None = None, **options) -> str:
+    """Runs a command and returns its output; raises Problem with its last words where it fails. After `timeout` seconds it is asked to end,
+    so that it can end the programs that it runs."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    except OSError as error:
         raise Problem(f"{what}: {error}") from None
-    if done.returncode != 0:
-        last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
-        raise Problem(f"{what}: {shlex.join(command)} ended with status {done.returncode}: {last}")
-    return done.stdout
+    try:
+        output, said = child.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        raise Problem(f"{what}: {shlex.join(command)} has not ended after {timeout:g} s") from None
+    finally:
+        end(child)
+    if child.returncode != 0:
+        last = " | ".join((said or output).strip().splitlines()[-3:])
+        raise Problem(f"{what}: {shlex.join(command)} ended with status {child.returncode}: {last}")
+    return output
+
+
+def end(child: subprocess.Popen) -> None:
+    """Ends a command that still runs."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(TO_END)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
 
 
 def unslowed(plan: str) -> str:
