@@ -35,7 +35,7 @@ fn prints(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn isotherm(arguments: &[&str]) -> String {
+pub(crate) fn isotherm(arguments: &[&str]) -> String {
     prints(Command::new("isotherm").arg("--quiet").args(arguments))
 }
 
@@ -63,7 +63,7 @@ fn plan(fast: &str) {
 }
 
 /// Pages of an array by node, of each line about it.
-fn pages(printed: &str, array: &str) -> Vec<BTreeMap<u32, usize>> {
+pub(crate) fn pages(printed: &str, array: &str) -> Vec<BTreeMap<u32, usize>> {
     let of_line = |line: &str| {
         let words = line.split_whitespace().skip(1);
         let entries = words.map(|word| {
@@ -82,7 +82,7 @@ fn pages(printed: &str, array: &str) -> Vec<BTreeMap<u32, usize>> {
         .collect()
 }
 
-fn on_fast(pages: &BTreeMap<u32, usize>) -> usize {
+pub(crate) fn on_fast(pages: &BTreeMap<u32, usize>) -> usize {
     pages.get(&0).copied().unwrap_or(0)
 }
 

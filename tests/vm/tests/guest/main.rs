@@ -4,6 +4,7 @@
 //! there; in the guest, called with `--in-guest NAME`, it is the test. So a test is an ordinary function that
 //! panics on a failure, and may use any crate of the workspace.
 
+mod colocation;
 mod commands;
 mod daemon;
 mod ending;
@@ -63,6 +64,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         figures::TESTS,
         limit::TESTS,
         floors::TESTS,
+        colocation::TESTS,
     ]
     .into_iter()
     .flatten()
