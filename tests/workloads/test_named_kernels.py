@@ -50,6 +50,38 @@ class Zones(KernelTest):
         self.assertIn("need more memory than there is", self.refusal("--parts", 16777216, "--zones", 16777216))
 
 
+class MemBench(KernelTest):
+    program = "membench"
+    SMALL = ["--hot", "64KiB", "--cold", "256KiB", "--passes", 3]
+
+    def test_each_object_is_written_once_in_each_pass(self):
+        for words in (self.SMALL, [*self.SMALL, "--delay", 50], ["--hot", "4KiB", "--cold", "0B", "--passes", 1]):
+            with self.subTest(words=words):
+                lines = self.result(*words, "--check", "--threads", 1, binary=checked(self.program))
+                self.assertIn(f"{self.program}: each object was written once in each pass", lines)
+
+    def test_results_do_not_depend_on_the_number_of_threads(self):
+        one, two, five = (self.result(*self.SMALL, "--threads", threads) for threads in (1, 2, 5))
+        self.assertEqual(one, two)
+        self.assertEqual(one, five)
+
+    def test_each_object_has_a_name_and_a_site(self):
+        self.assert_each_object_has_a_name_and_a_site(*self.SMALL)
+        self.assertEqual(self.listed(*self.SMALL), [["cold", str(256 << 10)], ["hot", str(64 << 10)]])
+
+    def test_sizes_that_do_not_fit_are_refused(self):
+        self.assertIn("are more memory than there is", self.refusal("--cold", "1024GiB", "--hot", "1024GiB"))
+
+
+class NumaBench(MemBench):
+    program = "numabench"
+    SMALL = ["--hot", "64KiB", "--cold", "256KiB", "--passes", 3, "--remote", 25]
+
+    def test_each_object_has_a_name_and_a_site(self):
+        self.assert_each_object_has_a_name_and_a_site(*self.SMALL)
+        self.assertEqual(self.listed(*self.SMALL), [["cold", str(256 << 10)], ["hot_local", str(48 << 10)], ["hot_remote", str(16 << 10)]])
+
+
 class Stream(KernelTest):
     program = "stream"
     SMALL = ["--size", "240KiB", "--iterations", 5]

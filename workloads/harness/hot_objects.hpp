@@ -1,0 +1,162 @@
+// Hot objects that threads write in random order with a delay between two of them, beside cold ones: the kernel of MemBench and of
+// NUMABench (Cross-Layer, Olson et al., TACO 2018, section 6).
+//
+//   part 0   | hot objects, a cache line each |      part 1   | hot objects of the remote node |      cold   | touched once |
+//              \------------- one order over all parts, shared among the threads ------------/
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <numeric>
+
+#include "options.hpp"
+#include "random.hpp"
+#include "result.hpp"
+
+namespace harness {
+
+/// An object: one integer on a cache line of its own, so that each write reaches memory.
+struct alignas(64) HotObject {
+  uint64_t value;
+};
+
+/// Bytes that memory transfers for each written object: the line is read, and written back.
+constexpr uint64_t kBytesPerWrite = 2 * sizeof(HotObject);
+
+/// What both programs are told.
+struct HotSettings {
+  uint64_t hot = uint64_t{200} << 20;
+  uint64_t cold = uint64_t{2} << 30;
+  uint64_t delay = 0;
+  uint64_t passes = 10;
+  uint64_t threads = 2;
+  uint64_t devices = 0;
+  bool check = false;
+  bool objects = false;
+};
+
+inline void add_options(Options& options, HotSettings& settings) {
+  options.bytes("--hot", &settings.hot, 4 << 10, uint64_t{1} << 40, "bytes of the hot objects");
+  options.bytes("--cold", &settings.cold, 0, uint64_t{1} << 40, "bytes of the cold objects");
+  options.count("--delay", &settings.delay, 0, 1000000, "nanoseconds that a thread spins between two objects");
+  options.count("--passes", &settings.passes, 1, 1000000000, "times that each hot object is written");
+  options.count("--threads", &settings.threads, 1, 1024, "threads");
+  options.count("--devices", &settings.devices, 0, 65536,
+                "memory devices that hold the hot objects of this run: prints it as a line for isotherm fit-bandwidth; 0 for none");
+  options.flag("--check", &settings.check, "compare every hot object with what it must be");
+  options.flag("--objects", &settings.objects, "print the name and the bytes of each object");
+}
+
+/// The hot objects in two parts, and the order in which they are written: a stride that has no divisor in common with their number,
+/// so that each is reached once and neighbours in time are far apart in memory.
+class HotObjects {
+ public:
+  HotObjects(HotObject* first, uint64_t in_first, HotObject* second, uint64_t in_second)
+      : first_(first), second_(second), in_first_(in_first), count_(in_first + in_second) {
+    stride_ = std::max<uint64_t>(1, static_cast<uint64_t>(static_cast<double>(count_) * 0.6180339887498949));
+    while (std::gcd(stride_, count_) != 1) ++stride_;
+#pragma omp parallel for schedule(static)
+    for (uint64_t i = 0; i < count_; ++i) at(i).value = mix(i);
+  }
+
+  uint64_t count() const { return count_; }
+
+  /// Each thread writes its part of the order `passes` times.
+  void write(uint64_t passes, uint64_t spins) {
+#pragma omp parallel
+    {
+      const uint64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
+      const uint64_t begin = count_ / threads * thread;
+      const uint64_t end = thread + 1 == threads ? count_ : begin + count_ / threads;
+      for (uint64_t pass = 0; pass < passes; ++pass) {
+        uint64_t place = static_cast<uint64_t>(static_cast<unsigned __int128>(begin) * stride_ % count_);
+        for (uint64_t i = begin; i < end; ++i) {
+          at(place).value += 1;
+          place += stride_;
+          if (place >= count_) place -= count_;
+          spin(spins);
+        }
+      }
+    }
+  }
+
+  /// A sum of the values, in any order.
+  uint64_t sum() const {
+    uint64_t sum = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sum)
+    for (uint64_t i = 0; i < count_; ++i) sum += at(i).value;
+    return sum;
+  }
+
+  /// Whether each was written `passes` times.
+  bool agrees(uint64_t passes) const {
+    for (uint64_t i = 0; i < count_; ++i) {
+      if (at(i).value != mix(i) + passes) return false;
+    }
+    return true;
+  }
+
+  /// Spins so many times.
+  static void spin(uint64_t spins) {
+    for (uint64_t i = 0; i < spins; ++i) asm volatile("" : "+r"(i));
+  }
+
+  /// The spins of so many nanoseconds, by the fastest of several measurements.
+  static uint64_t spins_of(uint64_t nanoseconds) {
+    constexpr uint64_t kProbe = 2000000;
+    double fastest = 1e18;
+    for (int turn = 0; turn < 5; ++turn) {
+      const auto begun = std::chrono::steady_clock::now();
+      spin(kProbe);
+      const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begun;
+      fastest = std::min(fastest, taken.count());
+    }
+    return static_cast<uint64_t>(static_cast<double>(nanoseconds) * kProbe / fastest);
+  }
+
+ private:
+  HotObject& at(uint64_t i) const { return i < in_first_ ? first_[i] : second_[i - in_first_]; }
+
+  HotObject* first_;
+  HotObject* second_;
+  uint64_t in_first_;
+  uint64_t count_;
+  uint64_t stride_;
+};
+
+/// Cold objects are made and touched first, a line of each page.
+inline void touch_cold(HotObject* cold, uint64_t count) {
+  constexpr uint64_t kLinesPerPage = 4096 / sizeof(HotObject);
+#pragma omp parallel for schedule(static)
+  for (uint64_t i = 0; i < count; i += kLinesPerPage) cold[i].value = i;
+}
+
+/// Writes the hot objects, prints the result and its times, and returns the exit status.
+inline int run_hot(const char* program, const HotSettings& settings, HotObjects& hot) {
+  const uint64_t spins = HotObjects::spins_of(settings.delay);
+  Stopwatch kernel;
+  kernel.start();
+  hot.write(settings.passes, spins);
+  kernel.stop();
+  const double written = static_cast<double>(hot.count()) * static_cast<double>(settings.passes);
+  std::printf("%s: objects %llu checksum %016llx\n", program, static_cast<unsigned long long>(hot.count()),
+              static_cast<unsigned long long>(hot.sum()));
+  const double work = written / kernel.seconds(), bandwidth = work * kBytesPerWrite;
+  print_measure("kernel_seconds", kernel.seconds());
+  print_measure("objects_per_second", work);
+  print_measure("bytes_per_second", bandwidth);
+  if (settings.devices > 0) {
+    std::fprintf(stderr, "devices %llu delay %llu bandwidth %.0f work %.0f\n", static_cast<unsigned long long>(settings.devices),
+                 static_cast<unsigned long long>(settings.delay), bandwidth, work);
+  }
+  if (!settings.check) return 0;
+  const bool agrees = hot.agrees(settings.passes);
+  std::printf("%s: %s\n", program, agrees ? "each object was written once in each pass" : "an object has another value than it must have");
+  return agrees ? 0 : 1;
+}
+
+}  // namespace harness
