@@ -12,6 +12,7 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::cli_colocate::ColocateArgs;
+use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{
@@ -78,6 +79,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Replay a profile or a trace under every policy, between first touch and the oracle
     Simulate(SimulateArgs),
+    /// Fit the number of memory devices that a bandwidth needs, from runs of a load
+    FitBandwidth(FitBandwidthArgs),
     /// Show the share of accesses served, by the size of fast memory
     Curve(CurveArgs),
     /// Time a program all slow, by first touch, guided and all fast, in turn
@@ -236,7 +239,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub tiers: TiersChoice,
     /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
-    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional,
+    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], cold-set[=SHARE], first-touch, all-fast, all-slow, fractional,
     /// atmem[=PARAMETERS]
     #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
@@ -252,6 +255,8 @@ pub(crate) struct PlanArgs {
     /// The weight of a site: `peak-rss` or `peak-requested`
     #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
     pub weight: String,
+    #[command(flatten)]
+    pub devices: DevicesChoice,
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
     #[arg(short, long, value_name = "PLAN")]
     pub output: Option<PathBuf>,

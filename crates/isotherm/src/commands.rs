@@ -7,6 +7,7 @@ pub(crate) mod curve;
 pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod fit_bandwidth;
 pub(crate) mod handbook;
 pub(crate) mod import;
 pub(crate) mod merge;

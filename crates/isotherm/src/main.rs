@@ -2,11 +2,14 @@
 //! stages, and prints; other crates make the decisions.
 #![forbid(unsafe_code)]
 
+mod bandwidth_file;
 mod chunk_plan;
 mod cli;
 mod cli_colocate;
+mod cli_devices;
 mod cli_sensitivity;
 mod cli_tiers;
+mod coloured_plan;
 mod command_line;
 mod commands;
 mod diagnostics;
@@ -96,6 +99,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Merge(args) => commands::merge::run(args, console)?,
         Command::Report(args) => commands::report::run(args, console)?,
         Command::Simulate(args) => commands::simulate::run(args, console)?,
+        Command::FitBandwidth(args) => commands::fit_bandwidth::run(args, console)?,
         Command::Curve(args) => commands::curve::run(args, console)?,
         Command::Compare(args) => return commands::compare::run(args, console),
         Command::Daemon(args) => commands::daemon::run(args, console)?,

@@ -56,7 +56,7 @@ const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configura
 const NO_FILES: &[Entry] = &[("none", "Only files that are named on the command line")];
 
 /// Every command, in the order of the flag table; `isotherm` itself first.
-pub(crate) const MANUAL: [Manual; 21] = [
+pub(crate) const MANUAL: [Manual; 22] = [
     Manual {
         command: "",
         examples: &[
@@ -153,6 +153,10 @@ pub(crate) const MANUAL: [Manual; 21] = [
             (
                 "isotherm plan app.iso --fast 25% --policy knapsack -o -",
                 "The exact optimum, with a quarter of the footprint, to standard output",
+            ),
+            (
+                "isotherm plan app.iso --policy cold-set=5% --devices 4x16GiB -o app.plan",
+                "Hot data on as few of four devices as possible, cold data with at most 5 % of the accesses apart",
             ),
         ],
         files: &[PROFILE, PLAN],
@@ -280,6 +284,24 @@ pub(crate) const MANUAL: [Manual; 21] = [
             PROFILE,
             ("docs/traces.md", "The formats of traces that it reads"),
         ],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "fit-bandwidth",
+        examples: &[
+            (
+                "isotherm fit-bandwidth membench.runs -o bandwidth.toml",
+                "From runs of workloads/membench with 1, 2, ... devices for its hot data",
+            ),
+            (
+                "isotherm fit-bandwidth - --tolerance 10",
+                "From standard input, with up to 10 % of lost work allowed",
+            ),
+        ],
+        files: &[(
+            "bandwidth.toml",
+            "A bandwidth model: bounds of bandwidth, for --bandwidth-model of `isotherm plan`",
+        )],
         exit_status: USUAL,
     },
     Manual {

@@ -25,6 +25,7 @@ pub mod shared_bandwidth;
 pub mod emulation;
 pub mod bandwidth_share;
 pub mod tier;
+pub mod colour;
 pub mod trace;
 pub mod count_unit;
 pub mod source_kind;

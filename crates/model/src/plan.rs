@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::colour::{Colour, ColourDevices};
 use crate::count_unit::CountUnit;
 use crate::hotness::hotter_first;
 use crate::site::{CallerId, Frame, SiteId};
@@ -178,6 +179,8 @@ pub struct Plan {
     pub small: BTreeMap<SiteId, Caller>,
     /// Its standing between the bounds.
     pub standing: PlanBounds,
+    /// The devices of each colour, hot first, each colour with a tier of its own; empty where the policy colours nothing.
+    pub colours: Vec<ColourDevices>,
     /// What it predicts, where the profile says how long the program waited and the tiers say how much slower they are.
     pub expected: Option<ExpectedTimes>,
     /// Sites, by value per byte descending, then by id.
@@ -246,6 +249,14 @@ impl Plan {
             Value::Accesses | Value::Latency => counted,
             Value::Bandwidth => format!("{counted} a second"),
         }
+    }
+
+    /// The colour of this site, where the plan has colours.
+    #[must_use]
+    pub fn colour_of(&self, site: SiteId) -> Option<Colour> {
+        let tier = self.tier_of(site);
+        let mut of_tier = self.colours.iter().filter(|colour| colour.tier == tier);
+        of_tier.next().map(|it| it.colour)
     }
 
     /// The tier for this site; for data in none of its parts, where it has any.
@@ -443,6 +454,7 @@ mod tests {
             default_tier: FAST,
             small: BTreeMap::new(),
             standing: PlanBounds::default(),
+            colours: Vec::new(),
             expected: None,
             assignments,
             frames: BTreeMap::new(),

@@ -116,6 +116,11 @@ pub trait SitePolicy {
         false
     }
 
+    /// True where the capacity is that of one memory device, and devices are added until they hold what the policy takes.
+    fn adds_devices(&self) -> bool {
+        false
+    }
+
     /// The sites to put into a tier of this capacity, each with one sentence of reason. Sites that
     /// are not named remain for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
@@ -137,6 +142,10 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
 
     fn fills(&self) -> bool {
         (**self).fills()
+    }
+
+    fn adds_devices(&self) -> bool {
+        (**self).adds_devices()
     }
 
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {

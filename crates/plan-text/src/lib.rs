@@ -43,6 +43,9 @@
 //! allocation of 64 KiB and more, each mapping and each variable, in bytes from its start, on pages of 4 KiB. Parts of one site have no
 //! byte in common. Value and weight of a part are included in those of its site.
 //!
+//! `colour NAME TIER devices NUMBER device SIZE` lines, which only plans for energy have, give each colour (`hot`, `cold`) a tier of its own,
+//! and say how many devices of it hold its data, each at most so many bytes. The tier of a site is then its colour.
+//!
 //! `default` is the tier of data that no line knows: the fastest, where it is placed as first touch would place it, fast
 //! while there is room and then slow.
 //!
@@ -71,6 +74,7 @@ mod tier_names;
 mod frames;
 mod small;
 mod parts;
+mod colours;
 mod write;
 mod read;
 #[cfg(test)]

@@ -35,6 +35,7 @@ struct Draft {
     sites: Vec<Line>,
     parts: Vec<Line>,
     small: Vec<Line>,
+    colours: Vec<Line>,
     code: Vec<Line>,
     frames: Vec<Line>,
 }
@@ -109,6 +110,7 @@ impl Draft {
             "site" => self.sites.push(line),
             "part" => self.parts.push(line),
             "small" => self.small.push(line),
+            "colour" => self.colours.push(line),
             "code" => self.code.push(line),
             "frame" => self.frames.push(line),
             "tier" => {
@@ -125,7 +127,7 @@ impl Draft {
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
                     return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, part, small, code, frame, {}",
+                        "unknown word `{word}`; a line starts with tier, site, part, small, colour, code, frame, {}",
                         HEADERS.join(", ")
                     ));
                 };
@@ -184,6 +186,7 @@ impl Draft {
             depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
             default_tier: tier_named(default, &tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
+            colours: super::colours::colours(&self.colours, &tiers)?,
             expected: self.headers.get("expected").map(expected).transpose()?,
             small: super::small::sites(&self.small, |site| planned.contains(&site))?,
             assignments,

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use isotherm_model::colour::{Colour, ColourDevices};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
 use isotherm_model::plan::{
@@ -31,7 +32,32 @@ frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// The text to replace in [`PLAN`], its replacement, and the beginning of the error message.
-const MALFORMED: [(&str, &str, &str); 52] = [
+const MALFORMED: [(&str, &str, &str); 57] = [
+    (
+        "default slow",
+        "default slow\ncolour warm fast",
+        "line 11: unknown colour \"warm\"; known are hot, cold",
+    ),
+    (
+        "default slow",
+        "default slow\ncolour hot fats",
+        "line 11: unknown tier \"fats\"",
+    ),
+    (
+        "default slow",
+        "default slow\ncolour hot fast devices 1 device 1GiB\ncolour hot slow devices 1 device 1GiB",
+        "line 12: colour hot is given twice",
+    ),
+    (
+        "default slow",
+        "default slow\ncolour hot fast devices 1 device 1GiB\ncolour cold fast devices 1 device 1GiB",
+        "line 12: colour cold has the tier of colour hot",
+    ),
+    (
+        "default slow",
+        "default slow\ncolour hot fast devices 99999999 device 1GiB",
+        "line 11: devices: 99999999 is out of range",
+    ),
     (
         "all-slow 2.5",
         "all-slow 0.9",
@@ -556,11 +582,24 @@ prop_compose! {
             small,
             tiers,
             standing: PlanBounds { planned, first_touch, bound, total },
+            colours: colours(count, depth),
             expected,
             assignments,
             frames,
         }
     }
+}
+
+/// Two colours, where there are tiers for them.
+fn colours(tiers: u32, devices: u32) -> Vec<ColourDevices> {
+    let devices_of = |(colour, tier)| ColourDevices {
+        colour,
+        tier: TierIndex(tier),
+        devices,
+        device: Bytes(u64::from(devices) << 30),
+    };
+    let all = [(Colour::Hot, 0), (Colour::Cold, tiers - 1)].map(devices_of);
+    all.into_iter().take(tiers.min(2) as usize).collect()
 }
 
 /// Times are written in thousandths.

@@ -51,6 +51,9 @@ pub fn write(plan: &Plan) -> String {
             .map_or_else(|| index.0.to_string(), |tier| quoted(&tier.name))
     };
     line(format!("default {}", name(plan.default_tier)));
+    for colour in &plan.colours {
+        line(super::colours::write(colour, name));
+    }
     line(format!(
         "standing planned {} first-touch {} bound {} total {}",
         plan.standing.planned, plan.standing.first_touch, plan.standing.bound, plan.standing.total

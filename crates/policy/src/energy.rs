@@ -8,7 +8,7 @@
 //!     accesses -- DramRank ---------> energy of each rank           (section 3.2)
 //! ```
 //!
-//! A *colour* is a label for the expected use of data; the placement gives it a meaning. A *device*
+//! A *colour* is a label for the expected use of data (`isotherm_model::colour`); the placement gives it a meaning. A *device*
 //! holds the data of a colour; it is a DIMM in the paper. A *rank* is the smallest part of a device
 //! that sleeps by itself.
 
@@ -17,23 +17,15 @@ mod cold_set;
 mod dram_chip;
 mod dram_power;
 mod power_state;
+mod packing;
 mod remapper;
 mod temperature;
 
 pub use bandwidth_model::{BandwidthModel, BandwidthModelError, LoadRun};
-pub use cold_set::{AccessShare, ColdSet, cold_set};
+pub use cold_set::{AccessShare, AccessShareError, ColdSet, ColdSetPolicy, cold_set};
 pub use dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip};
 pub use dram_power::{Activity, DramEnergy, DramRank};
+pub use packing::{DeviceSet, Packing, PackingLimit};
 pub use power_state::{PowerState, Residency, Thresholds, ThresholdsError};
 pub use remapper::{Remap, RemapSettings, Remapper};
 pub use temperature::{COOL_DOWN, ClassId, MethodId, Temperatures};
-
-/// The expected use of data (section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Colour {
-    /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not
-    /// wake a sleeping device (section 7.1.1).
-    Hot,
-    /// Used rarely; blue in the paper.
-    Cold,
-}

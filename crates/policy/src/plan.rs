@@ -244,6 +244,7 @@ fn assemble(
         default_tier: default_tier(request, &assignments),
         small,
         standing: standing(&pieces.items, &taken, capacity),
+        colours: Vec::new(),
         expected: None,
         assignments,
         frames: BTreeMap::new(),

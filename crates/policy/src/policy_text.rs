@@ -1,13 +1,14 @@
 //! Policies as text on the command line: a name, and for some a parameter after `=`.
 //!
 //! ```text
-//! thermos    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
+//! thermos    cold-set=5%    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
 //! atmem      atmem=m:4,alpha:0.2,N:5,epsilon:0.25,theta:0.5,period:1000,eq2:printed
 //! ```
 
 use isotherm_model::port::SitePolicy;
 
 use crate::chunks::{ChunkParameters, CutReading};
+use crate::energy::{AccessShareError, ColdSetPolicy};
 use crate::registry::{by_name, names};
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::static_ratio::{Ratio, StaticRatio};
@@ -56,6 +57,11 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
                 wrong("the ratio is fast parts to slow parts, such as 1:3".to_owned())
             })?;
             Ok(Box::new(StaticRatio { ratio: Some(ratio) }))
+        }
+        "cold-set" => {
+            let share = parameter.parse();
+            let share = share.map_err(|error: AccessShareError| wrong(error.to_string()))?;
+            Ok(Box::new(ColdSetPolicy { share }))
         }
         "size-threshold" => threshold(FastSide::Smaller),
         "size-threshold-larger" => threshold(FastSide::Larger),
@@ -159,6 +165,8 @@ mod tests {
         assert_eq!(taken("size-threshold-larger = 4B"), [2, 3]);
         assert_eq!(taken("static-ratio=1:0"), [0, 1, 2, 3]);
         assert!(taken("static-ratio=0:1").is_empty());
+        assert_eq!(taken("cold-set=25%"), [0, 1, 2]);
+        assert!(taken("cold-set=100%").is_empty());
     }
 
     #[test]
@@ -172,6 +180,7 @@ mod tests {
             ("static-ratio=-1:3", "such as 1:3"),
             ("size-threshold=64", "a unit is required"),
             ("size-threshold=", "a unit is required"),
+            ("cold-set=5", "such as 5% or 0.25%"),
         ] {
             let error = policy_from_text(text).err().map(|error| error.to_string());
             let error = error.unwrap_or_default();

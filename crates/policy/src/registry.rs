@@ -2,12 +2,13 @@
 
 use isotherm_model::port::SitePolicy;
 
+use crate::energy::ColdSetPolicy;
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::thermos::Displaced;
 use crate::{AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, StaticRatio, Thermos};
 
 /// Every site policy, the recommended one first.
-pub static POLICIES: [&(dyn SitePolicy + Sync); 11] = [
+pub static POLICIES: [&(dyn SitePolicy + Sync); 12] = [
     &Thermos {
         displaced: Displaced::Hottest,
     },
@@ -25,6 +26,7 @@ pub static POLICIES: [&(dyn SitePolicy + Sync); 11] = [
         side: FastSide::Larger,
         threshold: None,
     },
+    &ColdSetPolicy::DEFAULT,
     &FirstTouch,
     &AllFast,
     &AllSlow,

@@ -306,7 +306,9 @@ fn tier(plan: &Plan, index: TierIndex) -> String {
     } else {
         ""
     };
-    format!("{}{emulated}", tier_name(plan, index))
+    let colour = plan.colours.iter().find(|colour| colour.tier == index);
+    let colour = colour.map_or(String::new(), |it| format!(", colour {}", it.colour.word()));
+    format!("{}{emulated}{colour}", tier_name(plan, index))
 }
 
 fn hotness(site: &Assignment) -> String {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::count_unit::CountUnit;
-use isotherm_model::plan::{Assignment, ExpectedTimes, PartItem, Plan, PlanBounds, Value, Weight};
+use isotherm_model::plan::{
+    Assignment, ExpectedTimes, Item, PartItem, Plan, PlanBounds, Value, Weight,
+};
 use isotherm_model::port::SitePolicy;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
@@ -18,6 +20,7 @@ use isotherm_policy::{FirstTouch, PlanRequest, Thermos, plan_selected, policy_fr
 
 use crate::chunk_plan;
 use crate::cli::PlanArgs;
+use crate::coloured_plan::{self, ColouredTiers};
 use crate::split::{self, Split};
 use crate::tiers_choice;
 use isotherm_console::Console;
@@ -76,20 +79,11 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         bail!("{shown}: {}", no_latency(counted));
     }
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
-    let mut items = isotherm_pipeline::items(profile, value, weight);
-    let has_value = items.iter().any(|item| item.value > 0);
-    if !has_value && profile.served_by_site().values().any(|served| served.0 > 0) {
-        console.warn(
-            "the caches served all accesses to sites that were sampled, by an estimate, so faster memory changes \
-             nothing: this plan leaves all data to first touch; --cache of `isotherm record` says how much cache is assumed",
-        );
-        items.clear();
-    } else if !has_value {
-        bail!(
-            "{shown}: has no access to any site, so no site can be ranked; record longer, or \
-             see `isotherm doctor` for the sources this machine has"
-        );
-    }
+    let items = items(profile, (value, weight), &shown.to_string(), console)?;
+    let has_value = !items.is_empty();
+    let footprint = profile.footprint().0;
+    let ColouredTiers { tiers, colours } =
+        coloured_plan::tiers(&*policy, (&items, footprint), tiers, &args.devices, console)?;
     let labels = isotherm_pipeline::labels(profile);
     let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
     let callers: BTreeMap<_, _> = callers.collect();
@@ -120,7 +114,36 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         plan = left_to_first_touch(plan, expected);
     }
     plan.frames = frames(profile, &plan);
+    plan.colours = colours;
     Ok(plan)
+}
+
+/// The sites with their values; none where the caches served all accesses, so that nothing is placed.
+fn items(
+    profile: &Profile,
+    (value, weight): (Value, Weight),
+    shown: &str,
+    console: Console,
+) -> Result<Vec<Item>> {
+    let items = isotherm_pipeline::items(profile, value, weight);
+    if items.iter().any(|item| item.value > 0) {
+        return Ok(items);
+    }
+    if profile
+        .served_by_site()
+        .values()
+        .all(|served| served.0 == 0)
+    {
+        bail!(
+            "{shown}: has no access to any site, so no site can be ranked; record longer, or \
+             see `isotherm doctor` for the sources this machine has"
+        );
+    }
+    console.warn(
+        "the caches served all accesses to sites that were sampled, by an estimate, so faster memory changes \
+         nothing: this plan leaves all data to first touch; --cache of `isotherm record` says how much cache is assumed",
+    );
+    Ok(Vec::new())
 }
 
 /// What is the value of a site, and what its weight.

@@ -150,6 +150,12 @@ impl BandwidthModel {
         Ok(Self { bounds })
     }
 
+    /// The bandwidths above which one device more is needed, in bytes a second, from the lowest.
+    #[must_use]
+    pub fn bounds(&self) -> &[u64] {
+        &self.bounds
+    }
+
     /// The most devices of the model.
     #[must_use]
     pub fn most(&self) -> u32 {

@@ -9,8 +9,13 @@
 //!     accesses |= 5 % =|================ hot ===================|     the share, at most
 //! ```
 
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
 use isotherm_model::hotness::hotter_first;
 use isotherm_model::plan::Item;
+use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 
@@ -34,10 +39,108 @@ impl AccessShare {
         (hundredths <= 10_000).then_some(Self(hundredths))
     }
 
+    /// The number of hundredths of a percent.
+    #[must_use]
+    pub const fn in_hundredths(self) -> u32 {
+        self.0
+    }
+
     /// This share of the given accesses, rounded down.
     fn of(self, accesses: u128) -> u128 {
         // At most 2^32 sites of 2^64 accesses each, so the product fits.
         accesses * u128::from(self.0) / 10_000
+    }
+}
+
+impl fmt::Display for AccessShare {
+    /// `5%`, `0.25%`: as [`FromStr`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 100, self.0 % 100);
+        let digits = format!("{whole}.{rest:02}");
+        write!(f, "{}%", digits.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// Why a text is no share of the accesses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no share of the accesses; use 0% to 100%, such as 5% or 0.25%")]
+pub struct AccessShareError(String);
+
+impl FromStr for AccessShare {
+    type Err = AccessShareError;
+
+    fn from_str(text: &str) -> Result<Self, AccessShareError> {
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let read = || {
+            let number = text.trim().strip_suffix('%')?.trim_end();
+            let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+            if !digits(whole) || !digits(part) || part.is_empty() || part.len() > 2 {
+                return None;
+            }
+            let hundredths: u32 = format!("{part:0<2}").parse().ok()?;
+            let whole: u32 = whole.parse().ok()?;
+            Self::hundredths_of_percent(whole.checked_mul(100)?.checked_add(hundredths)?)
+        };
+        read().ok_or_else(|| AccessShareError(text.to_owned()))
+    }
+}
+
+/// The cold set as a site policy: hot sites are taken, cold ones left to slower tiers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColdSetPolicy {
+    /// Accesses that the cold sites may have together.
+    pub share: AccessShare,
+}
+
+impl ColdSetPolicy {
+    /// The share in the middle of the paper's, 5 %.
+    pub const DEFAULT: Self = Self {
+        share: AccessShare::PAPER[2],
+    };
+}
+
+impl SitePolicy for ColdSetPolicy {
+    fn name(&self) -> &'static str {
+        "cold-set"
+    }
+
+    fn overfills(&self) -> Option<&'static str> {
+        Some("cold-set takes every site that is not cold")
+    }
+
+    fn adds_devices(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
+        let set = cold_set(items, self.share);
+        let cold: BTreeSet<SiteId> = set.cold.iter().copied().collect();
+        let doubt = set.missing.map_or_else(String::new, |missing| {
+            format!(" (not proved: the search met its limit; at most {missing} more were possible)")
+        });
+        let reason = |item: &Item, is_cold: bool| match (is_cold, item.value) {
+            (true, 0) => "left out: cold, never accessed".to_owned(),
+            (true, _) => format!(
+                "left out: cold, with the most bytes that have at most {} of the accesses together{doubt}",
+                self.share
+            ),
+            (false, _) if item.weight == Bytes::ZERO => {
+                "taken: hot, because it has no bytes that could sleep".to_owned()
+            }
+            (false, _) => format!(
+                "taken: hot, no cold set with it has more bytes at {} of the accesses{doubt}",
+                self.share
+            ),
+        };
+        let choice = |(number, item): (usize, &Item)| {
+            let is_cold = cold.contains(&item.site);
+            Choice {
+                item: number,
+                taken: !is_cold,
+                reason: reason(item, is_cold),
+            }
+        };
+        items.iter().enumerate().map(choice).collect()
     }
 }
 
@@ -127,9 +230,10 @@ fn assemble(items: &[Item], is_cold: &[bool], allowed: u128, missing: Option<u12
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessShare, cold_set};
-    use crate::properties::items;
+    use super::{AccessShare, ColdSetPolicy, cold_set};
+    use crate::properties::{items, taken};
     use isotherm_model::plan::Item;
+    use isotherm_model::port::SitePolicy;
     use isotherm_model::units::{Accesses, Bytes};
     use proptest::prelude::*;
 
@@ -183,6 +287,43 @@ mod tests {
         assert_eq!(cold(&used, share(10_000)), [0, 1]);
         assert!(cold_set(&[], share(500)).cold.is_empty());
         assert_eq!(AccessShare::hundredths_of_percent(10_001), None);
+    }
+
+    #[test]
+    fn a_share_is_read_as_it_is_written_and_nothing_else_is() {
+        for text in ["0%", "1%", "5%", "20%", "0.25%", "0.5%", "99.99%", "100%"] {
+            assert_eq!(text.parse::<AccessShare>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "5",
+            "%",
+            "101%",
+            "-5%",
+            "0.125%",
+            "5.%",
+            "+5%",
+            "4294967296%",
+            "5 %%",
+        ] {
+            let error = text.parse::<AccessShare>().unwrap_err().to_string();
+            assert!(error.contains("such as 5% or 0.25%"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn as_a_site_policy_it_takes_the_hot_sites_whatever_the_capacity() {
+        let sites = items(&[(600, 10), (380, 90), (15, 300), (5, 0), (0, 7)]);
+        let policy = ColdSetPolicy { share: share(200) };
+        for capacity in [0, 50, 1_000] {
+            assert_eq!(taken(&policy, &sites, Bytes(capacity)), [0, 1, 3]);
+        }
+        let reasons = policy.choose(&sites, Bytes(50));
+        assert!(
+            reasons[2].reason.contains("at most 2% of the accesses"),
+            "{reasons:?}"
+        );
+        assert!(reasons[4].reason.contains("never accessed"), "{reasons:?}");
     }
 
     /// The most bytes within the allowance, by trying every set.

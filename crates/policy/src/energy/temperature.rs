@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::units::Nanos;
 
-use super::Colour;
+use isotherm_model::colour::Colour;
 
 /// The interval of the paper (section 8.2): 0.1 s.
 pub const COOL_DOWN: Nanos = Nanos(100_000_000);
@@ -103,8 +103,8 @@ impl Temperatures {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Colour::{Cold, Hot};
     use super::{COOL_DOWN, ClassId, MethodId, Temperatures};
+    use isotherm_model::colour::Colour::{Cold, Hot};
     use isotherm_model::units::Nanos;
 
     const INNER: MethodId = MethodId(1);

@@ -308,6 +308,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
             bound,
             total,
         },
+        colours: Vec::new(),
         expected: None,
         assignments,
         frames: BTreeMap::new(),

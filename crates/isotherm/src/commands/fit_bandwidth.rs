@@ -1,0 +1,184 @@
+//! `isotherm fit-bandwidth`: how many memory devices hot data needs at a bandwidth, from runs of a load (Cross-Layer, section 7.2).
+//!
+//! A line of the runs has pairs of a name and a number, in any order; other names are passed over, so that a load may print more:
+//!
+//! ```text
+//! devices 1 delay 150 bandwidth 1200000000 work 37500000
+//! ```
+//!
+//! `bandwidth` is in bytes a second, `delay` names the setting of the load, `work` is in any unit, more is better. Runs with the same
+//! devices and delay count by their median.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::units::Bytes;
+use isotherm_model::words::counted;
+use isotherm_policy::energy::{BandwidthModel, LoadRun};
+use isotherm_sys::files::read_input_text;
+
+use crate::bandwidth_file;
+use crate::cli_devices::FitBandwidthArgs;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
+
+/// Largest file of runs: a hundred thousand lines.
+const RUNS_AT_MOST: u64 = 16 << 20;
+
+/// Fits and writes the model.
+///
+/// # Errors
+/// The runs cannot be read, are malformed or incomplete, or the model cannot be written.
+pub(crate) fn run(args: &FitBandwidthArgs, console: Console) -> Result<()> {
+    let shown = args.runs.display().to_string();
+    let text = match args.runs == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()).context("standard input")?,
+        false => read_input_text(&args.runs, RUNS_AT_MOST).context(shown.clone())?,
+    };
+    let all = runs(&text).context(shown.clone())?;
+    let runs = medians(&all);
+    let model = BandwidthModel::fitted(&runs, args.tolerance).context(shown)?;
+    let heading = format!(
+        "fitted by isotherm fit-bandwidth from {}, tolerance {} %",
+        counted(all.len(), "run"),
+        args.tolerance
+    );
+    super::write_text(&args.output, &bandwidth_file::text(&model, &heading)?)?;
+    if super::is_standard_output(&args.output) {
+        return Ok(());
+    }
+    for line in in_words(&model) {
+        console.info(&line);
+    }
+    console.next(&format!(
+        "isotherm plan app.iso --policy cold-set --bandwidth 1GB/s --bandwidth-model {}",
+        shell_quoting::file(&args.output)
+    ));
+    Ok(())
+}
+
+/// The runs of a text, line by line.
+fn runs(text: &str) -> Result<Vec<LoadRun>> {
+    let mut runs = Vec::new();
+    for (line, number) in text.lines().zip(1..) {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if !words.is_empty() {
+            runs.push(load_run(&words).with_context(|| format!("line {number}"))?);
+        }
+    }
+    Ok(runs)
+}
+
+fn load_run(words: &[&str]) -> Result<LoadRun> {
+    let mut pairs = BTreeMap::new();
+    for pair in words.chunks(2) {
+        let [name, value] = pair else {
+            bail!("`{}` lacks its number", pair[0]);
+        };
+        if pairs.insert(*name, *value).is_some() {
+            bail!("`{name}` is given twice");
+        }
+    }
+    let number = |name: &str| -> Result<u64> {
+        let text = pairs.get(name).with_context(|| {
+            format!("there is no `{name}`; a line is `devices 1 delay 150 bandwidth 1200000000 work 37500000`")
+        })?;
+        let number = text.parse();
+        number.with_context(|| format!("{name} \"{text}\" is no whole number in range"))
+    };
+    let small =
+        |name| u32::try_from(number(name)?).with_context(|| format!("{name} is out of range"));
+    Ok(LoadRun {
+        devices: small("devices")?,
+        load: small("delay")?,
+        bandwidth: number("bandwidth")?,
+        work: number("work")?,
+    })
+}
+
+/// One run for each number of devices and load: the medians of its bandwidths and of its work.
+fn medians(runs: &[LoadRun]) -> Vec<LoadRun> {
+    let mut of_setting = BTreeMap::<(u32, u32), Vec<LoadRun>>::new();
+    for run in runs {
+        of_setting
+            .entry((run.devices, run.load))
+            .or_default()
+            .push(*run);
+    }
+    let middle = |runs: &[LoadRun], figure: fn(&LoadRun) -> u64| {
+        let mut figures: Vec<u64> = runs.iter().map(figure).collect();
+        figures.sort_unstable();
+        figures[figures.len() / 2]
+    };
+    of_setting
+        .into_iter()
+        .map(|((devices, load), runs)| LoadRun {
+            devices,
+            load,
+            bandwidth: middle(&runs, |run| run.bandwidth),
+            work: middle(&runs, |run| run.work),
+        })
+        .collect()
+}
+
+/// A line for each number of devices, as table 2 of the paper.
+fn in_words(model: &BandwidthModel) -> Vec<String> {
+    let rate = |bound: u64| match bound {
+        u64::MAX => "any bandwidth".to_owned(),
+        bound => format!("{}/s", Bytes(bound)),
+    };
+    let bounds = model.bounds().iter().zip(1_u32..);
+    let mut lines: Vec<String> = bounds
+        .map(|(bound, devices)| format!("{}: below {}", counted(devices, "device"), rate(*bound)))
+        .collect();
+    lines.push(format!("{}: above it", counted(model.most(), "device")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{medians, runs};
+
+    #[test]
+    fn a_line_is_a_run_and_repeated_ones_count_by_their_median() {
+        let text = "# membench\nthreads 2 devices 1 delay 0 bandwidth 50 work 5\n\n\
+                    devices 1 delay 0 bandwidth 70 work 9 # late\ndevices 1 delay 0 bandwidth 60 work 7\n";
+        let all = runs(text).unwrap();
+        assert_eq!(all.len(), 3);
+        let [run] = medians(&all)[..] else {
+            panic!("one setting");
+        };
+        assert_eq!(
+            (run.devices, run.load, run.bandwidth, run.work),
+            (1, 0, 60, 7)
+        );
+    }
+
+    #[test]
+    fn a_malformed_line_is_named_with_what_is_wrong() {
+        for (text, part) in [
+            (
+                "devices 1 delay 0 bandwidth 5",
+                "line 1: there is no `work`",
+            ),
+            (
+                "\ndevices 1 delay 0 bandwidth 5 work",
+                "line 2: `work` lacks its number",
+            ),
+            ("devices 1 devices 2", "line 1: `devices` is given twice"),
+            (
+                "devices one delay 0 bandwidth 5 work 5",
+                "line 1: devices \"one\" is no whole number",
+            ),
+            (
+                "devices 4294967296 delay 0 bandwidth 5 work 5",
+                "line 1: devices is out of range",
+            ),
+        ] {
+            let error = format!("{:#}", runs(text).unwrap_err());
+            assert!(error.starts_with(part), "{text}: {error}");
+        }
+    }
+}

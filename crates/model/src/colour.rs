@@ -1,0 +1,39 @@
+//! Colours: labels for the expected use of data, and the devices that hold the data of each (Cross-Layer, Olson et al., TACO 2018,
+//! section 4.1).
+//!
+//! ```text
+//!     site --tier--> colour --mapping--> tier, and how many of its devices
+//! ```
+//!
+//! Each colour has a tier of its own, so the tier of a site tells its colour, and a plan needs no second word for a site.
+
+use crate::tier::TierIndex;
+use crate::units::Bytes;
+
+/// The expected use of data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Colour {
+    /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not wake a sleeping device
+    /// (section 7.1.1).
+    Hot,
+    /// Used rarely; blue in the paper.
+    Cold,
+}
+
+variant_words!(Colour {
+    Hot = "hot",
+    Cold = "cold",
+});
+
+/// The memory that holds the data of a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColourDevices {
+    /// The colour.
+    pub colour: Colour,
+    /// The tier whose memory stands for its devices.
+    pub tier: TierIndex,
+    /// Number of devices; 0 where the other colour needs all.
+    pub devices: u32,
+    /// Most bytes that one of them holds.
+    pub device: Bytes,
+}

@@ -1,0 +1,67 @@
+//! The devices of each colour: `colour` lines.
+
+use isotherm_model::colour::{Colour, ColourDevices};
+use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Bytes;
+
+use super::line::{Line, PlanTextError};
+use super::tier_names::tier_named;
+
+/// Most devices of a colour, far above those of any machine.
+const DEVICES_AT_MOST: u32 = 65_536;
+
+/// The line of a colour.
+pub(super) fn write(colour: &ColourDevices, name: impl Fn(TierIndex) -> String) -> String {
+    format!(
+        "colour {} {} devices {} device {}",
+        colour.colour.word(),
+        name(colour.tier),
+        colour.devices,
+        colour.device.exact()
+    )
+}
+
+/// The colours, hot first, in any order of the lines.
+pub(super) fn colours(lines: &[Line], tiers: &Tiers) -> Result<Vec<ColourDevices>, PlanTextError> {
+    let mut colours = Vec::<ColourDevices>::new();
+    for line in lines {
+        let colour = colour(line, tiers)?;
+        if colours.iter().any(|known| known.colour == colour.colour) {
+            return line.wrong(format!("colour {} is given twice", colour.colour.word()));
+        }
+        if let Some(other) = colours.iter().find(|known| known.tier == colour.tier) {
+            return line.wrong(format!(
+                "colour {} has the tier of colour {}; a tier holds one colour, so that it tells the colour of a site",
+                colour.colour.word(),
+                other.colour.word()
+            ));
+        }
+        colours.push(colour);
+    }
+    colours.sort_by_key(|colour| colour.colour);
+    Ok(colours)
+}
+
+fn colour(line: &Line, tiers: &Tiers) -> Result<ColourDevices, PlanTextError> {
+    let [_, colour, tier, ..] = line.words.as_slice() else {
+        return line.wrong("a colour line is `colour NAME TIER devices NUMBER device SIZE`");
+    };
+    let Some(colour) = Colour::from_word(colour) else {
+        return line.wrong(format!("unknown colour \"{colour}\"; known are hot, cold"));
+    };
+    let tier = tier_named(line, tiers, tier)?;
+    let mut pairs = line.pairs(3)?;
+    let devices = line.bounded(
+        "devices",
+        line.take(&mut pairs, "devices")?,
+        DEVICES_AT_MOST,
+    )?;
+    let device: Bytes = line.quantity("device", line.take(&mut pairs, "device")?)?;
+    line.done(&pairs)?;
+    Ok(ColourDevices {
+        colour,
+        tier,
+        devices,
+        device,
+    })
+}
