@@ -387,7 +387,7 @@ pub(crate) struct SimulateArgs {
     pub accesses: u64,
     #[command(flatten)]
     pub reading: Reading,
-    /// The modelled machine: cxl, nvm or hbm; or `detect`, `emulated`, `emulated:PRESET` or a tiers file, as
+    /// The modelled machine: cxl, nvm, hbm or dimms; or `detect`, `emulated`, `emulated:PRESET` or a tiers file, as
     /// in other commands
     #[arg(long, value_name = "TIERS", default_value = SIMULATED_TIERS)]
     pub tiers: String,
@@ -413,6 +413,10 @@ pub(crate) struct SimulateArgs {
     /// Power model of the memory: flat (round numbers), ddr4 or ddr5 (ranks with power states)
     #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
     pub power: &'static str,
+    /// With --power ddr4 or ddr5: equal memory devices of the machine, which the footprint fills; hot data is packed on those of the
+    /// fast tier, and the row `interleaved` has it on all [default: as many ranks as each tier needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
+    pub devices: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

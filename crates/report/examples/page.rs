@@ -36,6 +36,7 @@ fn simulation_page() -> String {
         moved_bytes: 0,
         fast_used_bytes: 0,
         gap_closed: None,
+        energy_of_interleaved: None,
     };
     let capacity = |halving: i32| {
         let share = 0.5_f64.powi(halving);

@@ -32,6 +32,9 @@ pub struct SimulatedPolicy {
     /// Share of the way from first touch's hit rate to the oracle's; none where there is no way, and
     /// for the bounds. Negative below first touch.
     pub gap_closed: Option<f64>,
+    /// Its modelled energy over that of the same pages interleaved over all devices; only for power models with devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub energy_of_interleaved: Option<f64>,
 }
 
 /// Every policy at one capacity, first touch first and the oracle last.
@@ -109,6 +112,7 @@ mod tests {
             moved_bytes: 12 << 20,
             fast_used_bytes: 4 << 20,
             gap_closed,
+            energy_of_interleaved: None,
         }
     }
 
@@ -154,6 +158,21 @@ mod tests {
             )
         );
         assert!(text.contains("! left out: 3 accesses"), "{text}");
+    }
+
+    #[test]
+    fn energy_stands_beside_that_of_interleaved_pages_where_the_model_has_devices() {
+        let mut with_devices = simulation(1);
+        with_devices.capacities[0].policies[1].energy_of_interleaved = Some(0.68);
+        let text = with_devices.text();
+        assert!(text.contains("energy  of interleaved"), "{text}");
+        assert!(text.contains("1.10 J            68 %"), "{text}");
+        assert!(
+            with_devices
+                .json()
+                .contains("\"energy_of_interleaved\": 0.68")
+        );
+        assert!(!simulation(1).text().contains("interleaved"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod port;
 use isotherm_model::tier::TierIndex;
 
 pub use dram::DramPower;
-pub use port::{EnergyModel, Picojoules, TierActivity};
+pub use port::{DataLayout, EnergyModel, Picojoules, TierActivity, TierEnergy};
 
 /// The models by name.
 pub const ENERGY_MODELS: [(&str, &dyn EnergyModel); 3] = [
@@ -62,7 +62,7 @@ impl EnergyModel for FlatPower {
     }
 
     /// A milliwatt is a picojoule a nanosecond. The background is rounded down to a picojoule.
-    fn energy(&self, activity: &TierActivity) -> Picojoules {
+    fn energy(&self, activity: &TierActivity) -> TierEnergy {
         let tier = if activity.tier == TierIndex::FASTEST {
             self.fast
         } else {
@@ -82,13 +82,16 @@ impl EnergyModel for FlatPower {
             product(activity.moved_in.0 / line, tier.write_pj),
         ];
         let operations = operations.into_iter().fold(0_u128, u128::saturating_add);
-        Picojoules(background.saturating_add(operations))
+        TierEnergy {
+            energy: Picojoules(background.saturating_add(operations)),
+            ..TierEnergy::default()
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EnergyModel, FlatPower, Picojoules, TierActivity};
+    use super::{DataLayout, EnergyModel, FlatPower, Picojoules, TierActivity};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::{Bytes, Nanos};
 
@@ -101,16 +104,17 @@ mod tests {
         writes: 0,
         moved_out: Bytes(0),
         moved_in: Bytes(0),
+        layout: DataLayout::PACKED,
     };
 
     #[test]
     fn an_idle_tier_takes_its_background_power() {
-        assert_eq!(FlatPower::ROUND.energy(&IDLE), Picojoules(100_000));
+        assert_eq!(FlatPower::ROUND.energy(&IDLE).energy, Picojoules(100_000));
         let slow = TierActivity {
             tier: TierIndex(1),
             ..IDLE
         };
-        assert_eq!(FlatPower::ROUND.energy(&slow), Picojoules(50_000));
+        assert_eq!(FlatPower::ROUND.energy(&slow).energy, Picojoules(50_000));
     }
 
     #[test]
@@ -121,7 +125,7 @@ mod tests {
             ..IDLE
         };
         let lines = Picojoules(100_000 + 65 * 10_240);
-        assert_eq!(FlatPower::ROUND.energy(&moved), lines);
+        assert_eq!(FlatPower::ROUND.energy(&moved).energy, lines);
     }
 
     #[test]
@@ -133,6 +137,6 @@ mod tests {
             writes: u64::MAX,
             ..IDLE
         };
-        assert!(FlatPower::ROUND.energy(&all).joules().is_finite());
+        assert!(FlatPower::ROUND.energy(&all).energy.joules().is_finite());
     }
 }

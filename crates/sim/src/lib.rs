@@ -53,7 +53,8 @@ mod run;
 mod simulate;
 
 pub use energy::{
-    DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules, TierActivity,
+    DataLayout, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules,
+    TierActivity, TierEnergy,
 };
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, MonitorSource};

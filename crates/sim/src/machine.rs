@@ -101,9 +101,32 @@ impl Machine {
         overlap: 512,
     };
 
+    /// One DIMM for hot data beside three for cold data, each on a channel of its own: bandwidths of Cross-Layer's table 1, and
+    /// its 12 threads with one access in flight each, which one DIMM sustains.
+    pub const DIMMS: Self = Self {
+        fast: ModelledTier {
+            read: DRAM,
+            write: DRAM,
+            read_bandwidth: 11_700_000_000,
+            write_bandwidth: 11_700_000_000,
+        },
+        slow: ModelledTier {
+            read: DRAM,
+            write: DRAM,
+            read_bandwidth: 32_100_000_000,
+            write_bandwidth: 32_100_000_000,
+        },
+        move_page: Nanos(4_000),
+        overlap: 12,
+    };
+
     /// The presets by name.
-    pub const PRESETS: [(&'static str, Self); 3] =
-        [("cxl", Self::CXL), ("nvm", Self::NVM), ("hbm", Self::HBM)];
+    pub const PRESETS: [(&'static str, Self); 4] = [
+        ("cxl", Self::CXL),
+        ("nvm", Self::NVM),
+        ("hbm", Self::HBM),
+        ("dimms", Self::DIMMS),
+    ];
 
     /// The preset with this name.
     #[must_use]

@@ -48,6 +48,9 @@ pub struct AtCapacity {
     pub first_touch: PolicyResult,
     /// The upper bound of the hit rate: the oracle, with exact counts for every source.
     pub oracle: PolicyResult,
+    /// All pages interleaved over the devices of both tiers, as a machine without a plan does; `None` for a power model without
+    /// devices.
+    pub interleaved: Option<PolicyResult>,
     /// The requested policies, in that order.
     pub policies: Vec<PolicyResult>,
 }
@@ -94,6 +97,7 @@ impl AtCapacity {
         self.policies
             .iter()
             .chain([&self.oracle, &self.first_touch])
+            .chain(&self.interleaved)
             .find(|result| result.policy == name)
     }
 }

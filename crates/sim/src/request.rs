@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isotherm_model::units::Capacity;
+use isotherm_model::units::{Bytes, Capacity};
 use isotherm_policy::{ATMEM, epoch};
 
 use crate::energy::{EnergyModel, FlatPower};
@@ -40,6 +40,9 @@ pub struct SimulationRequest<'a> {
     /// Accesses that one counted access represents, at least 1: times, energy and the worth of a
     /// move are computed for that many.
     pub accesses_per_count: u64,
+    /// Equal memory devices of both tiers together, of which each is one rank; `None` for as many ranks as the capacities need.
+    /// The footprint fills them all.
+    pub devices: Option<u32>,
 }
 
 impl fmt::Debug for SimulationRequest<'_> {
@@ -48,9 +51,11 @@ impl fmt::Debug for SimulationRequest<'_> {
     }
 }
 
-/// Policies that are bounds: either each result already stands between them, or, as the fractional
-/// one, they bound a plan and mean little for a run.
-const BOUNDS: [&str; 6] = [
+/// Policies that are replayed only where they are named. Most are bounds: either each result already stands between them, or, as
+/// the fractional one, they bound a plan and mean little for a run. The cold set adds fast memory instead of keeping to its
+/// capacity.
+const ON_REQUEST: [&str; 7] = [
+    "cold-set",
     "oracle",
     "first-come-first-allocated",
     "first-touch",
@@ -64,11 +69,11 @@ impl<'a> SimulationRequest<'a> {
     /// footprint, on DRAM beside CXL memory, by exact counts. Callers change the fields as needed.
     #[must_use]
     pub fn new(workload: &'a Workload) -> Self {
-        let is_bound = |name: &&str| BOUNDS.contains(name);
-        let epoch_policies = epoch::names().filter(|name| !is_bound(name));
+        let is_on_request = |name: &&str| ON_REQUEST.contains(name);
+        let epoch_policies = epoch::names().filter(|name| !is_on_request(name));
         let site_policies = isotherm_policy::names()
             .chain([ATMEM])
-            .filter(|name| !is_bound(name))
+            .filter(|name| !is_on_request(name))
             .filter(|_| workload.has_sites());
         Self {
             workload,
@@ -81,11 +86,33 @@ impl<'a> SimulationRequest<'a> {
                 .collect(),
             monitor: Monitor::default(),
             accesses_per_count: 1,
+            devices: None,
         }
     }
 }
 
 impl SimulationRequest<'_> {
+    /// Bytes of one device, where their number is given.
+    pub(crate) fn device(&self) -> Option<Bytes> {
+        let footprint = self.workload.bytes().0;
+        let of = |devices: u32| Bytes(footprint.div_ceil(u64::from(devices.max(1))));
+        self.devices.map(of)
+    }
+
+    /// Capacities of the fast tier, of so many pages, and of the slow one. Given devices belong to one or the other as a whole;
+    /// without, the slow tier holds all data.
+    pub(crate) fn tiers_of(&self, fast_pages: u32) -> (Bytes, Bytes) {
+        let fast = Bytes(u64::from(fast_pages).saturating_mul(self.workload.page().0));
+        let (Some(devices), Some(device)) = (self.devices, self.device()) else {
+            return (fast, self.workload.bytes());
+        };
+        // Capacities are whole pages, rounded down, so the nearest number is meant.
+        let size = device.0.max(1);
+        let nearest = (fast.0.saturating_add(size / 2) / size).clamp(1, u64::from(devices));
+        let of = |devices: u64| Bytes(device.0.saturating_mul(devices));
+        (of(nearest), of(u64::from(devices) - nearest))
+    }
+
     /// The machine, with pages as large as the workload's.
     pub(crate) fn machine(&self) -> Machine {
         self.machine.with_pages_of(self.workload.page())

@@ -22,6 +22,8 @@ pub(crate) enum Rule {
     Epoch(Box<dyn EpochPolicy>),
     /// By a plan made before the run: marked pages enter while there is room, the others never.
     Planned(Vec<bool>),
+    /// All pages over all devices of both tiers: those of the fast one, and of both.
+    Interleaved(u64, u64),
 }
 
 impl Rule {
@@ -54,10 +56,22 @@ impl Rule {
         }
     }
 
+    /// The capacity of the fast tier in pages: for a policy that adds devices, of as many devices as hold what it takes.
+    pub(crate) fn capacity(&self, device: u32, adds_devices: bool) -> u32 {
+        match self {
+            Self::Planned(fast) if adds_devices => {
+                let pages = fast.iter().filter(|fast| **fast).count() as u64;
+                let devices = pages.div_ceil(u64::from(device.max(1))).max(1);
+                u32::try_from(devices.saturating_mul(device.into())).unwrap_or(u32::MAX)
+            }
+            Self::Epoch(_) | Self::Planned(_) | Self::Interleaved(..) => device,
+        }
+    }
+
     /// True if a page that is touched for the first time may enter the fast tier.
     pub(crate) fn admits(&self, page: PageIndex) -> bool {
         match self {
-            Self::Epoch(_) => true,
+            Self::Epoch(_) | Self::Interleaved(..) => true,
             Self::Planned(fast) => fast[page.at()],
         }
     }

@@ -6,7 +6,7 @@ use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::energy::{Picojoules, TierActivity};
+use crate::energy::{DataLayout, Picojoules, TierActivity, TierEnergy};
 use crate::machine::Traffic;
 use crate::report::PolicyResult;
 use crate::request::SimulationRequest;
@@ -64,12 +64,7 @@ impl Run {
     pub(crate) fn step(&mut self, turn: &EpochTurn<'_>, request: &SimulationRequest<'_>) {
         let moves = self.place(turn);
         self.moved_pages += moves.promoted + moves.demoted;
-        let mut fast = Traffic::default();
-        for page in self.residency.pages() {
-            let at = page.at() * 2;
-            fast.reads = fast.reads.saturating_add(turn.counts[at]);
-            fast.writes = fast.writes.saturating_add(turn.counts[at + 1]);
-        }
+        let fast = self.fast_traffic(turn);
         self.hits = self
             .hits
             .saturating_add(fast.reads)
@@ -79,6 +74,36 @@ impl Run {
             writes: turn.all.writes.saturating_sub(fast.writes),
         };
         self.account(fast, slow, moves, request);
+    }
+
+    /// The accesses of the epoch that the fast tier serves.
+    fn fast_traffic(&self, turn: &EpochTurn<'_>) -> Traffic {
+        if let Rule::Interleaved(devices, all) = self.rule {
+            let share = |count: u64| part_of(count, devices, all);
+            return Traffic {
+                reads: share(turn.all.reads),
+                writes: share(turn.all.writes),
+            };
+        }
+        let mut fast = Traffic::default();
+        for page in self.residency.pages() {
+            let at = page.at() * 2;
+            fast.reads = fast.reads.saturating_add(turn.counts[at]);
+            fast.writes = fast.writes.saturating_add(turn.counts[at + 1]);
+        }
+        fast
+    }
+
+    /// Bytes of the fast tier that hold data.
+    fn fast_bytes(&self, request: &SimulationRequest<'_>, pages: usize) -> Bytes {
+        match self.rule {
+            Rule::Interleaved(devices, all) => {
+                Bytes(part_of(request.workload.bytes().0, devices, all))
+            }
+            Rule::Epoch(_) | Rule::Planned(_) => {
+                Bytes((pages as u64).saturating_mul(request.workload.page().0))
+            }
+        }
     }
 
     fn place(&mut self, turn: &EpochTurn<'_>) -> Moves {
@@ -113,14 +138,15 @@ impl Run {
             writes: traffic.writes.saturating_mul(scale),
         };
         let (fast, slow) = (scaled(fast), scaled(slow));
-        let span = request
-            .machine()
-            .time(fast, slow, moves.promoted + moves.demoted);
-        self.time += span;
+        let machine = request.machine();
+        let span = machine.time(fast, slow, moves.promoted + moves.demoted);
         let page = request.workload.page().0;
         let bytes = |pages: u64| Bytes(pages.saturating_mul(page));
-        let used = self.residency.pages().len() as u64;
-        let all = request.workload.bytes();
+        let used = self.fast_bytes(request, self.residency.pages().len());
+        let layout = DataLayout {
+            device: request.device(),
+            is_interleaved: matches!(self.rule, Rule::Interleaved(..)),
+        };
         let activity = |tier, traffic: Traffic, capacity, used, moved_in, moved_out| TierActivity {
             tier: TierIndex(tier),
             capacity,
@@ -130,19 +156,31 @@ impl Run {
             writes: traffic.writes,
             moved_out: bytes(moved_out),
             moved_in: bytes(moved_in),
+            layout,
         };
-        let capacity = bytes(u64::from(self.residency.capacity()));
+        let (capacity, others) = request.tiers_of(self.residency.capacity());
         let (up, down) = (moves.promoted, moves.demoted);
-        let fast = activity(0, fast, capacity, bytes(used), up, down);
-        let others = all.saturating_sub(bytes(used));
-        let slow = activity(1, slow, all, others, down, up);
-        self.energy += request.energy.energy(&fast);
-        self.energy += request.energy.energy(&slow);
+        let fast = activity(0, fast, capacity, used, up, down);
+        let rest = request.workload.bytes().saturating_sub(used);
+        let slow = activity(1, slow, others, rest, down, up);
+        let mut waited = Nanos::ZERO;
+        for tier in [fast, slow] {
+            let TierEnergy {
+                energy,
+                waited: here,
+            } = request.energy.energy(&tier);
+            self.energy += energy;
+            waited += here;
+        }
+        self.time += span;
+        // Wake-ups of accesses in flight at once overlap as the accesses do.
+        self.time += Nanos(waited.0 / machine.overlap.max(1));
     }
 
     /// The result of the run.
     pub(crate) fn result(self, request: &SimulationRequest<'_>) -> PolicyResult {
         let page = request.workload.page().0;
+        let fast_used = self.fast_bytes(request, self.residency.most());
         PolicyResult {
             policy: self.name,
             accesses: request.workload.accesses(),
@@ -150,7 +188,13 @@ impl Run {
             time: self.time,
             energy: self.energy,
             moved: Bytes(self.moved_pages.saturating_mul(page)),
-            fast_used: Bytes((self.residency.most() as u64).saturating_mul(page)),
+            fast_used,
         }
     }
+}
+
+/// `part / whole` of a count, rounded down.
+fn part_of(count: u64, part: u64, whole: u64) -> u64 {
+    let share = u128::from(count) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
 }

@@ -10,6 +10,9 @@ use crate::rule::Rule;
 use crate::run::{EpochTurn, Ranks, Run};
 use crate::workload::Workload;
 
+/// Name of the baseline whose pages are interleaved over all devices.
+const INTERLEAVED: &str = "interleaved";
+
 /// Replays the workload under every requested policy and both bounds, at every capacity. The same
 /// request gives the same report, byte for byte.
 ///
@@ -68,14 +71,17 @@ fn at_capacity(
         .iter()
         .map(|name| fresh(request, name, capacity, false))
         .collect::<Result<Vec<_>, _>>()?;
+    let mut interleaved = interleaved(request, capacity);
     let mut runs = vec![&mut first_touch, &mut oracle];
     runs.extend(&mut policies);
+    runs.extend(&mut interleaved);
     run_all(request, &mut runs);
     Ok(AtCapacity {
         fast: capacity.of(request.workload.footprint().0),
         pages: pages_of(request.workload, capacity),
         first_touch: first_touch.result(request),
         oracle: oracle.result(request),
+        interleaved: interleaved.map(|run| run.result(request)),
         policies: policies
             .into_iter()
             .map(|run| run.result(request))
@@ -93,7 +99,23 @@ fn fresh(
     let pages = pages_of(request.workload, capacity);
     let rule = Rule::new(request, name, pages)?;
     let size = request.workload.pages() as usize;
-    Ok(Run::new(name, rule, exact, size, pages))
+    let policy = isotherm_policy::policy_from_text(name).ok();
+    let adds_devices = policy.is_some_and(|policy| policy.adds_devices());
+    let capacity = rule.capacity(pages, adds_devices);
+    Ok(Run::new(name, rule, exact, size, capacity))
+}
+
+/// The baseline of a power model with devices: every page in turn on the next device of either tier. `None` for a model without
+/// devices.
+fn interleaved(request: &SimulationRequest<'_>, capacity: Capacity) -> Option<Run> {
+    let pages = pages_of(request.workload, capacity);
+    let (fast, slow) = request.tiers_of(pages);
+    let device = request.device();
+    let fast = request.energy.devices(fast, device)?;
+    let all = fast.saturating_add(request.energy.devices(slow, device)?);
+    let rule = Rule::Interleaved(fast, all.max(1));
+    let size = request.workload.pages() as usize;
+    Some(Run::new(INTERLEAVED, rule, true, size, pages))
 }
 
 /// Whole pages of a capacity.

@@ -47,6 +47,13 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     if let Some((_, model)) = ENERGY_MODELS.iter().find(|(name, _)| *name == args.power) {
         request.energy = *model;
     }
+    request.devices = args.devices;
+    if args.devices.is_some() && request.energy.devices(PAGE, None).is_none() {
+        bail!(
+            "--devices: the power model {} has no devices; add --power ddr4",
+            args.power
+        );
+    }
     request.capacities = match args.sweep {
         true => HALVINGS.to_vec(),
         false => vec![args.fast.unwrap_or(capacity)],
@@ -178,7 +185,7 @@ fn machine(
         slow_access: None,
     };
     let tiers = tiers_choice::resolve(&choice, Some(workload.footprint()), console).context(
-        "--tiers names neither cxl, nvm nor hbm, nor tiers of another kind that can be modelled",
+        "--tiers names none of cxl, nvm, hbm and dimms, nor tiers of another kind that can be modelled",
     )?;
     let machine = Machine::of_tiers(&tiers);
     let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
@@ -250,8 +257,16 @@ fn capacity(at: &AtCapacity, Footprint(footprint): Footprint) -> SimulatedCapaci
         ..policy(result, bounds)
     };
     let mut policies = vec![bound(&at.first_touch, "first touch")];
+    policies.extend(at.interleaved.iter().map(|result| policy(result, bounds)));
     policies.extend(at.policies.iter().map(|result| policy(result, bounds)));
     policies.push(bound(&at.oracle, "oracle"));
+    if let Some(interleaved) = &at.interleaved {
+        let baseline = interleaved.energy.joules();
+        for policy in &mut policies {
+            let energy = policy.energy_pj as f64 / 1e12;
+            policy.energy_of_interleaved = (baseline > 0.0).then(|| energy / baseline);
+        }
+    }
     SimulatedCapacity {
         fast_bytes: at.fast.0,
         share_of_footprint: at.fast.0 as f64 / footprint.0.max(1) as f64,
@@ -273,6 +288,7 @@ fn policy(result: &PolicyResult, bounds: (u64, u64)) -> SimulatedPolicy {
         moved_bytes: result.moved.0,
         fast_used_bytes: result.fast_used.0,
         gap_closed: (oracle > first).then(|| gap(result.hits)),
+        energy_of_interleaved: None,
     }
 }
 
@@ -315,6 +331,9 @@ fn same_replay(args: &SimulateArgs) -> String {
     }
     if args.power != SIMULATED_POWER {
         words += &format!(" --power {}", args.power);
+    }
+    if let Some(devices) = args.devices {
+        words += &format!(" --devices {devices}");
     }
     for policy in &args.policies {
         words += &format!(" --policy {}", shell_quoting::word(policy));

@@ -75,11 +75,23 @@ impl Simulation {
 
 /// All figures of each policy at one capacity.
 fn at_one(capacity: &SimulatedCapacity) -> String {
-    DataTable::of(&capacity.policies)
+    let table = DataTable::of(&capacity.policies)
         .left("policy", |policy| policy.policy.clone())
         .right("hit rate", hit_rate)
         .right("time", time)
-        .right("energy", |policy| joules(policy.energy_pj))
+        .right("energy", |policy| joules(policy.energy_pj));
+    let of_interleaved = |policy: &SimulatedPolicy| policy.energy_of_interleaved.map(percent);
+    let has_baseline = capacity
+        .policies
+        .iter()
+        .any(|policy| of_interleaved(policy).is_some());
+    let table = match has_baseline {
+        true => table.right("of interleaved", move |policy| {
+            of_interleaved(policy).unwrap_or_default()
+        }),
+        false => table,
+    };
+    table
         .right("moved", moved)
         .right("fast used", |policy| Bytes(policy.fast_used_bytes))
         .right("gap closed", |policy| {

@@ -8,11 +8,18 @@
 //! used      9 GiB    ################ ##                               ranks 0 and 1 share the
 //!                                                                      accesses, rank 2 sleeps
 //! ```
+//!
+//! Where a number of devices is given, each counts as one rank whatever it holds, and interleaved data keeps all of them busy:
+//!
+//! ```text
+//! packed        | ######## | ##       |          |          |
+//! interleaved   | ###      | ###      | ##       | ##       |
+//! ```
 
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::energy::{Activity, DramRank, Residency, Thresholds};
 
-use super::port::{EnergyModel, Picojoules, TierActivity};
+use super::port::{EnergyModel, Picojoules, TierActivity, TierEnergy};
 use crate::machine::LINE;
 
 /// Both tiers of the same kind of rank.
@@ -37,13 +44,19 @@ impl DramPower {
         thresholds: Thresholds::ROUND,
     };
 
-    /// Background energy of one rank with the given accesses in a span, in nanojoules.
-    fn background(&self, accesses: u64, span: Nanos) -> u128 {
+    /// Background energy of one rank with the given accesses in a span, in nanojoules, and the time they waited.
+    fn background(&self, accesses: u64, span: Nanos) -> (u128, Nanos) {
         let activity = Activity {
             residency: Residency::evenly(accesses, span, &self.thresholds),
             ..Activity::default()
         };
-        u128::from(self.rank.energy(&activity).background.0)
+        let energy = self.rank.energy(&activity);
+        (u128::from(energy.background.0), energy.waited)
+    }
+
+    /// Bytes of a device.
+    fn device(&self, given: Option<Bytes>) -> u64 {
+        given.unwrap_or_else(|| self.rank.capacity()).0.max(1)
     }
 }
 
@@ -52,16 +65,24 @@ impl EnergyModel for DramPower {
         format!("ranks of {} {}", self.rank.chips, self.rank.chip.name)
     }
 
+    fn devices(&self, capacity: Bytes, device: Option<Bytes>) -> Option<u64> {
+        Some(capacity.0.div_ceil(self.device(device)))
+    }
+
     /// Every access of the program opens a row; moved pages open one for each row of bytes.
-    fn energy(&self, activity: &TierActivity) -> Picojoules {
-        let size = self.rank.capacity().0.max(1);
+    fn energy(&self, activity: &TierActivity) -> TierEnergy {
+        let size = self.device(activity.layout.device);
         let lines = |bytes: Bytes| bytes.0 / LINE.0;
         let moved = activity.moved_in.saturating_add(activity.moved_out);
         let accesses = activity.reads.saturating_add(activity.writes);
         let all = accesses.saturating_add(lines(moved));
         let ranks = activity.capacity.0.div_ceil(size);
+        let holding = match activity.layout.is_interleaved {
+            true => ranks,
+            false => activity.used.0.div_ceil(size).min(ranks),
+        };
         // Moved data was read from some rank, even if no data is left.
-        let busy = activity.used.0.div_ceil(size).max(u64::from(all > 0));
+        let busy = holding.max(u64::from(all > 0));
         let asleep = ranks.saturating_sub(busy);
         let bytes = |count: u64| Bytes(count.saturating_mul(LINE.0));
         let operations = self.rank.energy(&Activity {
@@ -71,16 +92,21 @@ impl EnergyModel for DramPower {
             residency: Residency::default(),
         });
         let share = all.checked_div(busy).unwrap_or(0);
-        let background = u128::from(busy) * self.background(share, activity.span)
-            + u128::from(asleep) * self.background(0, activity.span);
+        let (awake, waited) = self.background(share, activity.span);
+        let (sleeping, _) = self.background(0, activity.span);
+        let background = u128::from(busy) * awake + u128::from(asleep) * sleeping;
         let nanojoules = background.saturating_add(operations.total().0.into());
-        Picojoules(nanojoules.saturating_mul(1_000))
+        TierEnergy {
+            energy: Picojoules(nanojoules.saturating_mul(1_000)),
+            waited: Nanos(waited.0.saturating_mul(busy)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{DramPower, EnergyModel, TierActivity};
+    use crate::energy::DataLayout;
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::{Bytes, Nanos};
 
@@ -94,10 +120,11 @@ mod tests {
         writes: 0,
         moved_out: Bytes(0),
         moved_in: Bytes(0),
+        layout: DataLayout::PACKED,
     };
 
     fn joules(activity: TierActivity) -> f64 {
-        DramPower::DDR4.energy(&activity).joules()
+        DramPower::DDR4.energy(&activity).energy.joules()
     }
 
     #[test]
@@ -124,6 +151,55 @@ mod tests {
             ..busy
         };
         assert!(joules(packed) < joules(busy) - 0.1);
+    }
+
+    #[test]
+    fn interleaved_data_keeps_all_devices_awake_and_packed_data_as_few_as_it_needs() {
+        let four = TierActivity {
+            capacity: Bytes(4 << 20),
+            used: Bytes(1 << 20),
+            reads: 4_000_000,
+            layout: DataLayout {
+                device: Some(Bytes(1 << 20)),
+                is_interleaved: true,
+            },
+            ..IDLE
+        };
+        let packed = TierActivity {
+            layout: DataLayout {
+                is_interleaved: false,
+                ..four.layout
+            },
+            ..four
+        };
+        // A read each microsecond and rank, against one each 250 ns of one rank and three in self-refresh. The operations cost
+        // the same.
+        let operations = 4.0 * (0.1104 * 64e6 / 2.4e9 + 6031.104e-6);
+        let interleaved = 4.0 * (0.1 * 0.5952 + 0.9 * 0.5088) + operations;
+        let one_awake = 0.4 * 0.5952 + 0.6 * 0.5088 + operations;
+        assert!(
+            (joules(four) - interleaved).abs() < 1e-6,
+            "{}",
+            joules(four)
+        );
+        let asleep = joules(packed) - one_awake;
+        assert!((asleep - 3.0 * 0.288).abs() < 0.003, "{asleep}");
+        assert_eq!(
+            DramPower::DDR4.devices(four.capacity, four.layout.device),
+            Some(4)
+        );
+    }
+
+    #[test]
+    fn wake_ups_are_time() {
+        let rare = TierActivity {
+            capacity: Bytes(8 * GIB),
+            used: Bytes(8 * GIB),
+            reads: 1_000,
+            ..IDLE
+        };
+        // A read each millisecond finds the rank in power-down, at the threshold of self-refresh: 6 ns each.
+        assert_eq!(DramPower::DDR4.energy(&rare).waited, Nanos(6_000));
     }
 
     #[test]

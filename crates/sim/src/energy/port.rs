@@ -40,6 +40,34 @@ pub struct TierActivity {
     pub moved_out: Bytes,
     /// Bytes written to move pages here.
     pub moved_in: Bytes,
+    /// How its data lies on the devices.
+    pub layout: DataLayout,
+}
+
+/// How the data of a tier lies on its devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataLayout {
+    /// Bytes that one device holds, which sleeps as a whole; `None` for as many as a rank of the model has.
+    pub device: Option<Bytes>,
+    /// True where pages are interleaved over all devices, false where they fill as few as possible.
+    pub is_interleaved: bool,
+}
+
+impl DataLayout {
+    /// On as few ranks as possible.
+    pub const PACKED: Self = Self {
+        device: None,
+        is_interleaved: false,
+    };
+}
+
+/// The energy of a tier in an epoch, and the wake-up latency that it costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierEnergy {
+    /// The energy.
+    pub energy: Picojoules,
+    /// Total time that accesses waited for devices to wake up.
+    pub waited: Nanos,
 }
 
 /// A model of memory energy.
@@ -47,7 +75,13 @@ pub trait EnergyModel {
     /// The modelled memory, in words.
     fn words(&self) -> String;
 
+    /// Devices of a tier with this capacity, each with this many bytes, or as many as a rank has; `None` for a model without
+    /// devices.
+    fn devices(&self, _capacity: Bytes, _device: Option<Bytes>) -> Option<u64> {
+        None
+    }
+
     /// Energy of one tier in one epoch. The implementer guarantees that it depends only on the
     /// activity.
-    fn energy(&self, activity: &TierActivity) -> Picojoules;
+    fn energy(&self, activity: &TierActivity) -> TierEnergy;
 }
