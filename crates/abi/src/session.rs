@@ -122,6 +122,8 @@ pub enum SessionCounter {
     AccessesLost = 20,
     /// 1 once the program has measured the resident pages of all its sites at its end.
     MeasuredAtEnd = 21,
+    /// Bytes of the emulated slow tier that threads accessed beyond the caches, by estimate (emulation by time).
+    SlowTrafficBytes = 22,
 }
 
 /// Number of counter slots; unused ones are zero.

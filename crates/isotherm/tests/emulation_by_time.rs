@@ -70,6 +70,17 @@ fn build(directory: &Path, program: &str) {
 
 /// Nanoseconds that the program waited for slow memory. None where the machine cannot emulate.
 fn waited(directory: &Path, flags: &str, tiers: &str, program: &str, printed: &str) -> Option<u64> {
+    counters(directory, flags, tiers, program, printed)?["delay_ns"].as_u64()
+}
+
+/// The runtime's counters of a run by first touch in 2 MiB of fast memory. None where the machine cannot emulate.
+fn counters(
+    directory: &Path,
+    flags: &str,
+    tiers: &str,
+    program: &str,
+    printed: &str,
+) -> Option<Value> {
     let words = format!(
         "run --policy first-come --fast 2MiB --source timer {flags} --summary run.json --tiers"
     );
@@ -84,7 +95,29 @@ fn waited(directory: &Path, flags: &str, tiers: &str, program: &str, printed: &s
         isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
         return None;
     }
-    summary["runtime"]["counters"]["delay_ns"].as_u64()
+    Some(summary["runtime"]["counters"].clone())
+}
+
+#[test]
+fn the_account_of_slow_memory_holds_the_bytes_that_a_stream_read() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), PROGRAM);
+    let printed = "1407374799667200\n";
+    let counters = counters(
+        directory.path(),
+        "--cache 0B",
+        "emulated:L:1,B:1",
+        "./app",
+        printed,
+    );
+    let Some(counters) = counters else { return };
+    let bytes = counters["slow_traffic_bytes"].as_u64().expect("a number");
+    // 128 MiB are read ten times; that they are written first is mostly the kernel's time, which zeroes the pages.
+    let read = 10 * (128 << 20);
+    assert!(
+        bytes > read * 3 / 4 && bytes < read * 5 / 4,
+        "{bytes} of {read}"
+    );
 }
 
 #[test]

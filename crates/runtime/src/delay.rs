@@ -382,6 +382,7 @@ impl TimedPair {
         let account = &self.session().account;
         account.add(SessionCounter::SlowAccesses, u64::from(delay.is_slow));
         account.add(SessionCounter::DelayNanos, delay.ns);
+        account.add(SessionCounter::SlowTrafficBytes, delay.bytes);
         for (counter, value) in [
             (SessionCounter::FastBytes, fast),
             (SessionCounter::SlowBytes, slow),
@@ -399,12 +400,9 @@ pub(crate) fn finish() {
     let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
     // SAFETY: null, or this thread's state, to which nothing else refers any more.
     if let Some(state) = unsafe { own.cast::<DelayedThread>().as_mut() } {
-        let ns = state.last_delay();
-        pause::busy(ns);
-        pair.publish(Delay {
-            ns,
-            ..Delay::default()
-        });
+        let last = state.last_delay();
+        pause::busy(last.ns);
+        pair.publish(last);
         if !sandbox::is_filtered() {
             retired::keep(state);
         }

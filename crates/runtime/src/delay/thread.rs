@@ -262,14 +262,17 @@ impl DelayedThread {
         }
     }
 
-    /// The delay in nanoseconds of the samples that still wait for an estimate, by that of these few: no more will come.
-    pub(crate) fn last_delay(&mut self) -> u64 {
-        match self.waiting_count {
-            0 => 0,
-            _ => {
-                self.caches.settle();
-                self.earlier().ns
-            }
+    /// The delay of the samples that still wait for an estimate, by that of these few: no more will come.
+    pub(crate) fn last_delay(&mut self) -> Delay {
+        if self.waiting_count == 0 {
+            return Delay::default();
+        }
+        self.caches.settle();
+        let Cost { ns, bytes } = self.earlier();
+        Delay {
+            ns,
+            bytes,
+            is_slow: false,
         }
     }
 
@@ -286,7 +289,7 @@ impl DelayedThread {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessPattern, DelayedThread, PageTiers, Side};
+    use super::{AccessPattern, Delay, DelayedThread, PageTiers, Side};
     use crate::delay::costs::Costs;
 
     const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -375,9 +378,11 @@ mod tests {
             let delay = thread.access(address, AccessPattern::Scattered, 64, &tiers, &costs);
             assert_eq!(delay.ns, 0);
         }
-        let delay = thread.last_delay();
-        assert!(delay.abs_diff(200 * PERIOD) < PERIOD, "{delay}");
-        assert_eq!(thread.last_delay(), 0);
+        let last = thread.last_delay();
+        assert!(last.ns.abs_diff(200 * PERIOD) < PERIOD, "{last:?}");
+        // Each sample is rounded down.
+        assert!(last.bytes.abs_diff(100 * 64) <= 100, "{last:?}");
+        assert_eq!(thread.last_delay(), Delay::default());
         DelayedThread::release(thread);
     }
 
