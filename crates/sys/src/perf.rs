@@ -571,6 +571,8 @@ impl PerfCounter {
         attr.sample_type = 0;
         attr.set_watermark(0);
         attr.__bindgen_anon_2.wakeup_watermark = 0;
+        let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
+        attr.read_format = u64::from(times);
         attr
     }
 
@@ -619,15 +621,35 @@ impl PerfCounter {
         })
     }
 
-    /// The count so far, including children that have exited or still run.
+    /// The count so far, including children that have exited or still run. Where other events had the counter for a part of the
+    /// time, what it would have been by that of the other part.
     ///
     /// # Errors
-    /// The kernel could not read the event.
+    /// The kernel could not read the event, or other events have had the counter all the time.
     pub fn value(&mut self) -> io::Result<u64> {
         use std::io::Read;
-        let mut bytes = [0; 8];
+        let mut bytes = [0; 24];
         self.file.read_exact(&mut bytes)?;
-        Ok(u64::from_ne_bytes(bytes))
+        let mut words = [0; 3];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_ne_bytes(*bytes);
+        }
+        let [count, enabled, ran] = words;
+        scaled(count, enabled, ran)
+            .ok_or_else(|| io::Error::other("other events have had its counter all the time"))
+    }
+}
+
+/// A count that ran for a part of the time in which it was enabled, as if it had run all the time; `None` where it never ran.
+fn scaled(count: u64, enabled: u64, ran: u64) -> Option<u64> {
+    match (enabled, ran) {
+        (0, _) => Some(count),
+        (_, 0) => None,
+        (enabled, ran) if ran >= enabled => Some(count),
+        (enabled, ran) => {
+            let all = u128::from(count) * u128::from(enabled) / u128::from(ran);
+            Some(u64::try_from(all).unwrap_or(u64::MAX))
+        }
     }
 }
 
