@@ -35,6 +35,7 @@ pub mod move_totals;
 pub mod movement;
 pub mod plan;
 pub mod sensitivity_runs;
+pub mod isolation_runs;
 pub mod profile;
 pub mod footprint;
 pub mod watch;

@@ -2,6 +2,7 @@
 
 use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use crate::count_unit::CountUnit;
+use crate::isolation_runs::IsolationRuns;
 use crate::sensitivity_runs::SensitivityRuns;
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
@@ -139,6 +140,8 @@ pub struct Profile {
     pub sources: Vec<SourceReport>,
     /// The timed runs of the program, where they were added to the profile.
     pub sensitivity: Option<SensitivityRuns>,
+    /// The runs in which sites were alone in a tier, where they were added to the profile.
+    pub isolation: Option<IsolationRuns>,
 }
 
 impl Profile {
@@ -156,6 +159,7 @@ impl Profile {
             counts: Vec::new(),
             sources: Vec::new(),
             sensitivity: None,
+            isolation: None,
         }
     }
 

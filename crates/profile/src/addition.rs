@@ -1,20 +1,22 @@
-//! Adding the timed runs of `isotherm sensitivity` to a profile that is complete: its one table that is written after the recording.
+//! Adding to a profile that is complete: the timed runs of `isotherm sensitivity`, and those of `isotherm record --isolate` in which a
+//! site is alone in a tier. These are its tables that are written after the recording.
 //!
-//! The table is one file, written under a hidden name, flushed to the device and renamed, as all are; it replaces the runs of an
+//! A table is one file, written under a hidden name, flushed to the device and renamed, as all are; it replaces the runs of an
 //! earlier measurement. The other tables are not touched, so a kill leaves the profile with the old runs, with none, or with the
 //! new ones.
 
 use std::io;
 use std::path::Path;
 
+use isotherm_model::isolation_runs::IsolationRuns;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::SensitivityRuns;
 use isotherm_sys::files::{Directory, followed_output};
 
 use crate::error::Error;
-use crate::layout::Table;
+use crate::layout::{Table, temporary};
 use crate::recognition::recognised;
-use crate::tables::SensitivityRow;
+use crate::tables::{IsolationRow, Row, SensitivityRow};
 use crate::writer::{Pending, replace};
 
 /// Adds the timed runs of the program to its profile, or replaces those that it has. `profile` is the one that was read from the
@@ -33,13 +35,32 @@ pub fn add_sensitivity(
         run: *run,
     });
     let rows: Vec<SensitivityRow> = rows.collect();
+    add(path, Table::Sensitivity, &rows)
+}
+
+/// Adds the runs in which sites of the program were alone in a tier to its profile, or replaces those that it has. `profile` is as for
+/// [`add_sensitivity`].
+///
+/// # Errors
+/// As [`add_sensitivity`].
+pub fn add_isolation(path: &Path, profile: &Profile, runs: &IsolationRuns) -> Result<(), Error> {
+    let rows = runs.runs.iter().map(|run| IsolationRow {
+        started: profile.meta.started.clone(),
+        tiers: runs.tiers.as_str().to_owned(),
+        counter: runs.counter,
+        run: *run,
+    });
+    let rows: Vec<IsolationRow> = rows.collect();
+    add(path, Table::Isolation, &rows)
+}
+
+/// Writes the only file of a table.
+fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error> {
     let directory = opened(path)?;
-    let name = Table::Sensitivity.file(0);
-    replace(&directory.path(), &[Pending::of(name, &rows)]).map_err(|(file, source)| {
-        Error::Add {
-            path: path.join(file),
-            source,
-        }
+    let pending = Pending::of(table.file(0), rows);
+    replace(&directory.path(), &[pending]).map_err(|(file, source)| Error::Add {
+        path: path.join(file),
+        source,
     })?;
     directory.sync().map_err(|source| failed(path, source))
 }
@@ -50,9 +71,10 @@ pub fn add_sensitivity(
 /// As [`add_sensitivity`].
 pub fn check_addition(path: &Path) -> Result<(), Error> {
     let directory = opened(path)?;
+    let (begin, end) = temporary(&Table::Sensitivity.file(0));
     let trial = tempfile::Builder::new()
-        .prefix(".sensitivity.parquet.")
-        .suffix(".tmp")
+        .prefix(&begin)
+        .suffix(end)
         .tempfile_in(directory.path());
     trial.map(drop).map_err(|source| failed(path, source))
 }

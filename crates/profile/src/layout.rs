@@ -26,6 +26,7 @@ pub(crate) enum Table {
     Counts,
     Sources,
     Sensitivity,
+    Isolation,
     Frames,
     Heat,
     Resident,
@@ -33,13 +34,14 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Meta,
         Self::Sites,
         Self::Extents,
         Self::Counts,
         Self::Sources,
         Self::Sensitivity,
+        Self::Isolation,
         Self::Frames,
         Self::Heat,
         Self::Resident,
@@ -54,6 +56,7 @@ impl Table {
             Self::Counts => "counts",
             Self::Sources => "sources",
             Self::Sensitivity => "sensitivity",
+            Self::Isolation => "isolation",
             Self::Frames => "frames",
             Self::Heat => "heat",
             Self::Resident => "resident",

@@ -8,6 +8,7 @@
 //!         counts.parquet          one row a counter                state
 //!         sources.parquet         one row a source                 state
 //!         sensitivity.parquet     one row a timed run, added later state
+//!         isolation.parquet       one row a run with a site alone  state
 //!         frames-000000.parquet   callers of the sites             log
 //!         heat-000000.parquet     accesses by epoch and chunk      log
 //!         resident-000000.parquet RSS by epoch and site            log
@@ -54,7 +55,7 @@ mod reader;
 mod writer;
 mod addition;
 
-pub use addition::{add_sensitivity, check_addition};
+pub use addition::{add_isolation, add_sensitivity, check_addition};
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE};
 pub use reader::{read, read_files};

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::isolation_runs::IsolationRuns;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
 use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -17,7 +18,7 @@ use crate::column::File;
 use crate::error::{Error, Warning};
 use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
-use crate::tables::{FrameRow, MetaRow, SensitivityRow, Stored};
+use crate::tables::{FrameRow, IsolationRow, MetaRow, SensitivityRow, Stored};
 
 /// Reads the profile at a path, and names each file that could not be used.
 ///
@@ -187,6 +188,7 @@ struct Parts {
     counts: Vec<Count>,
     sources: Vec<SourceReport>,
     sensitivity: Vec<SensitivityRow>,
+    isolation: Vec<IsolationRow>,
     /// Files that were used.
     seen: BTreeMap<Table, Vec<u32>>,
     /// Tables of which a file is damaged or missing.
@@ -209,6 +211,7 @@ impl Parts {
             Table::Counts => self.counts.extend(Count::read(&file)?),
             Table::Sources => self.sources.extend(SourceReport::read(&file)?),
             Table::Sensitivity => self.sensitivity = SensitivityRow::read(&file)?,
+            Table::Isolation => self.isolation = IsolationRow::read(&file)?,
             Table::Frames => self.frames.extend(FrameRow::read(&file)?),
             Table::Heat => self.heat.extend(Heat::read(&file)?),
             Table::Resident => self.resident.extend(Resident::read(&file)?),
@@ -229,6 +232,7 @@ impl Parts {
         self.resident.sort_by_key(|resident| resident.epoch);
         let sites = self.settle_sites();
         let sensitivity = self.settle_sensitivity(&meta);
+        let isolation = self.settle_isolation(&meta);
         let extents: BTreeMap<(Process, u64), Extent> = self
             .extents
             .into_iter()
@@ -254,6 +258,7 @@ impl Parts {
             counts: self.counts,
             sources: self.sources,
             sensitivity,
+            isolation,
         };
         (profile, self.warnings)
     }
@@ -318,25 +323,53 @@ impl Parts {
         self.epochs = spans.into_values().collect();
     }
 
-    /// The timed runs, unless they belong to another recording: an Isotherm that does not know their table leaves it where it
-    /// replaces the profile.
+    /// The timed runs, unless they belong to another recording.
     fn settle_sensitivity(&mut self, meta: &Meta) -> Option<SensitivityRuns> {
         let rows = std::mem::take(&mut self.sensitivity);
-        let first = rows.first()?;
-        let (started, tiers) = (first.started.clone(), first.tiers.clone());
-        let mut rest = rows.iter();
-        let what = if rest.any(|row| row.started != started || row.tiers != tiers) {
-            "it was left out: it holds runs of several measurements"
-        } else if started != meta.started {
-            "it was left out: its times are of another recording; `isotherm sensitivity` measures them again"
-        } else {
-            return Some(SensitivityRuns {
-                tiers: TierPair::from_text(tiers),
-                runs: rows.into_iter().map(|row| row.run).collect(),
-            });
+        let of = |row: &SensitivityRow| (row.started.clone(), row.tiers.clone());
+        let again = "`isotherm sensitivity` measures them again";
+        let (_, tiers) = self.measured_once(Table::Sensitivity, &rows, of, (meta, again))?;
+        Some(SensitivityRuns {
+            tiers: TierPair::from_text(tiers),
+            runs: rows.into_iter().map(|row| row.run).collect(),
+        })
+    }
+
+    /// The runs with a site alone in a tier, unless they belong to another recording.
+    fn settle_isolation(&mut self, meta: &Meta) -> Option<IsolationRuns> {
+        let rows = std::mem::take(&mut self.isolation);
+        let counter = rows.first()?.counter;
+        let of = |row: &IsolationRow| {
+            let measured = format!("{} {}", row.counter.word(), row.tiers);
+            (row.started.clone(), measured)
         };
-        let file = Table::Sensitivity.file(0);
-        self.warnings.push(Warning::new(&file, what));
+        let again = "`isotherm record --isolate sites` measures them again";
+        self.measured_once(Table::Isolation, &rows, of, (meta, again))?;
+        Some(IsolationRuns {
+            tiers: TierPair::from_text(rows.first()?.tiers.clone()),
+            counter,
+            runs: rows.into_iter().map(|row| row.run).collect(),
+        })
+    }
+
+    /// The start of the recording and the conditions of an added table's rows; `None` with a warning where they belong to another
+    /// recording, because an Isotherm that does not know a table leaves it where it replaces the profile, or to several measurements.
+    fn measured_once<R>(
+        &mut self,
+        table: Table,
+        rows: &[R],
+        of: impl Fn(&R) -> (String, String),
+        (meta, again): (&Meta, &str),
+    ) -> Option<(String, String)> {
+        let first = of(rows.first()?);
+        let what = if rows.iter().any(|row| of(row) != first) {
+            "it was left out: it holds runs of several measurements".to_owned()
+        } else if first.0 != meta.started {
+            format!("it was left out: its runs are of another recording; {again}")
+        } else {
+            return Some(first);
+        };
+        self.warnings.push(Warning::new(&table.file(0), what));
         None
     }
 

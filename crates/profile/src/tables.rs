@@ -1,12 +1,13 @@
 //! What the rows of each table are, and how they become columns and rows again.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::ops::Range;
 use std::sync::Arc;
 
 use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun};
 use isotherm_model::profile::{EpochSpan, Heat, Resident};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -65,6 +66,17 @@ pub(crate) struct SensitivityRow {
     /// The pair of tiers.
     pub(crate) tiers: String,
     pub(crate) run: SensitivityRun,
+}
+
+/// One run with data alone in a tier, with what is the same for all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct IsolationRow {
+    /// The start of the recording whose sites these are.
+    pub(crate) started: String,
+    /// The pair of tiers.
+    pub(crate) tiers: String,
+    pub(crate) counter: BandwidthCounter,
+    pub(crate) run: IsolationRun,
 }
 
 /// A kind of column: how its values are written and read.
@@ -207,18 +219,11 @@ impl Value for SiteId {
     type Lent<'a> = Self;
 
     fn column<'a, R>(rows: &'a [R], site: impl Fn(&'a R) -> Self) -> Cells {
-        written_text(rows, |row, to| {
-            // Writing into a String cannot fail.
-            let _ = write!(to, "{}", site(row));
-        })
+        written_text(rows, |row, to| push_site(site(row), to))
     }
 
     fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
-        let site = |value: &ByteArray| {
-            let site = utf8(name, value)?.parse();
-            site.map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
-        };
-        required(name, file.text(name)?)?.iter().map(site).collect()
+        read_words(file, name, str::parse)
     }
 }
 
@@ -229,24 +234,68 @@ impl Value for FastData {
         written_text(rows, |row, to| match fast(row) {
             Self::Nothing => to.push_str("nothing"),
             Self::All => to.push_str("all"),
-            Self::Site(site) => {
-                // Writing into a String cannot fail.
-                let _ = write!(to, "{site}");
-            }
+            Self::Site(site) => push_site(site, to),
         })
     }
 
     fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
-        let fast = |value: &ByteArray| match utf8(name, value)? {
+        read_words(file, name, |text| match text {
             "nothing" => Ok(Self::Nothing),
             "all" => Ok(Self::All),
-            site => {
-                let site = site.parse().map(Self::Site);
-                site.map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
-            }
-        };
-        required(name, file.text(name)?)?.iter().map(fast).collect()
+            site => site.parse().map(Self::Site),
+        })
     }
+}
+
+impl Value for IsolatedData {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], isolated: impl Fn(&'a R) -> Self) -> Cells {
+        written_text(rows, |row, to| match isolated(row) {
+            Self::Nothing => to.push_str("nothing"),
+            Self::Rest => to.push_str("rest"),
+            Self::Site(site) => push_site(site, to),
+        })
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        read_words(file, name, |text| match text {
+            "nothing" => Ok(Self::Nothing),
+            "rest" => Ok(Self::Rest),
+            site => site.parse().map(Self::Site),
+        })
+    }
+}
+
+impl Value for BandwidthCounter {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], counter: impl Fn(&'a R) -> Self) -> Cells {
+        String::column(rows, |row| counter(row).word())
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        read_words(file, name, |text| {
+            Self::from_word(text).ok_or_else(|| format!("\"{text}\" counts no bandwidth"))
+        })
+    }
+}
+
+fn push_site(site: SiteId, to: &mut String) {
+    // Writing into a String cannot fail.
+    let _ = write!(to, "{site}");
+}
+
+/// A column of words with a meaning of their own.
+fn read_words<T, E: Display>(
+    file: &File,
+    name: &str,
+    value: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, String> {
+    let cell = |cell: &ByteArray| {
+        value(utf8(name, cell)?).map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
+    };
+    required(name, file.text(name)?)?.iter().map(cell).collect()
 }
 
 /// A number whose column older files lack; 0 there.
@@ -563,6 +612,24 @@ table!(Sensitivity of SensitivityRow, |row| {
     run: SensitivityRun {
         fast,
         round,
+        time: Nanos(time_ns),
+    },
+});
+
+table!(Isolation of IsolationRow, |row| {
+    started: String = &row.started,
+    tiers: String = &row.tiers,
+    counter: BandwidthCounter = row.counter,
+    isolated: IsolatedData = row.run.isolated,
+    bytes: u64 = row.run.bytes.0,
+    time_ns: u64 = row.run.time.0,
+} => Self {
+    started,
+    tiers,
+    counter,
+    run: IsolationRun {
+        isolated,
+        bytes: Bytes(bytes),
         time: Nanos(time_ns),
     },
 });

@@ -4,8 +4,8 @@ mod support;
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
-use isotherm_profile::{Error, Existing, Writer, add_sensitivity, read, read_files};
-use support::{Random, Scratch, files, meta, seed, segment, sensitivity};
+use isotherm_profile::{Error, Existing, Writer, add_isolation, add_sensitivity, read, read_files};
+use support::{Random, Scratch, files, isolation, meta, seed, segment, sensitivity};
 
 /// A finished profile of several files a table.
 fn recorded(path: &std::path::Path) -> Profile {
@@ -21,6 +21,9 @@ fn recorded(path: &std::path::Path) -> Profile {
     let runs = sensitivity(&mut Random(7));
     add_sensitivity(path, &profile, &runs).unwrap();
     profile.sensitivity = Some(runs);
+    let runs = isolation(&mut Random(8));
+    add_isolation(path, &profile, &runs).unwrap();
+    profile.isolation = Some(runs);
     profile
 }
 
@@ -45,7 +48,10 @@ fn each_file_cut_short_is_named_and_the_rest_is_used() {
             if !name.starts_with("heat") {
                 assert_eq!(profile.heat, whole.heat, "{name}");
             }
-            // Without the metadata it is not known which recording the timed runs belong to.
+            // Without the metadata it is not known which recording the added runs belong to.
+            if !name.starts_with("isolation") && !name.starts_with("meta") {
+                assert_eq!(profile.isolation, whole.isolation, "{name}");
+            }
             if !name.starts_with("sensitivity") && !name.starts_with("meta") {
                 assert_eq!(profile.sensitivity, whole.sensitivity, "{name}");
             }

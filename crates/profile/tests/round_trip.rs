@@ -4,8 +4,10 @@ mod support;
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
-use isotherm_profile::{Error, Existing, Writer, add_sensitivity, check_addition, read};
-use support::{Random, Scratch, meta, seed, segment, sensitivity};
+use isotherm_profile::{
+    Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
+};
+use support::{Random, Scratch, isolation, meta, seed, segment, sensitivity};
 
 #[test]
 fn a_profile_reads_as_it_was_recorded() {
@@ -44,13 +46,16 @@ fn a_profile_reads_as_it_was_recorded() {
             check_addition(&path).unwrap();
             add_sensitivity(&path, &finished, &runs).unwrap();
             expected.sensitivity = Some(runs);
+            let runs = isolation(&mut random);
+            add_isolation(&path, &finished, &runs).unwrap();
+            expected.isolation = Some(runs);
             assert_eq!(read(&path).unwrap(), (expected.clone(), vec![]));
         }
     }
 }
 
 #[test]
-fn timed_runs_stay_with_their_recording() {
+fn added_runs_stay_with_their_recording() {
     let scratch = Scratch::new("timed-runs");
     let path = scratch.path("a.iso");
     let record = |random: &mut Random, started: &str| {
@@ -64,23 +69,33 @@ fn timed_runs_stay_with_their_recording() {
     let mut random = Random(9);
     let former = record(&mut random, "2026-01-02T03:04:05Z");
     add_sensitivity(&path, &former, &sensitivity(&mut random)).unwrap();
-    let table = path.join("sensitivity.parquet");
-    let kept = std::fs::read(&table).unwrap();
+    add_isolation(&path, &former, &isolation(&mut random)).unwrap();
+    let tables = ["isolation", "sensitivity"].map(|name| path.join(format!("{name}.parquet")));
+    let kept = tables.each_ref().map(|table| std::fs::read(table).unwrap());
     let next = record(&mut random, "2026-01-02T03:04:06Z");
-    assert!(!table.exists(), "a new recording has no timed runs");
-    // An Isotherm that does not know the table leaves it there.
-    std::fs::write(&table, kept).unwrap();
+    for (table, kept) in tables.iter().zip(kept) {
+        assert!(!table.exists(), "a new recording has no added runs");
+        // An Isotherm that does not know the table leaves it there.
+        std::fs::write(table, kept).unwrap();
+    }
     let (profile, warnings) = read(&path).unwrap();
     assert_eq!(profile, next);
     let warned: Vec<_> = warnings.iter().map(|it| it.file.as_str()).collect();
-    assert_eq!(warned, ["sensitivity.parquet"]);
-    assert!(warnings[0].what.contains("another recording"));
+    assert_eq!(warned, ["sensitivity.parquet", "isolation.parquet"]);
+    for (warning, again) in warnings
+        .iter()
+        .zip(["isotherm sensitivity", "--isolate sites"])
+    {
+        assert!(warning.what.contains("another recording"), "{warning:?}");
+        assert!(warning.what.contains(again), "{warning:?}");
+    }
 
     let empty = scratch.path("empty");
     std::fs::create_dir(&empty).unwrap();
     for refused in [
         check_addition(&empty),
         add_sensitivity(&empty, &next, &sensitivity(&mut random)),
+        add_isolation(&empty, &next, &isolation(&mut random)),
     ] {
         assert!(matches!(refused, Err(Error::NotAProfile { .. })));
     }

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -232,6 +233,24 @@ pub(crate) fn sensitivity(random: &mut Random) -> SensitivityRuns {
     SensitivityRuns {
         tiers: TierPair::from_text(random.text()),
         runs,
+    }
+}
+
+/// Runs with random sites alone in a tier.
+pub(crate) fn isolation(random: &mut Random) -> IsolationRuns {
+    let site = IsolatedData::Site(SiteId(random.next()));
+    let shared = IsolatedData::Site(SiteId::SHARED);
+    let all = [IsolatedData::Nothing, site, shared, IsolatedData::Rest];
+    let runs = all.map(|isolated| IsolationRun {
+        isolated,
+        bytes: Bytes(random.next()),
+        time: Nanos(random.next()),
+    });
+    let counter = BandwidthCounter::ALL[random.below(2) as usize];
+    IsolationRuns {
+        tiers: TierPair::from_text(random.text()),
+        counter,
+        runs: runs.to_vec(),
     }
 }
 

@@ -1,0 +1,148 @@
+//! The runs from which the bandwidth of sites follows: one site, or all that have no run of their own, alone in one tier, all other
+//! data in the other, and the bytes of that tier counted (memory bandwidth isolation of MemBrain, section IV-C).
+
+use std::collections::BTreeSet;
+
+use crate::sensitivity_runs::TierPair;
+use crate::site::SiteId;
+use crate::units::{Bytes, Nanos};
+
+/// What counts the bytes of a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BandwidthCounter {
+    /// The emulated machine's own account: bytes of streams and of accesses at random beyond the caches, by estimate.
+    EmulatedAccount,
+    /// The memory controllers of the tier, for all programs of the machine.
+    Controllers,
+}
+
+variant_words!(BandwidthCounter {
+    EmulatedAccount = "emulated-account",
+    Controllers = "controllers",
+});
+
+impl BandwidthCounter {
+    /// Whether it counts what the program does and nothing else.
+    #[must_use]
+    pub const fn is_of_program(self) -> bool {
+        matches!(self, Self::EmulatedAccount)
+    }
+}
+
+/// The data that is alone in the tier whose bytes are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IsolatedData {
+    /// That of no site: what is counted is of other programs, and of memory that no site made.
+    Nothing,
+    /// That of one site.
+    Site(SiteId),
+    /// That of all sites without a run of their own.
+    Rest,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IsolationRun {
+    /// The data alone in its tier.
+    pub isolated: IsolatedData,
+    /// Bytes of that tier, read and written.
+    pub bytes: Bytes,
+    /// How long the whole program took.
+    pub time: Nanos,
+}
+
+impl IsolationRun {
+    /// Bytes a second of the run.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> u64 {
+        let time = u128::from(self.time.0.max(1));
+        let rate = (u128::from(self.bytes.0) * 1_000_000_000 + time / 2) / time;
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
+
+/// The runs of a program, on one pair of tiers and by one counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IsolationRuns {
+    /// The tiers.
+    pub tiers: TierPair,
+    /// What counted.
+    pub counter: BandwidthCounter,
+    /// The runs, in the order in which they were made; of each data at most one.
+    pub runs: Vec<IsolationRun>,
+}
+
+impl IsolationRuns {
+    /// The run with this data alone.
+    #[must_use]
+    pub fn of(&self, isolated: IsolatedData) -> Option<&IsolationRun> {
+        self.runs.iter().find(|run| run.isolated == isolated)
+    }
+
+    /// The sites with runs of their own.
+    #[must_use]
+    pub fn sites(&self) -> BTreeSet<SiteId> {
+        let runs = self.runs.iter();
+        let site = |run: &IsolationRun| match run.isolated {
+            IsolatedData::Site(site) => Some(site),
+            IsolatedData::Nothing | IsolatedData::Rest => None,
+        };
+        runs.filter_map(site).collect()
+    }
+
+    /// Adds a run, in place of one with the same data. With a further site of its own the rest is no longer what it was, so its run is
+    /// dropped.
+    pub fn add(&mut self, run: IsolationRun) {
+        let is_site = matches!(run.isolated, IsolatedData::Site(_));
+        self.runs.retain(|known| {
+            known.isolated != run.isolated && !(is_site && known.isolated == IsolatedData::Rest)
+        });
+        self.runs.push(run);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
+    use crate::sensitivity_runs::TierPair;
+    use crate::site::SiteId;
+    use crate::units::{Bytes, Nanos};
+
+    #[test]
+    fn a_further_site_takes_its_bytes_out_of_the_rest() {
+        let run = |isolated, bytes| IsolationRun {
+            isolated,
+            bytes: Bytes(bytes),
+            time: Nanos(2_000_000_000),
+        };
+        let site = |id| IsolatedData::Site(SiteId(id));
+        let mut runs = IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: vec![run(IsolatedData::Nothing, 1)],
+        };
+        runs.add(run(site(7), 10));
+        runs.add(run(IsolatedData::Rest, 20));
+        runs.add(run(site(7), 11));
+        assert_eq!(runs.of(IsolatedData::Rest), None);
+        runs.add(run(IsolatedData::Rest, 21));
+        assert_eq!(
+            runs.of(IsolatedData::Rest).map(|it| it.bytes),
+            Some(Bytes(21))
+        );
+        runs.add(run(site(8), 5));
+        let all: Vec<_> = runs
+            .runs
+            .iter()
+            .map(|it| (it.isolated, it.bytes.0))
+            .collect();
+        let expected = [(IsolatedData::Nothing, 1), (site(7), 11), (site(8), 5)];
+        assert_eq!(all, expected);
+        assert_eq!(
+            runs.sites().into_iter().collect::<Vec<_>>(),
+            [SiteId(7), SiteId(8)]
+        );
+        assert_eq!(runs.runs[2].bytes_per_second(), 3, "rounded");
+        assert_eq!(run(site(1), u64::MAX).bytes_per_second(), u64::MAX / 2 + 1);
+    }
+}
