@@ -17,6 +17,7 @@
 
 mod event;
 pub mod resctrl;
+pub mod tier_traffic;
 pub mod uncore;
 
 use std::io;

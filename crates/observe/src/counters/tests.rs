@@ -1,5 +1,9 @@
+use super::tier_traffic::open_for_tier;
 use super::{CounterChoice, CounterEvent, CounterKind, Counting, CumulativeCount, choose, open};
+use isotherm_model::emulation::Emulation;
 use isotherm_model::source_kind::ProfilingMethod;
+use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::units::Bytes;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
@@ -163,6 +167,46 @@ fn controllers_that_make_no_sense_are_named() {
     )
     .unwrap_err();
     assert!(none.remedy.contains("intel_uncore"), "{}", none.remedy);
+}
+
+/// A machine with DRAM on node 0, and memory without processors on node 1, and its two tiers.
+fn two_tiers(dram: u32) -> (tempfile::TempDir, Tiers) {
+    let root = imc();
+    for (node, cpus) in [(0, "0-31\n"), (1, "\n")] {
+        let path = root
+            .path()
+            .join(format!("sys/devices/system/node/node{node}"));
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("cpulist"), cpus).unwrap();
+    }
+    let pair = Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP);
+    let tier = |at: usize, node| Tier {
+        kind: TierKind::Nodes(vec![node]),
+        ..pair.all()[at].clone()
+    };
+    let tiers = Tiers::new(vec![tier(0, dram), tier(1, 1 - dram)]).unwrap();
+    (root, tiers)
+}
+
+#[test]
+fn the_controllers_count_the_tier_of_the_nodes_with_processors() {
+    let all = |_: &CounterEvent| Ok(Set(Rc::default()));
+    for dram in [0, 1] {
+        // CXL behind DRAM, and HBM before it.
+        let (root, tiers) = two_tiers(dram);
+        let (counted, _) = open_for_tier(root.path(), &tiers, &all).expect("a counter");
+        assert_eq!(counted, TierIndex(dram));
+        let none = open_for_tier(root.path(), &tiers, &refuse(FORBIDDEN)).unwrap_err();
+        assert!(none.contains("CAP_PERFMON"), "{none}");
+    }
+    let (root, tiers) = two_tiers(0);
+    let sockets = root.path().join("sys/devices/system/node/node1/cpulist");
+    std::fs::write(sockets, "32-63\n").unwrap();
+    let none = open_for_tier(root.path(), &tiers, &all).unwrap_err();
+    assert!(none.contains("have processors"), "{none}");
+    let one = Tiers::new(vec![tiers.all()[0].clone()]).unwrap();
+    let none = open_for_tier(root.path(), &one, &all).unwrap_err();
+    assert!(none.contains("there are 1"), "{none}");
 }
 
 const ROOT: &str = "sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes";

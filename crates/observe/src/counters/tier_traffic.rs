@@ -1,0 +1,65 @@
+//! Which tier's bytes a machine can count, for runs in which a site is alone in that tier.
+//!
+//! The memory controllers in the processors count the DRAM that is attached to them, and neither the memory in a processor's package nor
+//! what lies behind CXL: the tier of the nodes with processors. The kernel's resource control counts what processors move from and to all
+//! memory together, which tells no tier from another.
+
+use std::io;
+use std::path::Path;
+
+use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
+use isotherm_topology::cpu_list;
+
+use super::{CounterEvent, CounterKind, Counting, open};
+
+/// Opens the counter of one of two tiers, and says which one it counts.
+///
+/// # Errors
+/// What is missing, and what would bring it.
+pub fn open_for_tier<T>(
+    root: &Path,
+    tiers: &Tiers,
+    open_event: &dyn Fn(&CounterEvent) -> io::Result<T>,
+) -> Result<(TierIndex, Counting<T>), String> {
+    let counted = controlled_tier(root, tiers)?;
+    match open(CounterKind::Controllers, root, open_event) {
+        Ok(counting) => Ok((counted, counting)),
+        Err(lack) => Err(format!(
+            "no {}: {}; {} would bring it",
+            CounterKind::Controllers.name(),
+            lack.why,
+            lack.remedy
+        )),
+    }
+}
+
+/// The tier behind the controllers of the processors.
+fn controlled_tier(root: &Path, tiers: &Tiers) -> Result<TierIndex, String> {
+    let [first, last] = tiers.all() else {
+        return Err(format!(
+            "data can be alone in one of two tiers, and there are {}; a tiers file can name two of them",
+            tiers.all().len()
+        ));
+    };
+    match [first, last].map(|tier| have_processors(root, tier)) {
+        [true, false] => Ok(TierIndex(0)),
+        [false, true] => Ok(TierIndex(1)),
+        _ => Err(
+            "the memory controllers count the nodes that have processors, and these are not one of the two tiers; HBM, CXL or persistent \
+             memory beside DRAM would be told from it"
+                .to_owned(),
+        ),
+    }
+}
+
+/// Whether each node of a tier has processors.
+fn have_processors(root: &Path, tier: &Tier) -> bool {
+    let TierKind::Nodes(nodes) = &tier.kind else {
+        return false;
+    };
+    nodes.iter().all(|node| {
+        let list = root.join(format!("sys/devices/system/node/node{node}/cpulist"));
+        let list = std::fs::read_to_string(list).unwrap_or_default();
+        cpu_list::parse(list.trim()).is_some_and(|cpus| !cpus.is_empty())
+    })
+}
