@@ -13,6 +13,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
+use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{
@@ -204,6 +205,8 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub observing: Observing,
     #[command(flatten)]
+    pub isolating: Isolating,
+    #[command(flatten)]
     pub program: Program,
 }
 
@@ -248,7 +251,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = SPLITS, hide_possible_values = true)]
     pub split: Split,
     /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
-    /// the time waiting for memory), `bandwidth` (the same per second of the site's life), or `latency`
+    /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`), or `latency`
     /// (measured by the processor; sources pebs, ibs and spe)
     #[arg(long, default_value = "accesses", value_parser = VALUES, hide_possible_values = true)]
     pub value: String,

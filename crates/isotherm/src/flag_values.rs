@@ -45,6 +45,8 @@ pub(crate) const VALUES: KnownValues<String> = KnownValues::any(|| {
         .map(Value::word)
         .to_vec()
 });
+/// What can be alone in a tier.
+pub(crate) const ISOLATED: KnownValues<String> = KnownValues::new(|| vec!["sites"], isolated);
 /// Weights of a site.
 pub(crate) const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
     [Weight::PeakRss, Weight::PeakRequested]
@@ -75,6 +77,13 @@ pub(crate) const POWER_MODELS: KnownValues<&'static str> =
 
 /// When sites are placed in parts.
 pub(crate) const SPLITS: KnownValues<Split> = KnownValues::new(Split::words, Split::read);
+
+fn isolated(word: &str) -> Result<String, String> {
+    match word {
+        "sites" => Ok(word.to_owned()),
+        _ => Err("only `sites` can be isolated".to_owned()),
+    }
+}
 
 fn source(name: &str) -> Result<SourceKind, String> {
     let known = || OF_PROGRAMS.map(SourceKind::word).join(", ");

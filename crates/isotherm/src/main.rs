@@ -7,6 +7,7 @@ mod chunk_plan;
 mod cli;
 mod cli_colocate;
 mod cli_devices;
+mod cli_isolation;
 mod cli_sensitivity;
 mod cli_tiers;
 mod coloured_plan;
@@ -89,6 +90,9 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Doctor(args) => commands::doctor::run(args, console)?,
         Command::Tiers(args) => return commands::tiers::run(args, console),
         Command::Sites(args) => commands::sites::run(args, console)?,
+        Command::Record(args) if args.isolating.isolate.is_some() => {
+            return commands::isolation::run(args, console).map(Some);
+        }
         Command::Record(args) => return commands::record::run(args, console).map(Some),
         Command::Import(args) => commands::import::run(args, console)?,
         Command::Plan(args) => commands::plan::run(args, console)?,

@@ -124,6 +124,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "isotherm record --force --epoch 100ms -- ./app",
                 "Short epochs, into app.iso, which is replaced",
             ),
+            (
+                "isotherm record --isolate sites --isolate-top 8 -- ./app",
+                "Then the bandwidth of the eight hottest sites, each alone in a tier in turn",
+            ),
         ],
         files: &[PROFILE, SESSION],
         exit_status: AS_THE_PROGRAM,

@@ -24,6 +24,27 @@ pub(crate) struct TimedPlacement {
     pub configuration: Configuration,
 }
 
+/// What a run means whose output differs from that of the first one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DifferingOutput {
+    /// An error.
+    Refused,
+    /// A warning.
+    Told,
+    /// Nothing.
+    Accepted,
+}
+
+impl DifferingOutput {
+    /// By the flag `--check-output`.
+    pub(crate) const fn by_flag(check_output: bool) -> Self {
+        match check_output {
+            true => Self::Refused,
+            false => Self::Told,
+        }
+    }
+}
+
 /// The program, and how it is timed.
 #[derive(Debug)]
 pub(crate) struct TimedRuns<'a> {
@@ -33,8 +54,8 @@ pub(crate) struct TimedRuns<'a> {
     pub placements: &'a [TimedPlacement],
     /// How often each placement runs.
     pub rounds: u32,
-    /// Whether a run whose output differs is an error.
-    pub check_output: bool,
+    /// What a run means whose output differs.
+    pub differing: DifferingOutput,
 }
 
 /// The results of all runs.
@@ -69,7 +90,7 @@ impl TimedRuns<'_> {
     /// Times every placement in turn, round by round, until a signal ends it. `examine` sees the first run of each placement.
     ///
     /// # Errors
-    /// A program that fails, what `examine` refuses, and with `check_output` a run whose output differs.
+    /// A program that fails, what `examine` refuses, and a run whose output differs where that is refused.
     pub(crate) fn run(
         &self,
         console: Console,
@@ -99,7 +120,7 @@ impl TimedRuns<'_> {
                     progress.suspend(|| examine(number, &ended))?;
                 }
                 results.times[number].push(ended.took);
-                if !outputs.same(&path)? {
+                if self.differing != DifferingOutput::Accepted && !outputs.same(&path)? {
                     results.outputs_differ = true;
                     let run = format!("round {round}, {name}");
                     progress.suspend(|| self.say_difference(&run, console))?;
@@ -136,7 +157,7 @@ impl TimedRuns<'_> {
     /// The same, where outputs must not differ.
     fn say_difference(&self, run: &str, console: Console) -> Result<()> {
         let what = format!("{run}: the program's output differs from that of its first run");
-        if self.check_output {
+        if self.differing == DifferingOutput::Refused {
             bail!(
                 "{what}; leave times and other changing text out of it, or leave out --check-output"
             );

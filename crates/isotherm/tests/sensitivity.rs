@@ -3,12 +3,10 @@
 
 mod support;
 
-use std::process::Command;
-
 use serde_json::Value;
 use tempfile::TempDir;
 
-use support::{isotherm, stderr, succeeds};
+use support::{built, isotherm, stderr, succeeds};
 
 /// Follows pointers through one array of the heap and rarely looks at another and at a static one. With an argument it fails.
 const PROGRAM: &str = r#"
@@ -31,21 +29,9 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// A directory with the program.
-fn built() -> TempDir {
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("app.c"), PROGRAM).unwrap();
-    let built = Command::new("cc")
-        .current_dir(&directory)
-        .args(["-O1", "-g", "-o", "app", "app.c"])
-        .status();
-    assert!(built.expect("a C compiler").success());
-    directory
-}
-
 /// The same with a profile by the timer.
 fn recorded() -> TempDir {
-    let directory = built();
+    let directory = built(PROGRAM);
     let record = [
         "record", "--source", "timer", "--epoch", "50ms", "--", "./app",
     ];
@@ -59,7 +45,7 @@ fn json(output: &std::process::Output) -> Value {
 
 #[test]
 fn each_object_is_timed_alone_beside_its_prediction() {
-    let directory = built();
+    let directory = built(PROGRAM);
     let sensitivity = [
         "sensitivity",
         "--rounds",
@@ -212,7 +198,7 @@ fn a_profile_of_another_program_is_refused() {
 
 #[test]
 fn a_profile_keeps_the_times_and_colocate_takes_them_on_the_same_tiers() {
-    let directory = built();
+    let directory = built(PROGRAM);
     let sensitivity = |more: &[&'static str]| {
         let first = ["sensitivity", "--rounds", "1", "--tiers", "emulated:cxl"];
         [&first[..], more, &["--", "./app"]].concat()

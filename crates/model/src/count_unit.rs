@@ -20,6 +20,8 @@ pub enum CountUnit {
     Touches,
     /// Samples of accesses, each once, whatever it stands for.
     Samples,
+    /// Bytes that memory delivered or took, as a counter of it or its account says.
+    Bytes,
     /// The unit of a source of another version, of a mixture of sources, or of no source.
     #[default]
     Unknown,
@@ -32,6 +34,7 @@ variant_words!(CountUnit {
     Time = "time",
     Touches = "touches",
     Samples = "samples",
+    Bytes = "bytes",
     Unknown = "unknown",
 });
 
@@ -45,6 +48,7 @@ impl CountUnit {
             Self::Latency | Self::Time => "time waiting for memory",
             Self::Touches => "page touches",
             Self::Samples | Self::Unknown => "samples",
+            Self::Bytes => "bytes",
         }
     }
 
@@ -57,6 +61,7 @@ impl CountUnit {
             Self::Latency | Self::Time => "Time waiting for memory",
             Self::Touches => "Page touches",
             Self::Samples | Self::Unknown => "Samples",
+            Self::Bytes => "Bytes",
         }
     }
 
@@ -69,6 +74,7 @@ impl CountUnit {
             Self::Time => ("sample", " of time waiting for memory"),
             Self::Touches => ("page touch", ""),
             Self::Samples | Self::Unknown => ("sample", ""),
+            Self::Bytes => ("byte", ""),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::units::Bytes;
 pub enum Value {
     /// The count of the profile; [`Plan::counted`] names its unit.
     Accesses,
-    /// The count per second over the site's own lifetime.
+    /// Bytes a second of the run, from runs in which the site was alone in a tier ([`crate::isolation_runs`]).
     Bandwidth,
     /// Accesses weighted by the measured latency of each. Only for profiles whose sources all
     /// measure latency.

@@ -1,23 +1,25 @@
 //! Turns a profile into the items and labels that a site policy takes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use isotherm_model::batch::Epoch;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Item, Value, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_model::units::Bytes;
+
+use crate::site_bandwidths::site_bandwidths;
 
 /// One item for each site of the profile with value or weight, in the order of first allocation.
 /// The shared arena is one of them; unattributed memory is not, because it cannot be placed. By
-/// [`Value::Latency`] every value is zero where no latency was measured.
+/// [`Value::Latency`] every value is zero where no latency was measured, and by [`Value::Bandwidth`] where no site was alone in a
+/// tier.
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();
-    let lives = match value {
+    let bandwidths = match value {
         Value::Accesses | Value::Latency => BTreeMap::new(),
-        Value::Bandwidth => lives(profile),
+        Value::Bandwidth => site_bandwidths(profile),
     };
     let knows_latency = profile.counted() == CountUnit::Latency;
     let mut sites: Vec<_> = profile.placeable_sites().collect();
@@ -33,10 +35,7 @@ pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
                     Value::Accesses => accesses.0,
                     Value::Latency if knows_latency => accesses.0,
                     Value::Latency => 0,
-                    Value::Bandwidth => {
-                        let life = lives.get(&site.id).copied();
-                        per_second(accesses, life.unwrap_or_else(|| profile.span()))
-                    }
+                    Value::Bandwidth => bandwidths.get(&site.id).copied().unwrap_or_default(),
                 },
                 weight: match weight {
                     Weight::PeakRss => site.peak_rss,
@@ -59,40 +58,16 @@ pub fn labels(profile: &Profile) -> BTreeMap<SiteId, String> {
         .collect()
 }
 
-/// The lifetime of each site: the length of the epochs in which it was resident or accessed.
-fn lives(profile: &Profile) -> BTreeMap<SiteId, Nanos> {
-    let spans: BTreeMap<Epoch, Nanos> = profile.epochs.iter().map(|e| (e.epoch, e.span)).collect();
-    let resident = profile
-        .resident
-        .iter()
-        .filter(|resident| resident.bytes > Bytes::ZERO)
-        .map(|resident| (resident.site, resident.epoch));
-    let heat = profile.heat.iter().map(|heat| (heat.site, heat.epoch));
-    let epochs: BTreeSet<(SiteId, Epoch)> = resident.chain(heat).collect();
-    let mut lives = BTreeMap::<SiteId, Nanos>::new();
-    for (site, epoch) in epochs {
-        *lives.entry(site).or_default() += spans.get(&epoch).copied().unwrap_or_default();
-    }
-    lives
-}
-
-/// Accesses a second, rounded to nearest; at least one if there is any, so that a rare site does
-/// not look untouched. In 128 bits: accesses times 10^9 stay below 2^94.
-fn per_second(accesses: Accesses, life: Nanos) -> u64 {
-    if accesses == Accesses::ZERO {
-        return 0;
-    }
-    let life = u128::from(life.0.max(1));
-    let rate = (u128::from(accesses.0) * 1_000_000_000 + life / 2) / life;
-    u64::try_from(rate).unwrap_or(u64::MAX).max(1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{items, labels};
     use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::isolation_runs::{
+        BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
+    };
     use isotherm_model::plan::{Value, Weight};
     use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
+    use isotherm_model::sensitivity_runs::TierPair;
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes, Nanos};
 
@@ -154,14 +129,25 @@ mod tests {
     }
 
     #[test]
-    fn bandwidth_is_over_the_epochs_in_which_the_site_lived() {
-        let items = items(&profile(), Value::Bandwidth, Weight::PeakRequested);
-        // Site 5: 40 accesses in its two half seconds. Site 7: one in two epochs.
-        let facts: Vec<_> = items
-            .iter()
-            .map(|i| (i.site.0, i.value, i.weight.0))
-            .collect();
-        assert_eq!(facts, [(7, 1, 5), (5, 40, 50), (1, 0, 20)]);
+    fn bandwidth_is_that_of_the_runs_in_which_the_site_was_alone_and_else_nothing() {
+        let values = |profile: &Profile| {
+            let items = items(profile, Value::Bandwidth, Weight::PeakRequested).into_iter();
+            items
+                .map(|item| (item.site.0, item.value))
+                .collect::<Vec<_>>()
+        };
+        let mut profile = profile();
+        assert_eq!(values(&profile), [(7, 0), (5, 0), (1, 0)]);
+        profile.isolation = Some(IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: vec![IsolationRun {
+                isolated: IsolatedData::Site(SiteId(5)),
+                bytes: Bytes(800),
+                time: Nanos(2_000_000_000),
+            }],
+        });
+        assert_eq!(values(&profile), [(7, 0), (5, 400), (1, 0)]);
     }
 
     #[test]

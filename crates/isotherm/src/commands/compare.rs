@@ -20,7 +20,7 @@ use crate::fit::{self, Fitted};
 use crate::launch::{self, EndedProgram};
 use crate::session_summary::recorded_sites;
 use crate::static_data::{self, StaticPlacement};
-use crate::timed_runs::{RunResults, TimedPlacement, TimedRuns, without_limit};
+use crate::timed_runs::{DifferingOutput, RunResults, TimedPlacement, TimedRuns, without_limit};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -178,7 +178,7 @@ fn time_all(
         words: &args.program.words,
         placements: &placements,
         rounds: args.rounds,
-        check_output: args.check_output,
+        differing: DifferingOutput::by_flag(args.check_output),
     };
     runs.run(console, |number, ended| match ORDER[number] {
         Placement::Guided => check_fit(args, fitted, ended, console),

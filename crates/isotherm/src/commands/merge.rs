@@ -36,6 +36,9 @@ pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
             "the times that `isotherm sensitivity` measured are left out: they are of one program, and not of the merged ones together",
         );
     }
+    if profiles.iter().any(|profile| profile.isolation.is_some()) {
+        console.info("the bandwidths that `isotherm record --isolate` measured are left out for the same reason");
+    }
     drop(profiles);
     super::write_profile(&args.output, &merged, args.force, console)?;
     let shown = args.output.display();

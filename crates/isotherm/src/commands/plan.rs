@@ -78,6 +78,13 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     if value == Value::Latency && counted != CountUnit::Latency {
         bail!("{shown}: {}", no_latency(counted));
     }
+    let counted = match value {
+        Value::Bandwidth if profile.isolation.is_none() => {
+            bail!("{shown}: {}", no_bandwidth(profile))
+        }
+        Value::Bandwidth => CountUnit::Bytes,
+        Value::Accesses | Value::Latency => counted,
+    };
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
     let items = items(profile, (value, weight), &shown.to_string(), console)?;
     let has_value = !items.is_empty();
@@ -284,6 +291,18 @@ fn no_latency(counted: CountUnit) -> String {
          pebs, ibs and spe, and this profile holds {}: record with one of these where `isotherm doctor` \
          finds it{instead}",
         counted.units()
+    )
+}
+
+/// The reason why `--value bandwidth` has no meaning here, and the command that measures it.
+fn no_bandwidth(profile: &Profile) -> String {
+    let program = match profile.meta.command.is_empty() {
+        true => "PROGRAM".to_owned(),
+        false => shell_quoting::line(&profile.meta.command),
+    };
+    format!(
+        "--value bandwidth needs runs in which each of the hottest sites is alone in a tier, and this profile has none; they are added to \
+         it by: isotherm record --isolate sites -o PROFILE -- {program}"
     )
 }
 

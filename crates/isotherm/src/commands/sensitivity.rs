@@ -24,11 +24,12 @@ use isotherm_report::sensitivity::{MeasuredBenefit, ObjectSensitivity, Sensitivi
 
 use super::record::record;
 use crate::cli::{Observing, Program, RecordArgs};
+use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::TiersChoice;
 use crate::launch::{self, Output};
 use crate::sensitivity::{self, DataObject, ObjectRuns};
-use crate::timed_runs::{RunResults, TimedRuns};
+use crate::timed_runs::{DifferingOutput, RunResults, TimedRuns};
 use crate::{output, tiers_choice};
 use placements::Placements;
 
@@ -106,6 +107,7 @@ fn read_or_record(
         output: path.clone(),
         force: args.force,
         observing: observing()?,
+        isolating: Isolating::default(),
         program: Program {
             words: args.words.clone(),
         },
@@ -255,7 +257,7 @@ impl Subject {
             words: &args.words,
             placements: &placements.timed,
             rounds: args.rounds,
-            check_output: args.check_output,
+            differing: DifferingOutput::by_flag(args.check_output),
         };
         runs.run(console, |number, ended| placements.check(number, ended))
     }

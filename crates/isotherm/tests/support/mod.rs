@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Runs the tool in a directory until it ends.
 pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Output {
@@ -14,6 +15,18 @@ pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Outpu
         .args(arguments)
         .output()
         .expect("isotherm starts")
+}
+
+/// A directory with `app`, built of a program in C with its debugging information.
+pub(crate) fn built(program: &str) -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::write(directory.path().join("app.c"), program).expect("is written");
+    let built = Command::new("cc")
+        .current_dir(&directory)
+        .args(["-O1", "-g", "-o", "app", "app.c"])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    directory
 }
 
 /// What it said on standard error.

@@ -4,28 +4,21 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
-use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::FastData;
-use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 
-use crate::commands::plan::of_selected;
-use crate::commands::run::covered;
-use crate::fit::{self, Fitted};
+use crate::commands::selected_placement::SelectedPlacement;
 use crate::launch::EndedProgram;
 use crate::sensitivity::DataObject;
-use crate::session_summary::recorded_sites;
-use crate::static_data::StaticPlacement;
 use crate::timed_runs::{TimedPlacement, without_limit};
 
 /// The placements of a program: all slow, then each object alone, then all fast.
 pub(super) struct Placements {
     /// Their runs.
     pub timed: Vec<TimedPlacement>,
-    fitted: Vec<(FastData, Fitted)>,
+    of_data: Vec<(FastData, SelectedPlacement)>,
 }
 
 impl Placements {
@@ -44,20 +37,18 @@ impl Placements {
         let all_slow = (FastData::Nothing, "all slow".to_owned());
         let all_fast = (FastData::All, "all fast".to_owned());
         let placements = std::iter::once(all_slow).chain(alone).chain([all_fast]);
-        let (mut timed, mut fitted) = (Vec::new(), Vec::new());
+        let (mut timed, mut of_data) = (Vec::new(), Vec::new());
         for (fast, name) in placements {
-            let found = fitted_plan(profile, &tiers, fast, program);
-            let configuration = Configuration::guided(&found.plan);
-            let configuration = StaticPlacement::Plan.with(configuration, &found.plan, program);
+            let placement = placed(profile, &tiers, fast, program);
             timed.push(TimedPlacement {
                 name,
-                configuration,
+                configuration: placement.configuration(program),
             });
-            fitted.push((fast, found));
+            of_data.push((fast, placement));
         }
         // That of the objects is no other.
-        fitted[0].1.say(console);
-        Self { timed, fitted }
+        of_data[0].1.fitted.say(console);
+        Self { timed, of_data }
     }
 
     /// Refuses a run that did not allocate the object that was to be alone fast: its time would be that of all slow.
@@ -65,36 +56,39 @@ impl Placements {
     /// # Errors
     /// The same.
     pub(super) fn check(&self, number: usize, ended: &EndedProgram) -> Result<()> {
-        let Some((FastData::Site(site), fitted)) = self.fitted.get(number) else {
+        let Some((FastData::Site(site), placement)) = self.of_data.get(number) else {
             return Ok(());
         };
-        let made = covered(fitted, &recorded_sites(&ended.session));
-        if *site == SiteId::SHARED || made.matched.contains(site) {
+        if placement.was_made(*site, ended) {
             return Ok(());
         }
         bail!(
             "{}: site {site} was not made by this program, so its benefit cannot be measured; the profile is of `{}`, or of another \
              build: record again, or leave out --profile",
             self.timed[number].name,
-            fitted.original.command.join(" ")
+            placement.recorded_command()
         )
     }
 }
 
 /// The plan of a placement, in this build. Data that the plan does not name is slow, except where all data is fast.
-fn fitted_plan(profile: &Profile, tiers: &Tiers, fast: FastData, program: &Path) -> Fitted {
+fn placed(profile: &Profile, tiers: &Tiers, fast: FastData, program: &Path) -> SelectedPlacement {
+    let default_tier = match fast {
+        FastData::All => TierIndex::FASTEST,
+        FastData::Nothing | FastData::Site(_) => tiers.slowest(),
+    };
     let is_fast = |site| match fast {
         FastData::Nothing => false,
         FastData::Site(object) => site == object,
         FastData::All => true,
     };
-    let plan = of_selected(profile, (tiers, Weight::PeakRss), "sensitivity", is_fast);
-    let mut fitted = fit::fitted(&plan, program);
-    fitted.plan.default_tier = match fast {
-        FastData::All => TierIndex::FASTEST,
-        FastData::Nothing | FastData::Site(_) => tiers.slowest(),
-    };
-    fitted
+    SelectedPlacement::new(
+        profile,
+        (tiers, default_tier),
+        "sensitivity",
+        program,
+        is_fast,
+    )
 }
 
 #[cfg(test)]

@@ -1,0 +1,289 @@
+//! `isotherm record --isolate sites`: the bandwidth of each of the hottest sites, from runs with that site alone in one tier and all other
+//! data in the other (MemBrain's memory bandwidth isolation, section IV-C).
+//!
+//! ```text
+//! no profile yet   --> record
+//! profile          --> the hottest sites without a run --> for each: run, count, add to the profile --> the rest together
+//! ```
+//!
+//! Each run is added as it ends, so that a second call goes on where the first was interrupted.
+
+mod meter;
+
+use std::collections::BTreeSet;
+use std::process::ExitStatus;
+
+use anyhow::{Result, bail};
+use isotherm_console::{Console, shell_quoting};
+use isotherm_model::isolation_runs::{IsolatedData, IsolationRun, IsolationRuns};
+use isotherm_model::profile::{Ending, Profile};
+use isotherm_model::sensitivity_runs::TierPair;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+use isotherm_model::words::{counted, percent};
+
+use super::record::record;
+use super::selected_placement::SelectedPlacement;
+use crate::cli::RecordArgs;
+use crate::launch::{self, EndedProgram, Output};
+use crate::timed_runs::{DifferingOutput, TimedPlacement, TimedRuns, without_limit};
+use meter::{Bench, Meter};
+
+/// Records where there is no profile yet, then measures. Returns the status of the program, or the signal that interrupted it.
+///
+/// # Errors
+/// As [`record`]; a profile of another program is at the path, nothing here counts the bytes of a tier, a program that fails.
+pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
+    if args.force || !isotherm_profile::is_profile(&args.output) {
+        let recorded = record(args, Output::Ours, console)?;
+        if !recorded.status.success() || recorded.interrupted.is_some() {
+            return Ok(recorded.status);
+        }
+    }
+    let (profile, _) = super::read_profile(&args.output, console)?;
+    check(args, &profile)?;
+    let bench = Bench::of_machine(&profile, console)?;
+    let hottest = isotherm_pipeline::hottest_sites(
+        &profile,
+        args.isolating.isolate_top as usize,
+        args.isolating.isolate_from,
+    );
+    if hottest.is_empty() {
+        bail!(
+            "{}: has no access to any site, so none can be chosen; record longer, or see `isotherm doctor` for the sources this machine has",
+            args.output.display()
+        );
+    }
+    let runs = begun(&profile, &bench, console);
+    let missing = missing(&profile, &hottest, &runs, &bench);
+    if missing.is_empty() {
+        console.info(
+            "each of these sites has its bandwidth already; --force records and measures anew",
+        );
+    }
+    let interrupted =
+        Isolation::new(args, &profile, &bench, &missing)?.measure(runs, bench.meter, console)?;
+    let profile = shell_quoting::file(&args.output);
+    console.next(&format!("isotherm plan {profile} --value bandwidth"));
+    Ok(interrupted.unwrap_or_default())
+}
+
+/// Checks that a profile is one to which the runs of the program can be added.
+///
+/// # Errors
+/// It is of another program, or was cut short.
+fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
+    let shown = args.output.display();
+    let words = args.program.words.iter();
+    let words: Vec<_> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if profile.meta.command != words {
+        bail!(
+            "{shown}: is a profile of `{}`, to which runs of `{}` cannot be added; name another one with --output, or replace it with --force",
+            profile.meta.command.join(" "),
+            words.join(" ")
+        );
+    }
+    if profile.ending == Ending::Unknown {
+        bail!("{shown}: its recording was cut short; record anew with --force");
+    }
+    Ok(isotherm_profile::check_addition(&args.output)?)
+}
+
+/// The runs that a profile has, if they were made as those that are added now.
+fn begun(profile: &Profile, bench: &Bench, console: Console) -> IsolationRuns {
+    let tiers = TierPair::of(&bench.tiers);
+    let counter = bench.meter.counter();
+    match &profile.isolation {
+        Some(runs) if runs.tiers == tiers && runs.counter == counter => return runs.clone(),
+        Some(runs) => console.warn(&format!(
+            "the runs that the profile has were counted by {} on {}; they are made anew by {} on {tiers}",
+            runs.counter.word(),
+            runs.tiers,
+            counter.word()
+        )),
+        None => {}
+    }
+    IsolationRuns {
+        tiers,
+        counter,
+        runs: Vec::new(),
+    }
+}
+
+/// What is still to be measured, in order: what belongs to no site, where the counter sees other programs, the sites, the rest.
+fn missing(
+    profile: &Profile,
+    hottest: &[SiteId],
+    runs: &IsolationRuns,
+    bench: &Bench,
+) -> Vec<IsolatedData> {
+    let known = runs.sites();
+    let sites = hottest.iter().filter(|site| !known.contains(site));
+    let sites: Vec<_> = sites.map(|site| IsolatedData::Site(*site)).collect();
+    let is_measured = |site: SiteId| known.contains(&site) || hottest.contains(&site);
+    let mut others = profile
+        .placeable_sites()
+        .filter(|site| site.peak_rss > Bytes::ZERO);
+    let needs_rest = others.any(|site| !is_measured(site.id))
+        && (!sites.is_empty() || runs.of(IsolatedData::Rest).is_none());
+    let needs_nothing =
+        !bench.meter.counter().is_of_program() && runs.of(IsolatedData::Nothing).is_none();
+    let nothing = needs_nothing.then_some(IsolatedData::Nothing);
+    let rest = needs_rest.then_some(IsolatedData::Rest);
+    nothing.into_iter().chain(sites).chain(rest).collect()
+}
+
+/// The runs to make.
+struct Isolation<'a> {
+    args: &'a RecordArgs,
+    profile: &'a Profile,
+    of_data: Vec<(IsolatedData, SelectedPlacement)>,
+    timed: Vec<TimedPlacement>,
+}
+
+impl<'a> Isolation<'a> {
+    fn new(
+        args: &'a RecordArgs,
+        profile: &'a Profile,
+        bench: &Bench,
+        missing: &[IsolatedData],
+    ) -> Result<Self> {
+        let program = launch::program(&args.program.words)?;
+        let tiers = without_limit(&bench.tiers);
+        let alone: BTreeSet<SiteId> = missing.iter().filter_map(|data| site_of(*data)).collect();
+        let known = profile.isolation.iter().flat_map(IsolationRuns::sites);
+        let alone: BTreeSet<SiteId> = known.chain(alone).collect();
+        let (mut of_data, mut timed) = (Vec::new(), Vec::new());
+        for data in missing {
+            let is_isolated = |site: SiteId| match data {
+                IsolatedData::Nothing => false,
+                IsolatedData::Site(isolated) => site == *isolated,
+                IsolatedData::Rest => !alone.contains(&site),
+            };
+            let is_first = bench.counted == TierIndex::FASTEST;
+            // What the profile does not know is of the rest.
+            let is_rest_fast = is_first == (*data == IsolatedData::Rest);
+            let default_tier = match is_rest_fast {
+                true => TierIndex::FASTEST,
+                false => tiers.slowest(),
+            };
+            let is_fast = |site| is_isolated(site) == is_first;
+            let placed = (&tiers, default_tier);
+            let placement = SelectedPlacement::new(profile, placed, "isolation", &program, is_fast);
+            timed.push(TimedPlacement {
+                name: name(profile, *data),
+                configuration: placement.configuration(&program),
+            });
+            of_data.push((*data, placement));
+        }
+        Ok(Self {
+            args,
+            profile,
+            of_data,
+            timed,
+        })
+    }
+
+    /// Makes the runs, and adds each to the profile. Returns the signal that ended them early.
+    fn measure(
+        &self,
+        mut runs: IsolationRuns,
+        mut meter: Meter,
+        console: Console,
+    ) -> Result<Option<ExitStatus>> {
+        if let Some((_, first)) = self.of_data.first() {
+            first.fitted.say(console);
+        }
+        let timed = TimedRuns {
+            words: &self.args.program.words,
+            placements: &self.timed,
+            rounds: 1,
+            differing: DifferingOutput::Accepted,
+        };
+        let results = timed.run(console, |number, ended| {
+            let run = self.counted(number, ended, &mut meter)?;
+            runs.add(run);
+            isotherm_profile::add_isolation(&self.args.output, self.profile, &runs)?;
+            console.info(&format!(
+                "{}: {}/s, {} in {}",
+                self.timed[number].name,
+                Bytes(run.bytes_per_second()),
+                run.bytes,
+                run.time
+            ));
+            Ok(())
+        })?;
+        if results.interrupted.is_some() {
+            let done = results
+                .times
+                .iter()
+                .filter(|times| !times.is_empty())
+                .count();
+            console.warn(&format!(
+                "interrupted after {done} of {}; the same command goes on",
+                counted(self.timed.len(), "run")
+            ));
+        }
+        Ok(results.interrupted)
+    }
+
+    /// What a run tells.
+    ///
+    /// # Errors
+    /// It did not make the site, or the counter cannot be read.
+    fn counted(
+        &self,
+        number: usize,
+        ended: &EndedProgram,
+        meter: &mut Meter,
+    ) -> Result<IsolationRun> {
+        let (isolated, placement) = &self.of_data[number];
+        if let Some(site) = site_of(*isolated)
+            && !placement.was_made(site, ended)
+        {
+            bail!(
+                "{}: site {site} was not made by this run, so its bandwidth cannot be measured; the profile is of `{}`, or of another \
+                 build: record anew with --force",
+                self.timed[number].name,
+                placement.recorded_command()
+            );
+        }
+        Ok(IsolationRun {
+            isolated: *isolated,
+            bytes: meter.bytes(ended)?,
+            time: ended.took,
+        })
+    }
+}
+
+const fn site_of(data: IsolatedData) -> Option<SiteId> {
+    match data {
+        IsolatedData::Site(site) => Some(site),
+        IsolatedData::Nothing | IsolatedData::Rest => None,
+    }
+}
+
+/// The name of a run in messages.
+fn name(profile: &Profile, data: IsolatedData) -> String {
+    match data {
+        IsolatedData::Nothing => "no site alone".to_owned(),
+        IsolatedData::Rest => "all other sites together".to_owned(),
+        IsolatedData::Site(site) => {
+            let known = profile.sites.iter().find(|known| known.id == site);
+            let label = known.map_or_else(|| site.to_string(), isotherm_model::site::Site::label);
+            format!("{label} alone, {} of the accesses", share(profile, site))
+        }
+    }
+}
+
+/// The share of the accesses to all sites that a site has, in words.
+fn share(profile: &Profile, site: SiteId) -> String {
+    let mut accesses = profile.accesses_by_site();
+    accesses.retain(|site, _| site.is_placeable());
+    let all: f64 = accesses.values().map(|it| it.0 as f64).sum();
+    let own = accesses.get(&site).map_or(0.0, |it| it.0 as f64);
+    percent(own / all.max(1.0))
+}

@@ -1,0 +1,59 @@
+//! A placement of chosen sites apart from all other data, for the runs that measure what sites are worth.
+
+use std::path::Path;
+
+use isotherm_act::configuration::Configuration;
+use isotherm_model::plan::Weight;
+use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{TierIndex, Tiers};
+
+use super::plan::of_selected;
+use super::run::covered;
+use crate::fit::{self, Fitted};
+use crate::launch::EndedProgram;
+use crate::session_summary::recorded_sites;
+use crate::static_data::StaticPlacement;
+
+/// A plan of a profile's sites in the build that is to run.
+pub(super) struct SelectedPlacement {
+    /// The plan.
+    pub fitted: Fitted,
+}
+
+impl SelectedPlacement {
+    /// With the selected sites fast and all others slow. Data that the plan does not name goes to the default tier. `name` is
+    /// that of the selection.
+    pub(super) fn new(
+        profile: &Profile,
+        (tiers, default_tier): (&Tiers, TierIndex),
+        name: &str,
+        program: &Path,
+        is_fast: impl Fn(SiteId) -> bool,
+    ) -> Self {
+        let plan = of_selected(profile, (tiers, Weight::PeakRss), name, is_fast);
+        let mut fitted = fit::fitted(&plan, program);
+        fitted.plan.default_tier = default_tier;
+        Self { fitted }
+    }
+
+    /// The runtime's configuration.
+    pub(super) fn configuration(&self, program: &Path) -> Configuration {
+        let plan = &self.fitted.plan;
+        StaticPlacement::Plan.with(Configuration::guided(plan), plan, program)
+    }
+
+    /// Whether a run made data of a site: without it, it measured nothing of the site.
+    pub(super) fn was_made(&self, site: SiteId, ended: &EndedProgram) -> bool {
+        let is_made = || {
+            let made = covered(&self.fitted, &recorded_sites(&ended.session));
+            made.matched.contains(&site)
+        };
+        site == SiteId::SHARED || is_made()
+    }
+
+    /// The command that the profile was recorded of.
+    pub(super) fn recorded_command(&self) -> String {
+        self.fitted.original.command.join(" ")
+    }
+}
