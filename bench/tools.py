@@ -112,8 +112,12 @@ class Tools:
         """Prefix that profiles a program."""
         return [self.isotherm, "--quiet", "record", "--force", "-o", profile, "--"]
 
-    def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated") -> None:
-        must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy,
+    def isolated(self, profile: str) -> list[str]:
+        """Prefix that profiles a program and measures the bandwidth of its sites, each alone in a tier."""
+        return [self.isotherm, "--quiet", "record", "--force", "--isolate", "sites", "-o", profile, "--"]
+
+    def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated", value: str = "accesses") -> None:
+        must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy, "--value", value,
               "-o", output], f"planning by {policy}")
 
     def by_policy(self, policy: str, tiers: str, fast: int, *more: str) -> list[str]:
