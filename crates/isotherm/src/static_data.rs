@@ -1,5 +1,6 @@
 //! The static data of a program and its libraries, in the records that the runtime reads.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use isotherm_abi::config::StaticRecord;
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_act::callers::site_name;
 use isotherm_act::configuration::Configuration;
-use isotherm_model::plan::Plan;
+use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::site::{SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_symbols::resolver::build_id;
@@ -90,18 +91,29 @@ pub(crate) fn is_planned(plan: &Plan) -> bool {
 
 /// The static data of a program that the plan names; the runtime finds the tiers by the same names.
 fn planned(plan: &Plan, path: &Path) -> Vec<StaticRecord> {
-    if !is_planned(plan) {
-        return Vec::new();
+    match is_planned(plan) {
+        true => by_value(plan, of_program(path)),
+        false => Vec::new(),
     }
-    let is_named = |record: &StaticRecord| {
+}
+
+/// Those of the records that the plan names, in the order in which they are placed: what has least value for its size comes last, where
+/// the tier may be full.
+fn by_value(plan: &Plan, records: Vec<StaticRecord>) -> Vec<StaticRecord> {
+    let assigned = plan.assignments.iter().map(|of| (of.site, of));
+    let assigned: BTreeMap<SiteId, &Assignment> = assigned.collect();
+    let named = records.into_iter().filter_map(|record| {
         let module = &record.module[..record.module_bytes as usize];
         let hasher = SiteHasher::new(SiteHashKind::Static).frame(module, record.name);
-        let site = SiteId(hasher.finish());
-        plan.assignments.iter().any(|a| a.site == site)
+        let assignment = *assigned.get(&SiteId(hasher.finish()))?;
+        Some((assignment, record))
+    });
+    let mut named: Vec<(&Assignment, StaticRecord)> = named.collect();
+    let times = |one: &Assignment, other: &Assignment| {
+        u128::from(one.value) * u128::from(other.weight.0.max(1))
     };
-    let mut records = of_program(path);
-    records.retain(is_named);
-    records
+    named.sort_by(|(a, _), (b, _)| times(b, a).cmp(&times(a, b)));
+    named.into_iter().map(|(_, record)| record).collect()
 }
 
 /// The static data of the program at `path` and of the libraries that its loader maps with it.
@@ -163,4 +175,53 @@ fn module_name(module: &Path) -> ([u8; 32], u32) {
     let used = name.len().min(bytes.len());
     bytes[..used].copy_from_slice(&name[..used]);
     (bytes, used as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_abi::config::StaticRecord;
+    use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+
+    use super::by_value;
+
+    fn record(name: u64) -> StaticRecord {
+        StaticRecord {
+            module: [0; 32],
+            module_bytes: 4,
+            reserved: 0,
+            name,
+            offset: name,
+            bytes: 4096,
+        }
+    }
+
+    /// A line of a plan for the data of this name.
+    fn line(name: u64, value: u64, weight: &str) -> String {
+        let hasher = SiteHasher::new(SiteHashKind::Static).frame(&[0; 4], name);
+        format!(
+            "site {:016x} fast value {value} weight {weight}\n",
+            hasher.finish()
+        )
+    }
+
+    #[test]
+    fn what_is_hot_for_its_size_is_placed_first_and_what_no_plan_names_is_left_out() {
+        let sites = [
+            line(1, 0, "4KiB"),
+            line(2, 50, "8KiB"),
+            line(3, 40, "4KiB"),
+            line(4, 0, "8KiB"),
+        ];
+        let plan = format!(
+            "isotherm-plan 1\npolicy thermos\nvalue accesses\nweight peak-rss\ndepth 4\ncommand \"./app\"\n\
+             tier fast emulated-fast capacity 8KiB placement preferred\n\
+             tier slow emulated-slow capacity 8GiB placement preferred period 1s access 10us hot 13us migrate 50us\n\
+             default slow\nstanding planned 90 first-touch 50 bound 90 total 90\n{}",
+            sites.concat()
+        );
+        let plan = isotherm_plan_text::read(&plan).unwrap();
+        let placed = by_value(&plan, [5, 1, 4, 2, 3].map(record).to_vec());
+        let names: Vec<u64> = placed.iter().map(|record| record.name).collect();
+        assert_eq!(names, [3, 2, 1, 4]);
+    }
 }
