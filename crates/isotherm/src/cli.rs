@@ -413,10 +413,11 @@ pub(crate) struct SimulateArgs {
     /// tier serves between two samples, if the profile has their interval; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: Option<u64>,
-    /// Power model of the memory: flat (round numbers), ddr4 or ddr5 (ranks with power states)
+    /// Power model of the memory: flat (round numbers), ddr4, ddr5, lpddr4, hbm2 (ranks with power states), cxl (ddr5 behind a link); two
+    /// joined by a comma, as in ddr5,cxl, for fast and slow memory
     #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
-    pub power: &'static str,
-    /// With --power ddr4 or ddr5: equal memory devices of the machine, which the footprint fills; hot data is packed on those of the
+    pub power: input::PowerModels,
+    /// With one power model other than flat: equal memory devices of the machine, which the footprint fills; hot data is packed on those of the
     /// fast tier, and the row `interleaved` has it on all [default: as many ranks as each tier needs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub devices: Option<u32>,

@@ -72,7 +72,7 @@ pub(crate) const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = Kno
     input::monitor_source,
 );
 /// Models of memory power.
-pub(crate) const POWER_MODELS: KnownValues<&'static str> =
+pub(crate) const POWER_MODELS: KnownValues<input::PowerModels> =
     KnownValues::new(input::powers, input::power);
 
 /// When sites are placed in parts.

@@ -202,16 +202,40 @@ pub(crate) fn powers() -> Vec<&'static str> {
     ENERGY_MODELS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Parses the value of `--power`.
+/// The power model of both tiers, or of the fast and of the slow one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PowerModels {
+    pub(crate) fast: &'static str,
+    pub(crate) slow: &'static str,
+}
+
+impl std::fmt::Display for PowerModels {
+    /// `ddr5`, `ddr5,cxl`: as [`power`] reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.fast == self.slow {
+            true => f.write_str(self.fast),
+            false => write!(f, "{},{}", self.fast, self.slow),
+        }
+    }
+}
+
+/// Parses the value of `--power`: a model, or one for each tier.
 ///
 /// # Errors
 /// There is no such model.
-pub(crate) fn power(word: &str) -> Result<&'static str, String> {
+pub(crate) fn power(text: &str) -> Result<PowerModels, String> {
     let names = powers();
-    let known = names.iter().find(|name| **name == word).copied();
-    known.ok_or_else(|| {
-        let known = names.join(", ");
-        format!("there is no power model \"{word}\"; there are {known}")
+    let known = |word: &str| {
+        let found = names.iter().find(|name| **name == word.trim()).copied();
+        found.ok_or_else(|| {
+            let known = names.join(", ");
+            format!("there is no power model \"{word}\"; there are {known}, and two of them joined by a comma for fast and slow memory")
+        })
+    };
+    let (fast, slow) = text.split_once(',').unwrap_or((text, text));
+    Ok(PowerModels {
+        fast: known(fast)?,
+        slow: known(slow)?,
     })
 }
 

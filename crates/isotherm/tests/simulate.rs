@@ -317,6 +317,33 @@ fn memory_of_ddr4_and_of_ddr5_takes_other_energy_than_round_numbers() {
 }
 
 #[test]
+fn each_tier_may_have_a_power_model_of_its_own() {
+    let energy = |power: &str| {
+        let report = json(&[&PHASES[..], &["--fast", "25%", "--json", "--power", power]].concat());
+        let policy = &report["capacities"][0]["policies"][0];
+        policy["energy_pj"].as_u64().expect("is a number")
+    };
+    // The background of ranks dominates: HBM beside DDR5 lies between both.
+    let (hbm, pair, ddr5) = (energy("hbm2"), energy("hbm2,ddr5"), energy("ddr5"));
+    assert!(hbm < pair && pair < ddr5, "{hbm} {pair} {ddr5}");
+    assert!(energy("ddr5,cxl") > ddr5);
+    let output = printed(&[&PHASES[..], &["--fast", "25%", "--power", "ddr5,cxl"]].concat());
+    assert!(output.contains("beside ranks of 4 DDR5-4800"), "{output}");
+    assert!(
+        output.contains("behind a link of 3.86 pJ a bit"),
+        "{output}"
+    );
+    let same = run(&[&PHASES[..], &["--power", "ddr5,cxl"]].concat());
+    assert!(
+        stderr(&same).contains("--power ddr5,cxl"),
+        "{}",
+        stderr(&same)
+    );
+    let wrong = refused(&[&PHASES[..], &["--power", "ddr5,steam"]].concat());
+    assert!(wrong.contains("no power model \"steam\""), "{wrong}");
+}
+
+#[test]
 fn the_next_command_is_named_and_runs() {
     let output = run(&["simulate", "memprof.yaml"]);
     let next = stderr(&output);
@@ -412,7 +439,7 @@ fn what_makes_no_sense_is_refused_with_the_choice() {
         ),
         (
             &["simulate", "accesses.csv", "--power", "hydro"],
-            "there are flat, ddr4, ddr5",
+            "there are flat, ddr4, ddr5, lpddr4, hbm2, cxl",
         ),
         (
             &["simulate", "accesses.csv", "--tiers", "mars"],

@@ -23,7 +23,7 @@ mod temperature;
 
 pub use bandwidth_model::{BandwidthModel, BandwidthModelError, LoadRun};
 pub use cold_set::{AccessShare, AccessShareError, ColdSet, ColdSetPolicy, cold_set};
-pub use dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip};
+pub use dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip, HBM2_8GBIT, LPDDR4_3200_6GBIT};
 pub use dram_power::{Activity, DramEnergy, DramRank};
 pub use packing::{DeviceSet, Packing, PackingLimit};
 pub use power_state::{PowerState, Residency, Thresholds, ThresholdsError};

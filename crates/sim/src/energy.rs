@@ -2,21 +2,28 @@
 //!
 //! [`FlatPower`] charges every tier its background power by capacity and time, and every line a
 //! fixed energy. Its round numbers serve to compare placements; they are not of a real machine.
-//! [`DramPower`] models the power states of DRAM ranks.
+//! [`DramPower`] models the power states of DRAM ranks, [`LinkedPower`] those behind a link, and [`PairPower`] has a model for each tier.
 
 mod dram;
+mod linked;
+mod pair;
 mod port;
 
 use isotherm_model::tier::TierIndex;
 
 pub use dram::DramPower;
+pub use linked::LinkedPower;
+pub use pair::PairPower;
 pub use port::{DataLayout, EnergyModel, Picojoules, TierActivity, TierEnergy};
 
 /// The models by name.
-pub const ENERGY_MODELS: [(&str, &dyn EnergyModel); 3] = [
+pub const ENERGY_MODELS: [(&str, &dyn EnergyModel); 6] = [
     ("flat", &FlatPower::ROUND),
     ("ddr4", &DramPower::DDR4),
     ("ddr5", &DramPower::DDR5),
+    ("lpddr4", &DramPower::LPDDR4),
+    ("hbm2", &DramPower::HBM2),
+    ("cxl", &LinkedPower::CXL),
 ];
 
 /// Power of one tier.

@@ -53,8 +53,8 @@ mod run;
 mod simulate;
 
 pub use energy::{
-    DataLayout, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules,
-    TierActivity, TierEnergy,
+    DataLayout, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, LinkedPower, PairPower,
+    Picojoules, TierActivity, TierEnergy,
 };
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, MonitorSource};

@@ -10,8 +10,8 @@ use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_sim::generate::{self, GeneratorSettings};
 use isotherm_sim::{
-    AtCapacity, ENERGY_MODELS, EpochLength, HALVINGS, Machine, Monitor, MonitorSource,
-    PolicyResult, SimulationReport, SimulationRequest, Workload,
+    AtCapacity, ENERGY_MODELS, EnergyModel, EpochLength, FlatPower, HALVINGS, Machine, Monitor,
+    MonitorSource, PairPower, PolicyResult, SimulationReport, SimulationRequest, Workload,
 };
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs};
@@ -44,9 +44,12 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     let (machine, words, capacity) = machine(args, &workload, console)?;
     let mut request = SimulationRequest::new(&workload);
     request.machine = machine;
-    if let Some((_, model)) = ENERGY_MODELS.iter().find(|(name, _)| *name == args.power) {
-        request.energy = *model;
-    }
+    let (fast, slow) = (energy_model(args.power.fast), energy_model(args.power.slow));
+    let pair = PairPower { fast, slow };
+    request.energy = match args.power.fast == args.power.slow {
+        true => fast,
+        false => &pair,
+    };
     request.devices = args.devices;
     if args.devices.is_some() && request.energy.devices(PAGE, None).is_none() {
         bail!(
@@ -83,6 +86,12 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     })?;
     say_next(args, console);
     Ok(())
+}
+
+/// The energy model of a name that the command line has checked.
+fn energy_model(name: &str) -> &'static dyn EnergyModel {
+    let found = ENERGY_MODELS.iter().find(|(known, _)| *known == name);
+    found.map_or(&FlatPower::ROUND as &dyn EnergyModel, |(_, model)| *model)
 }
 
 /// A browser would read a page named `.svg` as a picture, and show an error.
@@ -329,7 +338,7 @@ fn same_replay(args: &SimulateArgs) -> String {
     if let Some(accesses) = args.accesses_per_sample {
         words += &format!(" --accesses-per-sample {accesses}");
     }
-    if args.power != SIMULATED_POWER {
+    if args.power.to_string() != SIMULATED_POWER {
         words += &format!(" --power {}", args.power);
     }
     if let Some(devices) = args.devices {

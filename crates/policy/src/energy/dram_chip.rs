@@ -113,3 +113,57 @@ pub const DDR5_4800_16GBIT: DramChip = DramChip {
     power_down_exit: 7_500,
     self_refresh_exit: 295_000,
 };
+
+/// LPDDR4-3200, one channel of 16 data pins, 6 Gbit: Micron.
+///
+/// Data sheet quoted by DRAMPower (`MICRON_6Gb_LPDDR4-3200_32bit_A.json`, whose memory id says `16bit`). The chip draws from two rails,
+/// VDD1 of 1.8 V and VDD2 of 1.1 V. Here both are one current at 1.1 V of the same power: IDD2 + IDD1 * 1.8 / 1.1. IDD0 3.5 and 45 mA,
+/// IDD2N 2 and 27, IDD2P 1.2 and 3, IDD3N 2.25 and 30, IDD4R 2.25 and 275, IDD4W 2.25 and 210, IDD6 0.3 and 0.5, and IDD5AB, the average
+/// with refresh of all banks, 2.5 and 30. The supply of the pins (VDDQ) is left out, as termination is of DDR4. A clock is 0.625 ns: tRC 97,
+/// tRAS 68, tXP 12, tXSR 458 clocks.
+pub const LPDDR4_3200_6GBIT: DramChip = DramChip {
+    name: "LPDDR4-3200 6 Gbit x16 (Micron)",
+    capacity: Bytes(768 << 20),
+    row: Bytes(2 << 10),
+    millivolts: 1_100,
+    idd0: 45_000 + 3_500 * 18 / 11,
+    idd2n: 27_000 + 2_000 * 18 / 11,
+    idd2p: 3_000 + 1_200 * 18 / 11,
+    idd3n: 30_000 + 2_250 * 18 / 11,
+    idd4r: 275_000 + 2_250 * 18 / 11,
+    idd4w: 210_000 + 2_250 * 18 / 11,
+    idd6n: 500 + 300 * 18 / 11,
+    refresh: 3_000 + 500 * 18 / 11,
+    banks: 8,
+    row_cycle: 97 * 625,
+    row_open: 68 * 625,
+    burst_bandwidth: 6_400_000_000,
+    power_down_exit: 12 * 625,
+    self_refresh_exit: 458 * 625,
+};
+
+/// HBM2, one channel of 128 data pins, 8 Gbit, at 2 GT/s.
+///
+/// Figures of DRAMsim3 (`HBM2_8Gb_x128.ini`), which names no data sheet: VDD 1.2 V, IDD0 65, IDD2N 40, IDD2P 28, IDD3N 55, IDD4R 390, IDD4W 500,
+/// IDD6 31 mA. Refreshing adds (IDD5AB - IDD2N) * tRFC / tREFI with 250 mA, 260 ns and 3900 ns. A clock is 1 ns: tRAS 34, tRP 14, tXP 8, tXS 268
+/// clocks.
+pub const HBM2_8GBIT: DramChip = DramChip {
+    name: "HBM2 8 Gbit x128 (a channel)",
+    capacity: Bytes(1 << 30),
+    row: Bytes(2 << 10),
+    millivolts: 1_200,
+    idd0: 65_000,
+    idd2n: 40_000,
+    idd2p: 28_000,
+    idd3n: 55_000,
+    idd4r: 390_000,
+    idd4w: 500_000,
+    idd6n: 31_000,
+    refresh: (250_000 - 40_000) * 260 / 3_900,
+    banks: 16,
+    row_cycle: 48_000,
+    row_open: 34_000,
+    burst_bandwidth: 32_000_000_000,
+    power_down_exit: 8_000,
+    self_refresh_exit: 268_000,
+};

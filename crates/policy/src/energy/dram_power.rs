@@ -19,7 +19,9 @@
 
 use isotherm_model::units::{Bytes, Nanojoules, Nanos, Nanowatts};
 
-use super::dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip};
+use super::dram_chip::{
+    DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip, HBM2_8GBIT, LPDDR4_3200_6GBIT,
+};
 use super::power_state::{PowerState, Residency};
 
 /// Nanowatt-picoseconds in a nanojoule.
@@ -84,6 +86,18 @@ impl DramRank {
     pub const DDR5: Self = Self {
         chip: DDR5_4800_16GBIT,
         chips: 4,
+    };
+
+    /// The 64 data pins of four LPDDR4 channels that sleep together, 3 GiB.
+    pub const LPDDR4: Self = Self {
+        chip: LPDDR4_3200_6GBIT,
+        chips: 4,
+    };
+
+    /// A channel of an HBM2 stack, 1 GiB, which sleeps by itself.
+    pub const HBM2: Self = Self {
+        chip: HBM2_8GBIT,
+        chips: 1,
     };
 
     /// Capacity of the whole rank.
@@ -206,6 +220,28 @@ mod tests {
         assert_eq!(milliwatts(DDR4), [595.2, 508.8, 422.4, 288.0]);
         // (142 + 13.993) mA * 1.1 V * 4, (92 + 13.993), (88 + 13.993), 102.
         assert_eq!(milliwatts(DDR5), [686.3692, 466.3692, 448.7692, 448.8]);
+    }
+
+    #[test]
+    fn a_rank_that_refreshes_itself_takes_a_hundredth_of_lpddr4_s_active_power_and_half_of_hbm2_s()
+    {
+        let asleep = |rank: DramRank| {
+            let active = rank.background(PowerState::ActiveStandby).0 as f64;
+            rank.background(PowerState::SelfRefresh).0 as f64 / active
+        };
+        // 0.99 mA against 33.68 + 3.82, and 31 against 55 + 14.
+        assert!(
+            (asleep(DramRank::LPDDR4) - 0.0264).abs() < 0.0005,
+            "{}",
+            asleep(DramRank::LPDDR4)
+        );
+        assert!(
+            (asleep(DramRank::HBM2) - 0.4493).abs() < 0.0005,
+            "{}",
+            asleep(DramRank::HBM2)
+        );
+        assert_eq!(DramRank::LPDDR4.capacity(), Bytes(3 << 30));
+        assert_eq!(DramRank::HBM2.row(), Bytes(2048));
     }
 
     #[test]

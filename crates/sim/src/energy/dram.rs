@@ -44,6 +44,18 @@ impl DramPower {
         thresholds: Thresholds::ROUND,
     };
 
+    /// LPDDR4 with round thresholds.
+    pub const LPDDR4: Self = Self {
+        rank: DramRank::LPDDR4,
+        thresholds: Thresholds::ROUND,
+    };
+
+    /// HBM2 with round thresholds.
+    pub const HBM2: Self = Self {
+        rank: DramRank::HBM2,
+        thresholds: Thresholds::ROUND,
+    };
+
     /// Background energy of one rank with the given accesses in a span, in nanojoules, and the time they waited.
     fn background(&self, accesses: u64, span: Nanos) -> (u128, Nanos) {
         let activity = Activity {

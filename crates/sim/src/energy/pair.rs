@@ -1,0 +1,68 @@
+//! A model for each tier: DDR5 beside CXL, HBM beside DDR5.
+
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+
+use super::port::{EnergyModel, TierActivity, TierEnergy};
+
+/// The model of the fast tier and that of the slow ones.
+#[derive(Clone, Copy)]
+pub struct PairPower<'a> {
+    /// Of the fast tier.
+    pub fast: &'a dyn EnergyModel,
+    /// Of the others.
+    pub slow: &'a dyn EnergyModel,
+}
+
+impl EnergyModel for PairPower<'_> {
+    fn words(&self) -> String {
+        format!("{} beside {}", self.fast.words(), self.slow.words())
+    }
+
+    /// None: interleaved pages need devices of one kind.
+    fn devices(&self, _capacity: Bytes, _device: Option<Bytes>) -> Option<u64> {
+        None
+    }
+
+    fn energy(&self, activity: &TierActivity) -> TierEnergy {
+        match activity.tier == TierIndex::FASTEST {
+            true => self.fast.energy(activity),
+            false => self.slow.energy(activity),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EnergyModel, PairPower, TierActivity, TierIndex};
+    use crate::energy::{DataLayout, DramPower, LinkedPower};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    #[test]
+    fn each_tier_has_the_energy_of_its_own_model() {
+        let pair = PairPower {
+            fast: &DramPower::DDR5,
+            slow: &LinkedPower::CXL,
+        };
+        let activity = |tier| TierActivity {
+            tier: TierIndex(tier),
+            capacity: Bytes(8 << 30),
+            used: Bytes(1 << 30),
+            span: Nanos(1_000_000),
+            reads: 9_000,
+            writes: 0,
+            moved_out: Bytes(0),
+            moved_in: Bytes(0),
+            layout: DataLayout::PACKED,
+        };
+        let (fast, slow) = (activity(0), activity(1));
+        assert_eq!(pair.energy(&fast), DramPower::DDR5.energy(&fast));
+        assert_eq!(pair.energy(&slow), LinkedPower::CXL.energy(&slow));
+        assert_eq!(pair.devices(Bytes(1), None), None);
+        assert!(
+            pair.words().contains(" beside ranks of "),
+            "{}",
+            pair.words()
+        );
+    }
+}
