@@ -3,6 +3,7 @@
 mod canary;
 mod cpu_list;
 mod decode;
+mod dmi_device;
 mod machine;
 mod perf_records;
 mod plan_text;
@@ -38,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     Target::binary("damo_record", traces::damo_record, traces::damo_seeds),
     Target::text("damon_trace", traces::damon_trace),
     Target::binary("decode", decode::check, decode::seeds),
+    Target::binary("dmi_device", dmi_device::check, dmi_device::seeds),
     Target::text("machine", machine::check),
     Target::text("memprof", traces::memprof),
     Target::binary(

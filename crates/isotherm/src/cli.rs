@@ -133,6 +133,10 @@ pub(crate) struct TiersArgs {
     /// Tiers from the view of this node's processors, where memory of other sockets is slower
     #[arg(long, value_name = "NODE", conflicts_with_all = CHOICES)]
     pub from_node: Option<u32>,
+    /// List the memory devices (DIMMs, CXL devices) and memory blocks, too: those that this machine tells, or those of a file, which is
+    /// checked against it (docs/tiers.md)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["measure", "output"])]
+    pub devices: Option<Option<PathBuf>>,
     /// Show another machine: a directory with a copy of its /proc and /sys
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
     pub root: Option<PathBuf>,

@@ -56,6 +56,49 @@ fn a_recorded_machine_is_shown_with_the_reason_for_each_node() {
 }
 
 #[test]
+fn memory_devices_are_those_of_the_machine_or_of_a_file_that_does_not_contradict_it() {
+    let machine = recorded("one-node");
+    let dimm = machine.path().join("sys/devices/system/edac/mc/mc0/dimm0");
+    std::fs::create_dir_all(&dimm).unwrap();
+    for (name, text) in [
+        ("size", "32768\n"),
+        ("dimm_label", "A1\n"),
+        ("dimm_mem_type", "DDR5\n"),
+    ] {
+        std::fs::write(dimm.join(name), text).unwrap();
+    }
+    let show = ["tiers", "--root", ".", "--devices"];
+    let text = words(&printed(machine.path(), &show));
+    assert!(text.contains("A1 DDR5 32 GiB - 0 EDAC"), "{text}");
+    let report: Value =
+        serde_json::from_str(&printed(machine.path(), &[&show[..], &["--json"]].concat())).unwrap();
+    assert_eq!(report["devices"]["list"][0]["capacity_bytes"], 32_u64 << 30);
+    assert_eq!(report["devices"]["list"][0]["known_from"], "EDAC");
+    let plain: Value = serde_json::from_str(&printed(
+        machine.path(),
+        &["tiers", "--root", ".", "--json"],
+    ))
+    .unwrap();
+    assert!(plain.get("devices").is_none());
+    let file = machine.path().join("devices.toml");
+    let device = "[[device]]\nname = \"A1\"\nnode = 0\ncapacity = \"32GiB\"\nranks = 2\n";
+    std::fs::write(&file, device).unwrap();
+    let from_file = [&show[..], &["devices.toml"]].concat();
+    let text = words(&printed(machine.path(), &from_file));
+    assert!(text.contains("A1 - 32 GiB 2 0 devices file"), "{text}");
+    std::fs::write(&file, device.replace("32GiB", "64GiB")).unwrap();
+    let refused = isotherm(machine.path(), &from_file);
+    let said = stderr(&refused);
+    assert!(!refused.status.success());
+    assert!(
+        said.contains(
+            "devices.toml:4: device \"A1\" holds 64 GiB, and 32 GiB of this machine by EDAC"
+        ),
+        "{said}"
+    );
+}
+
+#[test]
 fn json_has_tiers_nodes_and_notes() {
     let machine = recorded("cxl-expander");
     let arguments = ["tiers", "--root", ".", "--json", "--from-node", "0"];

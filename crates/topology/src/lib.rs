@@ -9,6 +9,7 @@
 //! caches       the bytes of cache that a program can expect
 //! measure      latency and bandwidth of each pair of processor node and memory node
 //! tiers_file   tiers that the user writes down
+//! devices      the memory devices: DIMMs, CXL devices and memory blocks, of the machine or of a file
 //! ```
 //!
 //! The root of the file system is an argument, so that recorded machines test every reader. Contents of sysfs
@@ -25,7 +26,11 @@ pub mod measure;
 pub mod meminfo;
 pub mod nodes;
 mod tiers_file;
+mod devices;
 
 pub use detect::{DetectError, Detected, PlacedNode, detect, examine, examine_measured};
+pub use devices::{
+    DeviceSource, Inventory, MemoryBlocks, MemoryDevice, dmi_device, inventory, inventory_of_file,
+};
 pub use grouping::View;
 pub use tiers_file::{FileError, TiersFile, parse, print, read_file};

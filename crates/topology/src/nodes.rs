@@ -162,7 +162,7 @@ pub fn read(root: &Path) -> Vec<Node> {
 }
 
 /// The numbers `n` of the entries `{prefix}n` of a directory, in order.
-fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
+pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> = entries
         .filter_map(|entry| {
@@ -180,7 +180,7 @@ fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
     numbers
 }
 
-fn text(path: &Path) -> Option<String> {
+pub(crate) fn text(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
 }

@@ -45,7 +45,7 @@ use toml::Spanned;
 use super::measure::{Pair, Rates};
 pub use write::print;
 
-/// Why a tiers file was rejected: `machine.toml:4: "12" is not a size ...`.
+/// Why a tiers or a devices file was rejected: `machine.toml:4: "12" is not a size ...`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileError {
     path: String,
@@ -78,7 +78,7 @@ pub struct TiersFile {
 const FILE_AT_MOST: u64 = 16 << 20;
 
 /// A size, time, bandwidth or word, with its place where it was read.
-type Text = Spanned<String>;
+pub(crate) type Text = Spanned<String>;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -134,13 +134,17 @@ struct EmulationTable {
 /// # Errors
 /// It cannot be read, or its contents are invalid; the error names the line.
 pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
-    let wrong = |why: String| FileError {
+    let shown = path.display().to_string();
+    parse(&text_of(path)?, &shown)
+}
+
+/// The text of a file that describes the machine.
+pub(crate) fn text_of(path: &Path) -> Result<String, FileError> {
+    read_input_text(path, FILE_AT_MOST).map_err(|error| FileError {
         path: path.display().to_string(),
         line: None,
-        why,
-    };
-    let text = read_input_text(path, FILE_AT_MOST).map_err(|error| wrong(error.to_string()))?;
-    parse(&text, &path.display().to_string())
+        why: error.to_string(),
+    })
 }
 
 /// Parses the text of a tiers file; `path` is for errors.
@@ -168,13 +172,13 @@ pub fn parse(text: &str, path: &str) -> Result<TiersFile, FileError> {
 }
 
 /// Text and path of the current file, for errors.
-struct Place<'a> {
-    text: &'a str,
-    path: &'a str,
+pub(crate) struct Place<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) path: &'a str,
 }
 
 impl Place<'_> {
-    fn error(&self, start: Option<usize>, why: String) -> FileError {
+    pub(crate) fn error(&self, start: Option<usize>, why: String) -> FileError {
         let line = start.map(|start| {
             let before = self.text.as_bytes().get(..start).unwrap_or_default();
             before.iter().filter(|byte| **byte == b'\n').count() + 1
@@ -186,7 +190,7 @@ impl Place<'_> {
         }
     }
 
-    fn value<T: FromStr<Err: fmt::Display>>(
+    pub(crate) fn value<T: FromStr<Err: fmt::Display>>(
         &self,
         text: Option<Text>,
     ) -> Result<Option<T>, FileError> {

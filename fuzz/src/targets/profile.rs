@@ -6,15 +6,15 @@ use std::sync::LazyLock;
 
 use isotherm_act::callers::caller;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
+use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 use isotherm_policy::{POLICIES, PlanRequest};
-use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_profile::{Existing, Writer, add_sensitivity, read, read_files};
 use isotherm_report::Report;
 
@@ -57,7 +57,8 @@ fn use_up(profile: &Profile) {
     if let Some(timed) = &profile.sensitivity {
         // Times that cannot be are refused.
         let chunks = isotherm_pipeline::SiteChunks::of(profile, Bytes(64 << 10));
-        let factors = Tiers::emulated(Bytes(1), Bytes(1), Emulation::Time(TimeCosts::CXL)).slow_factors();
+        let factors =
+            Tiers::emulated(Bytes(1), Bytes(1), Emulation::Time(TimeCosts::CXL)).slow_factors();
         for factors in [None, factors] {
             let data = (profile, &chunks);
             let _ = isotherm_pipeline::measured_runs("bfs", data, timed, factors, Weight::PeakRss);

@@ -137,9 +137,17 @@ fn read(path: &Path) -> bool {
     let pages = file.page_tiers();
     if let Ok(pages) = &pages {
         let slots = file.header().pages.tiers.slots;
-        assert!(pages.tiers.len() as u64 <= slots, "no page beyond the table");
+        assert!(
+            pages.tiers.len() as u64 <= slots,
+            "no page beyond the table"
+        );
     }
-    read.is_ok() && sites.is_ok() && lost.is_ok() && objects.is_ok() && accesses.is_ok() && pages.is_ok()
+    read.is_ok()
+        && sites.is_ok()
+        && lost.is_ok()
+        && objects.is_ok()
+        && accesses.is_ok()
+        && pages.is_ok()
 }
 
 /// As a run follows the file: found, read, measured, and told, twice.
@@ -269,7 +277,20 @@ fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     fill(&mut file, counts, &[3, 0, 1]);
     fill(&mut file, tiers, &[0x01_0200_0102]);
     // The third of three allocations is in the first slot.
-    fill(&mut file, objects, &[3, 64 * CHUNK_BYTES, 1 << 16, 1, 2, 65 * CHUNK_BYTES, 1 << 17, 0]);
+    fill(
+        &mut file,
+        objects,
+        &[
+            3,
+            64 * CHUNK_BYTES,
+            1 << 16,
+            1,
+            2,
+            65 * CHUNK_BYTES,
+            1 << 17,
+            0,
+        ],
+    );
     fill(&mut file, requests, &[64 * CHUNK_BYTES, 1 << 32 | 2]);
     file
 }

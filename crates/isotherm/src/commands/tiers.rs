@@ -1,6 +1,7 @@
 //! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and the reason for
 //! the tier of each node.
 
+mod devices;
 mod measure;
 mod show;
 
@@ -37,7 +38,14 @@ pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatu
     if args.measure {
         return measure::run(args, view, console);
     }
-    let shown = shown(args, view, console)?;
+    let mut shown = shown(args, view, console)?;
+    if let Some(file) = &args.devices {
+        let root = args.root.as_deref().unwrap_or(Path::new("/"));
+        shown.devices = Some(match file {
+            Some(file) => isotherm_topology::inventory_of_file(file, root)?,
+            None => isotherm_topology::inventory(root),
+        });
+    }
     if let Some(path) = &args.output {
         let file = shown.file();
         super::write_text(path, &isotherm_topology::print(&file))?;
@@ -89,6 +97,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         measured,
         notes: found,
         cost: None,
+        devices: None,
     })
 }
 

@@ -52,6 +52,7 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
         cost: Some((found.elapsed, found.memory)),
         tiers: detected.tiers,
         nodes: detected.nodes,
+        devices: None,
     };
     if cfg!(debug_assertions) {
         console.warn("this program was built without optimisation, so the figures are too low");

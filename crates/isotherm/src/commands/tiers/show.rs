@@ -8,8 +8,10 @@ use isotherm_report::table::DataTable;
 use isotherm_topology::cpu_list;
 use isotherm_topology::measure::{Pair, Rates};
 use isotherm_topology::nodes::{HugePages, Node};
-use isotherm_topology::{Detected, PlacedNode, TiersFile};
+use isotherm_topology::{Detected, Inventory, PlacedNode, TiersFile};
 use serde_json::{Value, json};
+
+use super::devices;
 
 /// The data to show.
 pub(super) struct Shown {
@@ -23,6 +25,8 @@ pub(super) struct Shown {
     pub notes: Vec<String>,
     /// Time and memory of a measurement by this command.
     pub cost: Option<(Nanos, Bytes)>,
+    /// The memory devices, where they are asked for.
+    pub devices: Option<Inventory>,
 }
 
 impl Shown {
@@ -45,6 +49,7 @@ impl Shown {
             measured: Vec::new(),
             notes: detected.notes,
             cost: None,
+            devices: None,
         }
     }
 
@@ -75,6 +80,10 @@ impl Shown {
                 "measuring took {time} and {memory} of memory at most\n"
             ));
         }
+        if let Some(inventory) = &self.devices {
+            text.push('\n');
+            text.push_str(&devices::text(inventory));
+        }
         for note in &self.notes {
             text.push_str(&format!("note: {note}\n"));
         }
@@ -89,7 +98,7 @@ impl Shown {
         let cost = self
             .cost
             .map(|(time, memory)| json!({ "elapsed_ns": time.0, "memory_bytes": memory.0 }));
-        let object = json!({
+        let mut object = json!({
             "schema_version": 1,
             "emulated": self.tiers.emulates(),
             "tiers": tiers,
@@ -98,6 +107,9 @@ impl Shown {
             "measuring": cost,
             "notes": self.notes,
         });
+        if let Some(inventory) = &self.devices {
+            object["devices"] = devices::json(inventory);
+        }
         format!("{object:#}\n")
     }
 

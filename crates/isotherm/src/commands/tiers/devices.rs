@@ -1,0 +1,60 @@
+//! The memory devices of a machine as text and as JSON.
+
+use isotherm_model::words::counted;
+use isotherm_report::table::DataTable;
+use isotherm_topology::{Inventory, MemoryBlocks, MemoryDevice};
+use serde_json::{Value, json};
+
+/// A table, a line for the memory blocks, and a line for each note.
+pub(super) fn text(inventory: &Inventory) -> String {
+    let dash = || "-".to_owned();
+    let number = |number: Option<u32>| number.map_or_else(dash, |it| it.to_string());
+    let mut text = DataTable::of(&inventory.devices)
+        .left("device", |device| device.name.clone())
+        .left("kind", move |device| {
+            device.kind.clone().unwrap_or_else(dash)
+        })
+        .right("capacity", |device| device.capacity)
+        .right("ranks", move |device| number(device.ranks))
+        .right("node", move |device| number(device.node))
+        .left("known from", |device| device.source)
+        .render();
+    if let Some(MemoryBlocks {
+        size,
+        online,
+        offline,
+        movable,
+    }) = inventory.blocks
+    {
+        text += &format!(
+            "{} of {size} online, {offline} offline; {movable} of those online can be emptied and taken offline (ZONE_MOVABLE)\n",
+            counted(online, "memory block")
+        );
+    }
+    for note in &inventory.notes {
+        text += &format!("note: {note}\n");
+    }
+    text
+}
+
+/// One object; `docs/formats.md` names its fields.
+pub(super) fn json(inventory: &Inventory) -> Value {
+    let blocks = inventory.blocks.map(|blocks| {
+        json!({
+            "size_bytes": blocks.size.0, "online": blocks.online, "offline": blocks.offline, "movable": blocks.movable,
+        })
+    });
+    let devices: Vec<Value> = inventory.devices.iter().map(device).collect();
+    json!({ "list": devices, "memory_blocks": blocks, "notes": inventory.notes })
+}
+
+fn device(device: &MemoryDevice) -> Value {
+    json!({
+        "name": device.name,
+        "kind": device.kind,
+        "capacity_bytes": device.capacity.0,
+        "ranks": device.ranks,
+        "node": device.node,
+        "known_from": device.source.to_string(),
+    })
+}
