@@ -16,6 +16,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_model::profile::Ending;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::energy::EnergyMeter;
 use isotherm_sys::affinity;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
@@ -49,6 +50,9 @@ pub(crate) struct Ready {
     name: String,
 }
 
+/// Time between two readings of the energy counters, so that none wraps twice in between.
+const ENERGY_READ_EACH: Duration = Duration::from_secs(60);
+
 /// A program that ended.
 #[derive(Debug)]
 pub(crate) struct EndedProgram {
@@ -56,6 +60,8 @@ pub(crate) struct EndedProgram {
     pub status: ExitStatus,
     /// Time from its start to its end.
     pub took: Nanos,
+    /// Energy that the machine measured in this time.
+    pub energy: EnergyMeter,
     /// The signal that requested its end (SIGINT, SIGTERM, SIGHUP).
     pub interrupted: Option<ExitStatus>,
     /// The runtime's last state in each of its processes.
@@ -73,6 +79,8 @@ pub(crate) struct Running {
     signals: Signals,
     started: Instant,
     ended: Option<(ExitStatus, Duration)>,
+    energy: EnergyMeter,
+    energy_read: Instant,
 }
 
 /// Signals that would end this process before the profile is closed.
@@ -235,6 +243,7 @@ impl Ready {
     /// The exec failed.
     pub(crate) fn start(self) -> Result<Running> {
         let signals = Signals::catch()?;
+        let energy = EnergyMeter::open(Path::new("/"));
         let started = Instant::now();
         let child = self
             .held
@@ -249,6 +258,8 @@ impl Ready {
             signals,
             started,
             ended: None,
+            energy,
+            energy_read: started,
         })
     }
 }
@@ -297,6 +308,10 @@ impl Running {
     /// The kernel refused to wait.
     pub(crate) fn wait(&mut self, span: Duration) -> Result<bool> {
         let end = Instant::now() + span;
+        if self.ended.is_none() && self.energy_read.elapsed() >= ENERGY_READ_EACH {
+            self.energy.update();
+            self.energy_read = Instant::now();
+        }
         while self.ended.is_none() {
             self.signals.pass_on(&self.child);
             let left = end.saturating_duration_since(Instant::now());
@@ -311,6 +326,7 @@ impl Running {
                     let took = self.started.elapsed();
                     let status = self.child.wait().context("cannot wait for the program")?;
                     self.ended = Some((status, took));
+                    self.energy.update();
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => bail!("cannot wait for the program: {error}"),
@@ -332,12 +348,13 @@ impl Running {
     /// The kernel refused to wait.
     pub(crate) fn finish(mut self) -> Result<EndedProgram> {
         loop {
-            self.wait(Duration::from_secs(3600))?;
+            self.wait(ENERGY_READ_EACH)?;
             if let Some((status, took)) = self.ended {
                 return Ok(EndedProgram {
                     status,
                     took: Nanos(took.as_nanos() as u64),
                     interrupted: self.interrupted(),
+                    energy: self.energy,
                     summary: SessionSummary::read(&self.session),
                     session: self.session,
                 });

@@ -11,6 +11,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 
 use crate::counters::{self, CounterKind, Lack};
+use crate::energy::EnergyMeter;
 use crate::probe::{KernelProbe, Probe};
 use crate::source::pmu::Pmu;
 use isotherm_model::source_kind::SourceKind;
@@ -119,6 +120,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         memory_limit(root),
         ptrace_scope(root),
         address_space(root),
+        energy_counters(root),
     ]);
     Examination { findings, ranking }
 }
@@ -540,6 +542,25 @@ fn address_space(root: &Path) -> Finding {
             ),
             _ => available(NAME, "not limited"),
         },
+    }
+}
+
+fn energy_counters(root: &Path) -> Finding {
+    const NAME: &str = "energy counters";
+    let meter = EnergyMeter::open(root);
+    let names: Vec<&str> = meter.readings().map(|it| it.name.as_str()).collect();
+    match (names.is_empty(), meter.refused()) {
+        (false, _) => available(NAME, names.join(", ")),
+        (true, []) => missing(
+            NAME,
+            "neither powercap nor hwmon has any, as in most virtual machines",
+            "a processor with RAPL and CONFIG_INTEL_RAPL, or the driver amd_energy; energy is modelled without",
+        ),
+        (true, refused) => missing(
+            NAME,
+            format!("{} may be read by root only", refused.join(", ")),
+            "run as root, or chmod a+r /sys/class/powercap/*/energy_uj, which lets every user measure",
+        ),
     }
 }
 

@@ -10,6 +10,7 @@
 //!  `- processes       the process tree: forks, execs and their times
 //! watch     the daemon's processes: sources and page tables to an Observation an epoch
 //! counters  memory traffic: misses, controllers, resctrl; the counter that throttles a method
+//! energy    joules that the machine measures: RAPL, hwmon
 //! doctor    features of this machine and remedies for missing ones; probe tries the kernel
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod clock;
 pub mod counters;
 pub mod cpu_time;
 pub mod doctor;
+pub mod energy;
 mod extent_changes;
 pub mod live;
 mod open_files;

@@ -68,7 +68,7 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     let configuration = Configuration::guided(&fitted.plan);
     let configuration = static_data.with(configuration, &fitted.plan, &program);
     let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
-    let (took, summary) = (ended.took, &ended.summary);
+    let (took, summary, energy) = (ended.took, &ended.summary, &ended.energy);
     launch::warn_of(summary, console);
     let sites = recorded_sites(&ended.session);
     let covered = covered(&fitted, &sites);
@@ -88,7 +88,7 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         "fit": fitted.to_json(),
         "runtime": summary.to_json(sites.len()),
     });
-    let kept = write_summary(args, &summary);
+    let kept = write_summary(args, summary, energy, console);
     Ok(launch::ended(ended.status, [kept], console))
 }
 
@@ -201,7 +201,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     } = run.finish()?;
     say_moves(&program, (&moves, &done), &tiers, console);
     let summary = online_summary(&program, (&moves, &done), outcomes, &tiers);
-    let written = write_summary(args, &summary);
+    let written = write_summary(args, summary, &program.energy, console);
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
     }

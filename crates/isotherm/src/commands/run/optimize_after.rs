@@ -75,7 +75,12 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
         program, profile, ..
     } = run.finish()?;
     say(&program, &service, &tiers, console);
-    let written = write_summary(args, &summary(&program, &service, &tiers));
+    let written = write_summary(
+        args,
+        summary(&program, &service, &tiers),
+        &program.energy,
+        console,
+    );
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
     }

@@ -109,7 +109,7 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
         policy: NONE.to_owned(),
         ..PageMoves::default()
     };
-    let kept = write_summary(args, &summary(&ended, moves));
+    let kept = write_summary(args, summary(&ended, moves), &ended.energy, console);
     Ok(launch::ended(ended.status, [kept], console))
 }
 
@@ -145,7 +145,7 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
         true => format!("{took}: {}", moves.in_words()),
         false => took,
     });
-    let written = write_summary(args, &summary(&program, moves));
+    let written = write_summary(args, summary(&program, moves), &program.energy, console);
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
     }
