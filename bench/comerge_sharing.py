@@ -45,7 +45,7 @@ class Outcome:
 
     used: float
     predicted: float
-    # By round: the time of each program together with the others, in seconds.
+    # By round: the processor time of each program together with the others, in seconds.
     times: list[dict[str, float]] = dataclasses.field(default_factory=list)
     # By round: the slow-down of each program, once all times are known.
     rounds: list[dict[str, float]] = dataclasses.field(default_factory=list)
@@ -123,9 +123,9 @@ def evaluate(tools: Tools, names: tuple[str, ...], folder: str, options, say) ->
             printed = colocate(tools, profiles, POLICIES[same[0]], folder, options.limit * 2 * len(names), "--run")
             times = {times["program"]: times for times in printed["runs"]["programs"]}
             for name in names:
-                all_fast[name].append(times[name]["all_fast_seconds"])
+                all_fast[name].append(times[name]["all_fast_processor_seconds"])
             for policy in same:
-                outcomes[policy].times.append({name: times[name]["together_seconds"] for name in names})
+                outcomes[policy].times.append({name: times[name]["together_processor_seconds"] for name in names})
     for outcome in outcomes.values():
         outcome.compare({name: statistics.median(seconds) for name, seconds in all_fast.items()})
     return Shared(names, outcomes)
@@ -175,7 +175,7 @@ def summed(shared: list[Shared]) -> Table:
     for policy in ("comerge by chunks", "least-slowdown"):
         mean = geometric_mean([each.over_published(policy) for each in shared])
         table.note(f"{policy} over CoMerge, geometric mean: {mean:.3f}; ours is both, {OURS}.")
-    table.note("Two programs have a processor each on a machine of two, three do not. Predictions are of each program alone. "
+    table.note("Slow-downs of processor time, because there may be more programs than processors. Predictions are of each program alone. "
                "Times alone with all data fast are the median of all of a set.")
     return table
 

@@ -18,6 +18,7 @@ use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::energy::EnergyMeter;
 use isotherm_sys::affinity;
+use isotherm_sys::process::wait_with_processor_time;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -62,6 +63,8 @@ pub(crate) struct EndedProgram {
     pub took: Nanos,
     /// Energy that the machine measured in this time.
     pub energy: EnergyMeter,
+    /// Processor time of it and of those of its descendants that it waited for.
+    pub processor_time: Nanos,
     /// The signal that requested its end (SIGINT, SIGTERM, SIGHUP).
     pub interrupted: Option<ExitStatus>,
     /// The runtime's last state in each of its processes.
@@ -78,9 +81,17 @@ pub(crate) struct Running {
     handle: OwnedFd,
     signals: Signals,
     started: Instant,
-    ended: Option<(ExitStatus, Duration)>,
+    ended: Option<End>,
     energy: EnergyMeter,
     energy_read: Instant,
+}
+
+/// The end of a program.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    status: ExitStatus,
+    took: Duration,
+    processor_time: Duration,
 }
 
 /// Signals that would end this process before the profile is closed.
@@ -324,8 +335,13 @@ impl Running {
                 Ok(0) => break,
                 Ok(_) => {
                     let took = self.started.elapsed();
-                    let status = self.child.wait().context("cannot wait for the program")?;
-                    self.ended = Some((status, took));
+                    let (status, processor_time) = wait_with_processor_time(&self.child)
+                        .context("cannot wait for the program")?;
+                    self.ended = Some(End {
+                        status,
+                        took,
+                        processor_time,
+                    });
                     self.energy.update();
                 }
                 Err(rustix::io::Errno::INTR) => {}
@@ -349,10 +365,12 @@ impl Running {
     pub(crate) fn finish(mut self) -> Result<EndedProgram> {
         loop {
             self.wait(ENERGY_READ_EACH)?;
-            if let Some((status, took)) = self.ended {
+            if let Some(end) = self.ended {
+                let nanos = |time: Duration| Nanos(time.as_nanos() as u64);
                 return Ok(EndedProgram {
-                    status,
-                    took: Nanos(took.as_nanos() as u64),
+                    status: end.status,
+                    took: nanos(end.took),
+                    processor_time: nanos(end.processor_time),
                     interrupted: self.interrupted(),
                     energy: self.energy,
                     summary: SessionSummary::read(&self.session),

@@ -32,11 +32,20 @@ pub(crate) struct PlacedProgram {
     pub configuration: Configuration,
 }
 
+/// The times of one run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunTimes {
+    /// From the program's start to its end.
+    pub took: Nanos,
+    /// The processor time of it and its descendants.
+    pub processor_time: Nanos,
+}
+
 /// How a program ended first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstEnd {
-    /// Time from its start to its end.
-    pub took: Nanos,
+    /// The times of its first run.
+    pub times: RunTimes,
     /// How often it was started again.
     pub restarts: u32,
 }
@@ -74,8 +83,8 @@ impl Progress {
 
 /// The end of one run of a program.
 enum RunEnd {
-    /// It ended itself, after this time.
-    Finished(Nanos),
+    /// It ended itself.
+    Finished(RunTimes),
     /// This signal interrupted it.
     Interrupted(ExitStatus),
     /// The other programs no longer needed it.
@@ -113,7 +122,7 @@ pub(crate) fn run(programs: &[PlacedProgram]) -> Result<TogetherEnd> {
     let mut interrupted = None;
     for end in ends {
         match end? {
-            (RunEnd::Finished(took), restarts) => first_ends.push(FirstEnd { took, restarts }),
+            (RunEnd::Finished(times), restarts) => first_ends.push(FirstEnd { times, restarts }),
             (RunEnd::Interrupted(signal), _) => interrupted = Some(signal),
             (RunEnd::Killed, _) => {}
         }
@@ -163,8 +172,8 @@ fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunE
     }
 }
 
-/// The time of a run that succeeded by its plan.
-fn checked(name: &str, ended: &EndedProgram) -> Result<Nanos> {
+/// The times of a run that succeeded by its plan.
+fn checked(name: &str, ended: &EndedProgram) -> Result<RunTimes> {
     if let Some((pid, why)) = ended.summary.off.first_key_value() {
         bail!("program \"{name}\": Isotherm was off in process {pid}: {why}");
     }
@@ -174,5 +183,8 @@ fn checked(name: &str, ended: &EndedProgram) -> Result<Nanos> {
             ended.status
         );
     }
-    Ok(ended.took)
+    Ok(RunTimes {
+        took: ended.took,
+        processor_time: ended.processor_time,
+    })
 }

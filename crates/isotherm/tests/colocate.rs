@@ -121,8 +121,13 @@ fn the_recorded_programs_run_alone_and_together_until_the_longest_has_ended_once
     assert!(short["restarts"].as_u64() > Some(0), "{printed}");
     assert_eq!(long["restarts"], 0, "{printed}");
     for program in programs {
-        for time in ["all_fast_seconds", "alone_seconds", "together_seconds"] {
-            assert!(program[time].as_f64() > Some(0.0), "{time} of {program}");
+        for run in ["all_fast", "alone", "together"] {
+            let seconds = |kind: &str| program[format!("{run}_{kind}")].as_f64();
+            let (time, processor) = (seconds("seconds"), seconds("processor_seconds"));
+            assert!(processor > Some(0.0), "{run} of {program}");
+            // One thread, and the threads of the runtime.
+            let most = time.map(|time| 1.2 * time + 0.1);
+            assert!(processor < most, "{run} of {program}");
         }
     }
     let text = succeeds(&directory, &COLOCATE);

@@ -93,6 +93,12 @@ pub struct SharingTimes {
     pub alone_seconds: f64,
     /// Of a run by the plan beside the other programs.
     pub together_seconds: f64,
+    /// Processor time of the three runs, in seconds: without the wait for a processor.
+    pub all_fast_processor_seconds: f64,
+    /// Of a run alone by the plan.
+    pub alone_processor_seconds: f64,
+    /// Of a run by the plan beside the other programs.
+    pub together_processor_seconds: f64,
     /// How often it was started again while another still ran its first time, in all rounds.
     pub restarts: u32,
 }
@@ -114,6 +120,12 @@ impl SharingTimes {
     #[must_use]
     pub fn slowdown(&self) -> f64 {
         self.together_seconds / self.all_fast_seconds
+    }
+
+    /// The same of processor time: programs that are more than the processors wait for these, whatever memory they have.
+    #[must_use]
+    pub fn processor_slowdown(&self) -> f64 {
+        self.together_processor_seconds / self.all_fast_processor_seconds
     }
 }
 
@@ -143,12 +155,19 @@ impl SharingRuns {
             .right("tiering", |(times, _)| slowdown(times.tiering()))
             .right("collocation", |(times, _)| slowdown(times.collocation()))
             .right("slow-down", |(times, _)| slowdown(times.slowdown()))
+            .right("of processor time", |(times, _)| {
+                slowdown(times.processor_slowdown())
+            })
             .right("expected", |(_, program)| slowdown(program.slowdown))
             .right("restarts", |(times, _)| times.restarts);
-        let sum: f64 = self.programs.iter().map(SharingTimes::slowdown).sum();
+        let sum = |of: fn(&SharingTimes) -> f64| self.programs.iter().map(of).sum::<f64>();
+        let (time, processor) = (
+            sum(SharingTimes::slowdown),
+            sum(SharingTimes::processor_slowdown),
+        );
         format!(
             "measured, {}: each program alone with all data fast, alone by its plan, and by its plan together with the others\n\n{}sum of slow-downs: \
-             {sum:.2}\n",
+             {time:.2}; of processor time: {processor:.2}\n",
             counted(self.rounds, "round"),
             table.render()
         )

@@ -1,7 +1,11 @@
 //! Another process, held by a pidfd (Linux 5.3), so that a later process of the same number is not mistaken for
 //! it.
 
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -40,11 +44,39 @@ impl ProcessHandle {
     }
 }
 
+/// Waits for the end of a child that was not waited for before: its status, and the processor time of it and of those of its descendants
+/// that were waited for (wait4).
+///
+/// # Errors
+/// `ECHILD`: it was waited for before.
+pub fn wait_with_processor_time(child: &Child) -> io::Result<(ExitStatus, Duration)> {
+    // SAFETY: all-zero bytes are a valid `rusage`: it holds integers only.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    let mut status = 0;
+    loop {
+        // SAFETY: both pointers are to live variables of the types that wait4 writes.
+        let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
+        if waited > 0 {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let time = |of: libc::timeval| {
+        Duration::from_secs(of.tv_sec as u64) + Duration::from_micros(of.tv_usec as u64)
+    };
+    let processor_time = time(usage.ru_utime) + time(usage.ru_stime);
+    Ok((ExitStatus::from_raw(status), processor_time))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::ProcessHandle;
+    use super::{ProcessHandle, wait_with_processor_time};
     use rustix::io::Errno;
     use std::process::Command;
+    use std::time::Duration;
 
     #[test]
     fn a_process_has_ended_once_it_was_killed_and_an_absent_one_is_not_opened() {
@@ -66,5 +98,18 @@ mod tests {
             }
             Err(error) => isotherm_skip::skip!("pidfd_open: {error}"),
         }
+    }
+
+    #[test]
+    fn the_processor_time_of_a_child_is_that_of_its_own_child_too() {
+        let work = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", &format!("sh -c '{work}'; exit 3")]);
+        let mut child = child.spawn().unwrap();
+        let (status, time) = wait_with_processor_time(&child).unwrap();
+        assert_eq!(status.code(), Some(3));
+        assert!(time > Duration::from_millis(5), "{time:?}");
+        let again = child.wait().unwrap_err();
+        assert_eq!(again.raw_os_error(), Some(libc::ECHILD));
     }
 }

@@ -17,16 +17,16 @@ use isotherm_report::sharing::{SharingRuns, SharingTimes};
 use crate::commands::plan::of_selected;
 use crate::static_data::StaticPlacement;
 use crate::timed_runs::without_limit;
-use crate::together::{self, PlacedProgram, TogetherEnd};
+use crate::together::{self, PlacedProgram, RunTimes, TogetherEnd};
 use crate::{fit, launch};
 
 /// A program with its two placements, and the times so far.
 pub(super) struct TimedProgram {
     all_fast: PlacedProgram,
     planned: PlacedProgram,
-    fast_times: Vec<Nanos>,
-    alone_times: Vec<Nanos>,
-    together_times: Vec<Nanos>,
+    fast_times: Vec<RunTimes>,
+    alone_times: Vec<RunTimes>,
+    together_times: Vec<RunTimes>,
     restarts: u32,
 }
 
@@ -75,13 +75,20 @@ impl TimedProgram {
     }
 
     fn times(&self) -> Option<SharingTimes> {
-        let median =
-            |times: &[Nanos]| Times::of(times).map(|times| times.median.0.max(1) as f64 / 1e9);
+        let median = |times: &[RunTimes], of: fn(&RunTimes) -> Nanos| {
+            let times: Vec<Nanos> = times.iter().map(of).collect();
+            Times::of(&times).map(|times| times.median.0.max(1) as f64 / 1e9)
+        };
+        let seconds = |times| median(times, |run| run.took);
+        let processor_seconds = |times| median(times, |run| run.processor_time);
         Some(SharingTimes {
             program: self.planned.name.clone(),
-            all_fast_seconds: median(&self.fast_times)?,
-            alone_seconds: median(&self.alone_times)?,
-            together_seconds: median(&self.together_times)?,
+            all_fast_seconds: seconds(&self.fast_times)?,
+            alone_seconds: seconds(&self.alone_times)?,
+            together_seconds: seconds(&self.together_times)?,
+            all_fast_processor_seconds: processor_seconds(&self.fast_times)?,
+            alone_processor_seconds: processor_seconds(&self.alone_times)?,
+            together_processor_seconds: processor_seconds(&self.together_times)?,
             restarts: self.restarts,
         })
     }
@@ -134,10 +141,10 @@ fn run_round(programs: &mut [TimedProgram], say: impl Fn(&str)) -> Result<Option
     let mut alone = Vec::new();
     for program in programs.iter() {
         say(&format!("{} alone", program.planned.name));
-        let mut pair = [Nanos::ZERO; 2];
+        let mut pair = [RunTimes::default(); 2];
         for (time, placed) in pair.iter_mut().zip([&program.all_fast, &program.planned]) {
             match together::run(std::slice::from_ref(placed))? {
-                TogetherEnd::All(ended) => *time = ended[0].took,
+                TogetherEnd::All(ended) => *time = ended[0].times,
                 TogetherEnd::Interrupted(signal) => return Ok(Some(signal)),
             }
         }
@@ -150,7 +157,7 @@ fn run_round(programs: &mut [TimedProgram], say: impl Fn(&str)) -> Result<Option
         TogetherEnd::Interrupted(signal) => return Ok(Some(signal)),
     };
     for ((program, [fast, planned]), ended) in programs.iter_mut().zip(alone).zip(ended) {
-        program.together_times.push(ended.took);
+        program.together_times.push(ended.times);
         program.fast_times.push(fast);
         program.alone_times.push(planned);
         program.restarts += ended.restarts;
