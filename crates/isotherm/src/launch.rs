@@ -6,8 +6,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -22,9 +20,10 @@ use isotherm_sys::process::wait_with_processor_time;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::program;
+use crate::program_signals::ProgramSignals;
 use crate::session_directory::SessionDirectory;
 use crate::session_processes;
 use crate::session_summary::SessionSummary;
@@ -79,7 +78,7 @@ pub(crate) struct Running {
     session: SessionDirectory,
     child: Child,
     handle: OwnedFd,
-    signals: Signals,
+    signals: ProgramSignals,
     started: Instant,
     ended: Option<End>,
     energy: EnergyMeter,
@@ -92,15 +91,6 @@ struct End {
     status: ExitStatus,
     took: Duration,
     processor_time: Duration,
-}
-
-/// Signals that would end this process before the profile is closed.
-#[derive(Debug)]
-struct Signals {
-    /// The signals to pass on, and whether they have arrived.
-    passed_on: Vec<(Signal, Arc<AtomicBool>)>,
-    /// Number of a signal that requests the end, passed on or from the terminal; 0 before one arrives.
-    wanted: Arc<AtomicUsize>,
 }
 
 /// Finds the runtime: beside this program, or in `../lib` of it.
@@ -253,7 +243,7 @@ impl Ready {
     /// # Errors
     /// The exec failed.
     pub(crate) fn start(self) -> Result<Running> {
-        let signals = Signals::catch()?;
+        let signals = ProgramSignals::catch()?;
         let energy = EnergyMeter::open(Path::new("/"));
         let started = Instant::now();
         let child = self
@@ -272,43 +262,6 @@ impl Ready {
             energy,
             energy_read: started,
         })
-    }
-}
-
-impl Signals {
-    /// From here on signals are passed on, and this process lives to close the profile; an interrupt from the
-    /// terminal reaches the program directly, because it is in the same process group.
-    fn catch() -> Result<Self> {
-        let flag = || Arc::new(AtomicBool::new(false));
-        let has_terminal = std::fs::File::open("/dev/tty").is_ok();
-        let mut signals = Self {
-            passed_on: Vec::new(),
-            wanted: Arc::new(AtomicUsize::new(0)),
-        };
-        for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
-            let (came, number) = (flag(), signal.as_raw());
-            signal_hook::flag::register(number, Arc::clone(&came))
-                .context("cannot catch signals")?;
-            if signal != Signal::QUIT {
-                let wanted = Arc::clone(&signals.wanted);
-                signal_hook::flag::register_usize(number, wanted, number as usize)
-                    .context("cannot catch signals")?;
-            }
-            if !has_terminal || matches!(signal, Signal::TERM | Signal::HUP) {
-                signals.passed_on.push((signal, came));
-            }
-        }
-        Ok(signals)
-    }
-
-    fn pass_on(&self, child: &Child) {
-        let pid = Pid::from_child(child);
-        for (signal, came) in &self.passed_on {
-            if came.swap(false, Ordering::Relaxed) {
-                // The program may have ended meanwhile; then the signal is dropped.
-                let _ = kill_process(pid, *signal);
-            }
-        }
     }
 }
 
@@ -353,9 +306,11 @@ impl Running {
 
     /// Ends the program if it still runs, and those of its descendants that have the runtime, by SIGKILL.
     pub(crate) fn kill(&mut self) {
-        session_processes::kill(self.session.path());
-        // It may have ended meanwhile.
-        let _ = self.child.kill();
+        if self.ended.is_none() {
+            // It may have ended meanwhile.
+            let _ = self.child.kill();
+        }
+        session_processes::kill_all(self.session.path());
     }
 
     /// Waits until the program ends.
@@ -382,10 +337,7 @@ impl Running {
 
     /// The signal that requested the end since the start.
     pub(crate) fn interrupted(&self) -> Option<ExitStatus> {
-        match self.signals.wanted.load(Ordering::Relaxed) as i32 {
-            0 => None,
-            signal => Some(ExitStatus::from_raw(signal)),
-        }
+        self.signals.wanted()
     }
 }
 

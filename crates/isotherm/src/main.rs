@@ -30,6 +30,7 @@ mod optimizer;
 mod output;
 mod profile_rate;
 mod program;
+mod program_signals;
 mod range_mover;
 mod recording;
 mod run_policies;

@@ -1,12 +1,29 @@
 //! Ends the processes of a run: the program and those of its descendants that have the runtime.
 
 use std::path::Path;
+use std::time::Duration;
 
 use isotherm_session::{parse_name, session_of};
 use isotherm_sys::process::ProcessHandle;
 
-/// Sends SIGKILL to each process that has its session file in `directory`.
-pub(crate) fn kill(directory: &Path) {
+/// How often the processes are looked for: one that is killed may have created another just before.
+const LOOKS: usize = 100;
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Ends each process that has its session file in `directory` by SIGKILL, until there is none.
+pub(crate) fn kill_all(directory: &Path) {
+    for _ in 0..LOOKS {
+        if kill(directory) == 0 {
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Sends the signal to those that there are now; returns how many received it.
+fn kill(directory: &Path) -> usize {
+    let mut killed = 0;
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries {
         let Some(process) = entry.file_name().to_str().and_then(parse_name) else {
@@ -19,9 +36,10 @@ pub(crate) fn kill(directory: &Path) {
         let own = session_of(Path::new("/proc"), process.pid);
         if own.is_some_and(|path| path.parent() == Some(directory)) {
             // It may have ended meanwhile.
-            let _ = held.kill();
+            killed += usize::from(held.kill().is_ok());
         }
     }
+    killed
 }
 
 #[cfg(test)]
@@ -36,7 +54,7 @@ mod tests {
         let mut other = Command::new("sleep").arg("60").spawn().unwrap();
         let name = format!("{}.0", other.id());
         std::fs::write(directory.path().join(name), "").unwrap();
-        kill(directory.path());
+        assert_eq!(kill(directory.path()), 0);
         let ended = other.try_wait().unwrap();
         other.kill().unwrap();
         other.wait().unwrap();

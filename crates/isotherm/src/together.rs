@@ -164,6 +164,10 @@ fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunE
             is_killed = true;
         }
     }
+    if is_killed {
+        // What its last descendants began meanwhile.
+        running.kill();
+    }
     let ended = running.finish()?;
     match ended.interrupted {
         Some(signal) => Ok(RunEnd::Interrupted(signal)),

@@ -197,9 +197,11 @@ fn an_interrupt_ends_the_programs_and_prints_the_plans() {
         .args(["--rounds", "1000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let colocate = command.spawn().expect("isotherm starts");
+    let mut colocate = command.spawn().expect("isotherm starts");
     // The last of the plans is written before the first run.
     while !directory.path().join("short.plan").exists() || running_in(directory.path()).len() < 2 {
+        let ended = colocate.try_wait().expect("its status");
+        assert_eq!(ended, None, "it ended before any program ran");
         std::thread::sleep(Duration::from_millis(10));
     }
     let pid = Pid::from_raw(colocate.id() as i32).expect("a process");
