@@ -1,0 +1,179 @@
+"""Section `energy`: Cross-Layer's figures 3, 4 and 5 and its tables 1 and 2 in form, by MemBench and NUMABench.
+
+    membench, a delay --hot objects on 1, 2, 3, 4 devices--> throughput and bandwidth (measured) --> `isotherm fit-bandwidth`, twice
+                                                                       \\--> power of the devices (modelled, DDR4)
+
+The emulated machine stands for the devices: a limit of slow memory's bandwidth, as many quarters of the program's demand as there are devices with hot data. It is
+slower by nothing else (factors 1). Of accesses that are no stream it counts 64 bytes for each 100 ns of waiting, so two threads that always wait ask for 1.28 GB/s.
+"""
+import os
+import statistics
+import tomllib
+
+from emulator import everything
+from measure import Contender, Problem, Samples, interleave
+from table import Table
+from tools import ROOT, Tools, must
+
+DEVICES = [1, 2, 3, 4]
+# Nanoseconds between two objects: dense where the bounds of the model lie.
+DELAYS = [0, 30, 50, 70, 100, 130, 160, 200, 250, 300, 370, 450, 550, 650, 800, 1000, 1300, 2000]
+QUICK_DELAYS = [0, 200, 600, 2000]
+REMOTE = [0, 20, 40, 60, 80, 100]
+# Percent of the work that a number of devices may lose.
+TOLERANCE = 5
+# The goals: hot/cold loses at most this, saves at least that, and two fits differ by at most this.
+LOSS, SAVED, VARIES = 0.05, 0.25, 0.10
+# What two threads ask for on the emulated machine, in bytes a second.
+DEMAND = 2 * 64 * 10**7
+UNBOUNDED = 2**64 - 1
+
+
+class Settings:
+    """Sizes and numbers of one run of the section."""
+
+    def __init__(self, options):
+        self.hot, self.cold = ("128MiB", "256MiB") if options.quick else ("200MiB", "2GiB")
+        self.objects = (128 if options.quick else 200) * (1 << 20) // 64
+        self.delays = QUICK_DELAYS if options.quick else DELAYS
+        self.rounds = max(2, options.rounds if options.has_rounds else 2 if options.quick else 6)
+        self.seconds = 0.5 if options.quick else 1.5
+
+    def program(self, tools: Tools, name: str, delay: int, *more: str):
+        passes = max(1, round(self.seconds * 2e9 / (delay + 250) / self.objects))
+        return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), *more)
+
+
+def guided(tools: Tools, plan: str) -> list[str]:
+    return [tools.isotherm, "--quiet", "run", "--plan", plan, "--"]
+
+
+def by_devices(tools: Tools, settings: Settings, folder: str, options, say) -> dict[int, Samples]:
+    """The runs of each delay, by the number of devices."""
+    limits = {devices: DEMAND // len(DEVICES) * devices for devices in DEVICES}
+    ways = [Contender(str(devices), guided(tools, everything(folder, "slow", 1, 1, f" bandwidth-limit {limit}B/s")))
+            for devices, limit in limits.items()]
+    return {delay: interleave(settings.program(tools, "membench", delay), ways, settings.rounds, options.limit, say)
+            for delay in settings.delays}
+
+
+def fit(tools: Tools, folder: str, runs: dict[int, Samples], first: int) -> list[int]:
+    """The bounds that `isotherm fit-bandwidth` finds in every other round."""
+    path, model = os.path.join(folder, f"membench-{first}.runs"), os.path.join(folder, f"bandwidth-{first}.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        for delay, samples in runs.items():
+            for devices in DEVICES:
+                figures = (samples.values(str(devices), name)[first::2] for name in ("bytes_per_second", "objects_per_second"))
+                for bandwidth, work in zip(*figures):
+                    file.write(f"devices {devices} delay {delay} bandwidth {bandwidth:.0f} work {work:.0f}\n")
+    must([tools.isotherm, "--quiet", "fit-bandwidth", path, "--tolerance", str(TOLERANCE), "-o", model], "fitting the model")
+    with open(model, "rb") as file:
+        return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
+
+
+def powers(questions: list[tuple[int, int, float]]) -> list[float]:
+    """Milliwatts of (devices, hot devices, bytes a second): half of the bytes are read, half written."""
+    words = [f"{devices}:{hot}:{bandwidth / 2:.0f}:{bandwidth / 2:.0f}" for devices, hot, bandwidth in questions]
+    command = ["cargo", "run", "--release", "--quiet", "--package", "isotherm-policy", "--example", "dram_devices", "--", *words]
+    return [float(line) for line in must(command, "the power of the devices", cwd=ROOT).split()]
+
+
+def figure_3(runs: dict[int, Samples]) -> Table:
+    table = Table("Figure 3: one DDR4 device (a rank) with all accesses, by the delay between two",
+                  ["delay ns", "GB/s, measured", "power mW, modelled", "of idle"])
+    rates = [samples.median("1", "bytes_per_second") for samples in runs.values()]
+    *found, idle = powers([(1, 1, rate) for rate in rates] + [(1, 1, 0)])
+    for delay, rate, power in zip(runs, rates, found):
+        table.row(delay, rate / 1e9, f"{power:.0f}", f"{power / idle:.2f}")
+    table.note(f"An idle device takes {idle:.0f} mW (self-refresh). The paper's DIMM takes 15 % of a fully active one when idle.")
+    return table
+
+
+def figure_4(runs: dict[int, Samples], bounds: list[int]) -> Table:
+    table = Table("Figure 4: hot objects on one of four devices over all four (default)",
+                  ["delay ns", "default GB/s", "hot/cold GB/s", "throughput", "spread", "energy, modelled", "below first bound"])
+    most, met = str(len(DEVICES)), []
+    questions = [(len(DEVICES), hot, samples.median(str(hot), "bytes_per_second")) for samples in runs.values() for hot in (len(DEVICES), 1)]
+    found = powers(questions)
+    for (delay, samples), default, packed in zip(runs.items(), found[::2], found[1::2]):
+        throughput = samples.ratio("1", most, "objects_per_second")
+        energy = packed / default / throughput
+        rate = samples.median(most, "bytes_per_second")
+        below = rate < bounds[0]
+        spread = max(samples.spread(way, "objects_per_second") for way in ("1", most))
+        table.row(delay, rate / 1e9, samples.median("1", "bytes_per_second") / 1e9, f"{throughput:.2f}", f"{spread:.1%}", f"{energy:.2f}",
+                  "yes" if below else "")
+        if below:
+            met.append(throughput >= 1 - LOSS and energy <= 1 - SAVED)
+    word = "reached" if met and all(met) else "missed"
+    table.note(f"Goal: below the model's first bound no slower than default (within {LOSS:.0%}) and at least {SAVED:.0%} less energy for the same work: {word}. "
+               "Bandwidth and throughput are measured on the emulated machine, energy is modelled.")
+    return table
+
+
+def table_1(samples: Samples) -> Table:
+    table = Table("Table 1: bandwidth by the number of devices with hot objects, without a delay", ["# hot", "total GB/s", "GB/s each"])
+    for devices in DEVICES:
+        rate = samples.median(str(devices), "bytes_per_second") / 1e9
+        table.row(devices, rate, rate / devices)
+    table.note("The paper's, from 1 to 4: 11.7, 23.2, 32.1, 39.5 GB/s. Here a device is an emulated quarter of what the two threads ask for.")
+    return table
+
+
+def table_2(fits: list[list[int]]) -> Table:
+    table = Table("Table 2: devices by bandwidth, fitted twice from different rounds", ["# hot", "first fit", "second fit", "difference"])
+    differences = []
+    for devices, bounds in enumerate(zip(*fits), start=1):
+        first, second = (None if bound == UNBOUNDED else bound for bound in bounds)
+        both = first is not None and second is not None
+        difference = abs(first - second) / min(first, second) if both else 0.0 if first == second else float("inf")
+        differences.append(difference)
+        table.row(devices, *("any" if bound is None else f"< {bound / 1e9:.2f} GB/s" for bound in (first, second)), f"{difference:.1%}")
+    word = "reached" if max(differences) <= VARIES else "missed"
+    table.note(f"Goal: two fits differ by at most {VARIES:.0%}: {word}. A device loses at most {TOLERANCE} % of the work of all.")
+    return table
+
+
+def figure_5(tools: Tools, settings: Settings, folder: str, options, say) -> Table:
+    """NUMABench on the emulated pair as two nodes: remote objects in slow memory."""
+    table = Table("Figure 5: NUMABench, hot objects on a remote node", ["remote", "local GB/s", "remote GB/s", "throughput", "energy, modelled"])
+    plan = remote_plan(tools, settings, folder)
+    way = Contender("remote", guided(tools, plan))
+    rates = {}
+    for share in REMOTE[::2] if options.quick else REMOTE:
+        program = settings.program(tools, "numabench", 0, "--remote", str(share))
+        rates[share] = interleave(program, [way], max(1, settings.rounds // 2), options.limit, say).median("remote", "bytes_per_second")
+    nodes = [(len(DEVICES), hot, rate * part) for share, rate in rates.items() for hot in (len(DEVICES), 1)
+             for part in (1 - share / 100, share / 100)]
+    found = powers(nodes)
+    for number, (share, rate) in enumerate(rates.items()):
+        default, packed = (statistics.fsum(found[4 * number + 2 * way:][:2]) for way in (0, 1))
+        table.row(f"{share} %", rate * (1 - share / 100) / 1e9, rate * share / 100 / 1e9, f"{rate / rates[0]:.2f}", f"{packed / default:.2f}")
+    table.note("Throughput over none remote, measured; energy of one hot device on each node over all four of each at the same bandwidth, modelled. The remote node is "
+               "the slow tier of emulated:remote.")
+    return table
+
+
+def remote_plan(tools: Tools, settings: Settings, folder: str) -> str:
+    """A plan by which `hot_remote` is in slow memory and all else in fast memory."""
+    profile, plan = os.path.join(folder, "numabench.iso"), os.path.join(folder, "numabench.plan")
+    program = settings.program(tools, "numabench", 0, "--remote", "50")
+    must([tools.isotherm, "--quiet", "record", "--force", "--cache", "0B", "-o", profile, "--", *program.command], "recording numabench")
+    must([tools.isotherm, "--quiet", "plan", profile, "--policy", "all-fast", "--tiers", "emulated:remote", "--fast", "100%", "-o", plan], "planning numabench")
+    with open(plan, encoding="utf-8") as file:
+        lines = file.readlines()
+    remote = [number for number, line in enumerate(lines) if line.startswith("site ") and "# hot_remote" in line]
+    if len(remote) != 1:
+        raise Problem(f"{plan}: {len(remote)} sites are hot_remote")
+    words = lines[remote[0]].split(" ")
+    lines[remote[0]] = " ".join([*words[:2], "slow", *words[3:]])
+    with open(plan, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    return plan
+
+
+def run(tools: Tools, options, folder: str, say) -> list[Table]:
+    settings = Settings(options)
+    runs = by_devices(tools, settings, folder, options, say)
+    fits = [fit(tools, folder, runs, first) for first in (0, 1)]
+    return [figure_3(runs), figure_4(runs, fits[0]), figure_5(tools, settings, folder, options, say), table_1(runs[0]), table_2(fits)]
