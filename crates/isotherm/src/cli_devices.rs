@@ -4,13 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use isotherm_model::colour::DEVICES_AT_MOST;
 use isotherm_model::units::Bytes;
 use isotherm_policy::energy::DeviceSet;
 
 use crate::input;
-
-/// Most devices that are taken: far above those of any machine.
-const DEVICES_AT_MOST: u32 = 65_536;
 
 /// The memory devices for plans that colour data.
 #[derive(Clone, Debug, Default, Args)]

@@ -5,7 +5,7 @@
 //! devices, so a number of devices below all of them is planned and not carried out.
 
 use anyhow::{Context, Result, bail};
-use isotherm_model::colour::{Colour, ColourDevices};
+use isotherm_model::colour::{Colour, ColourDevices, DEVICES_AT_MOST};
 use isotherm_model::plan::Item;
 use isotherm_model::port::SitePolicy;
 use isotherm_model::tier::{Tier, TierIndex, Tiers};
@@ -88,6 +88,13 @@ fn pack(
             capacity: fast.capacity,
         },
     });
+    if set.devices > DEVICES_AT_MOST {
+        bail!(
+            "--fast: the footprint of {footprint} takes {} devices of {}, and {DEVICES_AT_MOST} are the most; name larger ones, such as --devices 4x16GiB",
+            set.devices,
+            set.capacity
+        );
+    }
     let held = set.capacity_of(set.devices);
     if held < footprint && choice.devices.is_some() {
         bail!(

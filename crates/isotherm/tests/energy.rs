@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 
 use isotherm_model::colour::Colour;
@@ -266,12 +265,32 @@ fn what_devices_cannot_be_for_is_refused(directory: &TempDir) {
             &["simulate", "app.iso", "--devices", "4"],
             "add --power ddr4",
         ),
-        (&["fit-bandwidth", "app.c"], "lacks its number"),
+        (
+            &["fit-bandwidth", "app.c", "-o", "refused.toml"],
+            "app.c: no line is a run",
+        ),
+        (
+            &[
+                "plan",
+                "app.iso",
+                "--policy",
+                "cold-set",
+                "--tiers",
+                "emulated:cxl",
+                "--fast",
+                "16B",
+                "-o",
+                "refused.plan",
+            ],
+            "name larger ones",
+        ),
     ] {
         let output = isotherm(directory, arguments);
         assert!(!output.status.success(), "{arguments:?} was taken");
         let said = stderr(&output);
         assert!(said.contains(why), "{arguments:?}: {said}");
     }
-    assert!(!Path::new("bandwidth.toml").exists());
+    for output in ["refused.toml", "refused.plan"] {
+        assert!(!directory.path().join(output).exists(), "{output}");
+    }
 }

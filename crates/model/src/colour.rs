@@ -25,6 +25,9 @@ variant_words!(Colour {
     Cold = "cold",
 });
 
+/// Most devices of a colour, far above those of any machine.
+pub const DEVICES_AT_MOST: u32 = 65_536;
+
 /// The memory that holds the data of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColourDevices {

@@ -1,14 +1,11 @@
 //! The devices of each colour: `colour` lines.
 
-use isotherm_model::colour::{Colour, ColourDevices};
+use isotherm_model::colour::{Colour, ColourDevices, DEVICES_AT_MOST};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use super::line::{Line, PlanTextError};
 use super::tier_names::tier_named;
-
-/// Most devices of a colour, far above those of any machine.
-const DEVICES_AT_MOST: u32 = 65_536;
 
 /// The line of a colour.
 pub(super) fn write(colour: &ColourDevices, name: impl Fn(TierIndex) -> String) -> String {

@@ -1,6 +1,7 @@
 //! `isotherm fit-bandwidth`: how many memory devices hot data needs at a bandwidth, from runs of a load (Cross-Layer, section 7.2).
 //!
-//! A line of the runs has pairs of a name and a number, in any order; other names are passed over, so that a load may print more:
+//! A line of the runs has pairs of a name and a number, in any order. Other names are passed over, and so are lines that do not begin with one
+//! of these four: a load may print more.
 //!
 //! ```text
 //! devices 1 delay 150 bandwidth 1200000000 work 37500000
@@ -10,6 +11,7 @@
 //! devices and delay count by their median.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -26,14 +28,20 @@ use isotherm_console::shell_quoting;
 /// Largest file of runs: a hundred thousand lines.
 const RUNS_AT_MOST: u64 = 16 << 20;
 
+/// The line of a run.
+const EXAMPLE: &str = "devices 1 delay 150 bandwidth 1200000000 work 37500000";
+
 /// Fits and writes the model.
 ///
 /// # Errors
 /// The runs cannot be read, are malformed or incomplete, or the model cannot be written.
 pub(crate) fn run(args: &FitBandwidthArgs, console: Console) -> Result<()> {
-    let shown = args.runs.display().to_string();
+    let shown = match args.runs == Path::new("-") {
+        true => "standard input".to_owned(),
+        false => args.runs.display().to_string(),
+    };
     let text = match args.runs == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()).context("standard input")?,
+        true => standard_input()?,
         false => read_input_text(&args.runs, RUNS_AT_MOST).context(shown.clone())?,
     };
     let all = runs(&text).context(shown.clone())?;
@@ -58,15 +66,32 @@ pub(crate) fn run(args: &FitBandwidthArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
+/// The text of standard input, which is limited as a file is.
+fn standard_input() -> Result<String> {
+    let mut text = String::new();
+    let input = std::io::stdin().lock();
+    let read = input.take(RUNS_AT_MOST + 1).read_to_string(&mut text);
+    if read.context("standard input")? as u64 > RUNS_AT_MOST {
+        bail!("standard input: there are more than {RUNS_AT_MOST} bytes, the most that is read");
+    }
+    Ok(text)
+}
+
+/// The names of a run's numbers.
+const NAMES: [&str; 4] = ["devices", "delay", "bandwidth", "work"];
+
 /// The runs of a text, line by line.
 fn runs(text: &str) -> Result<Vec<LoadRun>> {
     let mut runs = Vec::new();
     for (line, number) in text.lines().zip(1..) {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().collect();
-        if !words.is_empty() {
+        if words.first().is_some_and(|first| NAMES.contains(first)) {
             runs.push(load_run(&words).with_context(|| format!("line {number}"))?);
         }
+    }
+    if runs.is_empty() {
+        bail!("no line is a run, such as `{EXAMPLE}`");
     }
     Ok(runs)
 }
@@ -82,9 +107,9 @@ fn load_run(words: &[&str]) -> Result<LoadRun> {
         }
     }
     let number = |name: &str| -> Result<u64> {
-        let text = pairs.get(name).with_context(|| {
-            format!("there is no `{name}`; a line is `devices 1 delay 150 bandwidth 1200000000 work 37500000`")
-        })?;
+        let text = pairs
+            .get(name)
+            .with_context(|| format!("there is no `{name}`; a line is `{EXAMPLE}`"))?;
         let number = text.parse();
         number.with_context(|| format!("{name} \"{text}\" is no whole number in range"))
     };
@@ -143,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_run_and_repeated_ones_count_by_their_median() {
-        let text = "# membench\nthreads 2 devices 1 delay 0 bandwidth 50 work 5\n\n\
+        let text = "# membench\nkernel_seconds 2.5\ndevices 1 threads 2 delay 0 bandwidth 50 work 5\n\n\
                     devices 1 delay 0 bandwidth 70 work 9 # late\ndevices 1 delay 0 bandwidth 60 work 7\n";
         let all = runs(text).unwrap();
         assert_eq!(all.len(), 3);
@@ -168,6 +193,7 @@ mod tests {
                 "line 2: `work` lacks its number",
             ),
             ("devices 1 devices 2", "line 1: `devices` is given twice"),
+            ("membench: objects 5\n", "no line is a run"),
             (
                 "devices one delay 0 bandwidth 5 work 5",
                 "line 1: devices \"one\" is no whole number",

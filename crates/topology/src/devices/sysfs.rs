@@ -103,12 +103,15 @@ pub(super) fn blocks(root: &Path) -> Option<MemoryBlocks> {
     for number in numbered(&directory, "memory") {
         let path = directory.join(format!("memory{number}"));
         match text(&path.join("state")).as_deref() {
-            Some("online") => blocks.online += 1,
+            Some("online") => {
+                blocks.online += 1;
+                let zones = text(&path.join("valid_zones")).unwrap_or_default();
+                // An offline block lists the zones that it could go to.
+                blocks.movable += u64::from(zones.split_whitespace().next() == Some("Movable"));
+            }
             Some("offline") => blocks.offline += 1,
-            _ => continue,
+            _ => {}
         }
-        let zones = text(&path.join("valid_zones")).unwrap_or_default();
-        blocks.movable += u64::from(zones.split_whitespace().next() == Some("Movable"));
     }
     Some(blocks)
 }

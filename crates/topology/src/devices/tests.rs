@@ -71,7 +71,7 @@ fn machine() -> TempDir {
     for (number, state, zones) in [
         (0, "online", "none"),
         (32, "online", "Movable"),
-        (33, "offline", "Normal Movable"),
+        (33, "offline", "Movable Normal"),
     ] {
         write(
             root,
