@@ -422,7 +422,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
     pub power: input::PowerModels,
     /// With one power model other than flat: equal memory devices of the machine, which the footprint fills; hot data is packed on those of the
-    /// fast tier, and the row `interleaved` has it on all [default: as many ranks as each tier needs]
+    /// fast tier, and a row `interleaved` has it on all [default: as many ranks as each tier needs, without that row]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]
     pub devices: Option<u32>,
     /// Print JSON

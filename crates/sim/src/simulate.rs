@@ -106,11 +106,11 @@ fn fresh(
 }
 
 /// The baseline of a power model with devices: every page in turn on the next device of either tier. `None` for a model without
-/// devices.
+/// devices, and where their number is not given: then the tiers' sizes say nothing about those of the devices.
 fn interleaved(request: &SimulationRequest<'_>, capacity: Capacity) -> Option<Run> {
     let pages = pages_of(request.workload, capacity);
     let (fast, slow) = request.tiers_of(pages);
-    let device = request.device();
+    let device = Some(request.device()?);
     let fast = request.energy.devices(fast, device)?;
     let all = fast.saturating_add(request.energy.devices(slow, device)?);
     let rule = Rule::Interleaved(fast, all.max(1));
