@@ -77,7 +77,7 @@ pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;
-pub use site_bandwidths::{hottest_sites, site_bandwidths};
+pub use site_bandwidths::{hottest_sites, site_bandwidths, sites_without_bandwidth};
 pub use site_chunks::{SiteChunks, site_of_object};
 pub use step::{Step, StepReport};
 pub use unit_step::{

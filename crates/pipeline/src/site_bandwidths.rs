@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use isotherm_model::isolation_runs::{IsolatedData, IsolationRun};
+use isotherm_model::isolation_runs::{IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
@@ -54,6 +54,23 @@ pub fn site_bandwidths(profile: &Profile) -> BTreeMap<SiteId, u64> {
     found
 }
 
+/// The sites with accesses that have no run of their own, where no run has the rest: their bandwidth is not known. An interruption leaves
+/// them out.
+#[must_use]
+pub fn sites_without_bandwidth(profile: &Profile, runs: &IsolationRuns) -> Vec<SiteId> {
+    if runs.of(IsolatedData::Rest).is_some() {
+        return Vec::new();
+    }
+    let measured = runs.sites();
+    let accesses = profile.accesses_by_site();
+    let is_missing = |site: &SiteId| {
+        let accesses = accesses.get(site).copied().unwrap_or_default();
+        accesses.0 > 0 && !measured.contains(site)
+    };
+    let sites = profile.placeable_sites().map(|site| site.id);
+    sites.filter(is_missing).collect()
+}
+
 /// The hottest sites, at most so many, each with at least this share of the accesses to all sites; those with most accesses first.
 #[must_use]
 pub fn hottest_sites(profile: &Profile, most: usize, least_share: f64) -> Vec<SiteId> {
@@ -68,14 +85,14 @@ pub fn hottest_sites(profile: &Profile, most: usize, least_share: f64) -> Vec<Si
 
 #[cfg(test)]
 mod tests {
-    use super::{hottest_sites, site_bandwidths};
+    use super::{hottest_sites, site_bandwidths, sites_without_bandwidth};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::isolation_runs::{
         BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
     };
     use isotherm_model::profile::{Heat, Meta, Profile};
     use isotherm_model::sensitivity_runs::TierPair;
-    use isotherm_model::site::SiteId;
+    use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes, Nanos};
 
     fn heat(site: u64, accesses: u64) -> Heat {
@@ -109,6 +126,38 @@ mod tests {
         assert_eq!(hottest(9, 0.02), [21, 22, 20]);
         assert_eq!(hottest(2, 0.02), [21, 22]);
         assert_eq!(hottest(9, 0.0), [21, 22, 20, 23]);
+    }
+
+    #[test]
+    fn without_a_run_of_the_rest_a_site_with_accesses_needs_its_own() {
+        let mut profile = Profile::new(Meta::default());
+        let sites = [20, 21, 22].map(|id| Site::new(SiteId(id), SiteKind::Heap));
+        profile.sites = sites.to_vec();
+        profile.heat = vec![
+            heat(SiteId::UNATTRIBUTED.0, 9),
+            heat(20, 5),
+            heat(21, 3),
+            heat(22, 0),
+        ];
+        let mut runs = IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: Vec::new(),
+        };
+        let mut missing_after = |isolated| {
+            runs.add(IsolationRun {
+                isolated,
+                bytes: Bytes(1),
+                time: Nanos(1),
+            });
+            sites_without_bandwidth(&profile, &runs)
+        };
+        assert_eq!(missing_after(IsolatedData::Nothing), [20, 21].map(SiteId));
+        assert_eq!(missing_after(IsolatedData::Rest), []);
+        // A further site drops the run of the rest.
+        let first = IsolatedData::Site(SiteId(20));
+        assert_eq!(missing_after(first), [SiteId(21)]);
+        assert_eq!(missing_after(IsolatedData::Site(SiteId(21))), []);
     }
 
     #[test]

@@ -123,10 +123,12 @@ fn missing(
     let known = runs.sites();
     let sites = hottest.iter().filter(|site| !known.contains(site));
     let sites: Vec<_> = sites.map(|site| IsolatedData::Site(*site)).collect();
+    let accesses = profile.accesses_by_site();
+    let has_access = |id| accesses.get(&id).is_some_and(|it| it.0 > 0);
     let is_measured = |site: SiteId| known.contains(&site) || hottest.contains(&site);
     let mut others = profile
         .placeable_sites()
-        .filter(|site| site.peak_rss > Bytes::ZERO);
+        .filter(|site| site.peak_rss > Bytes::ZERO || has_access(site.id));
     let needs_rest = others.any(|site| !is_measured(site.id))
         && (!sites.is_empty() || runs.of(IsolatedData::Rest).is_none());
     let needs_nothing =

@@ -79,10 +79,10 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         bail!("{shown}: {}", no_latency(counted));
     }
     let counted = match value {
-        Value::Bandwidth if profile.isolation.is_none() => {
-            bail!("{shown}: {}", no_bandwidth(profile))
-        }
-        Value::Bandwidth => CountUnit::Bytes,
+        Value::Bandwidth => match no_bandwidth(profile) {
+            Some(why) => bail!("{shown}: {why}"),
+            None => CountUnit::Bytes,
+        },
         Value::Accesses | Value::Latency => counted,
     };
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
@@ -135,6 +135,12 @@ fn items(
     let items = isotherm_pipeline::items(profile, value, weight);
     if items.iter().any(|item| item.value > 0) {
         return Ok(items);
+    }
+    if value == Value::Bandwidth {
+        bail!(
+            "{shown}: the isolation runs counted no bytes of any site, so no site can be ranked; use a longer input: isotherm record \
+             --isolate sites --force"
+        );
     }
     if profile
         .served_by_site()
@@ -294,16 +300,28 @@ fn no_latency(counted: CountUnit) -> String {
     )
 }
 
-/// The reason why `--value bandwidth` has no meaning here, and the command that measures it.
-fn no_bandwidth(profile: &Profile) -> String {
+/// The reason why the bandwidth of some site is not known here, and the command that measures it.
+fn no_bandwidth(profile: &Profile) -> Option<String> {
+    let sites = profile
+        .isolation
+        .as_ref()
+        .map(|runs| isotherm_pipeline::sites_without_bandwidth(profile, runs).len());
+    let lack = match sites {
+        Some(0) => return None,
+        Some(sites) => format!(
+            "in this profile {} with accesses had none: their runs were interrupted; the rest is measured by",
+            counted(sites, "site")
+        ),
+        None => "this profile has none; they are added to it by".to_owned(),
+    };
     let program = match profile.meta.command.is_empty() {
         true => "PROGRAM".to_owned(),
         false => shell_quoting::line(&profile.meta.command),
     };
-    format!(
-        "--value bandwidth needs runs in which each of the hottest sites is alone in a tier, and this profile has none; they are added to \
-         it by: isotherm record --isolate sites -o PROFILE -- {program}"
-    )
+    Some(format!(
+        "--value bandwidth needs runs in which each of the hottest sites is alone in a tier, and {lack}: \
+         isotherm record --isolate sites -o PROFILE -- {program}"
+    ))
 }
 
 fn announce(plan: &Plan, console: Console) {
@@ -375,11 +393,15 @@ mod tests {
     use clap::Parser;
     use isotherm_console::Console;
     use isotherm_model::batch::{Epoch, ObjectRange, Process, SourceReport};
+    use isotherm_model::isolation_runs::{
+        BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
+    };
     use isotherm_model::plan::Plan;
     use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::sensitivity_runs::TierPair;
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::tier::TierIndex;
-    use isotherm_model::units::{Accesses, Bytes};
+    use isotherm_model::units::{Accesses, Bytes, Nanos};
 
     /// The plan of a profile with one site of so many samples beyond the caches, and so many that they served.
     fn plan(accesses: u64, served: u64) -> Result<Plan, String> {
@@ -440,6 +462,35 @@ mod tests {
         assert_eq!(plan(500, 400).expect("a plan").assignments.len(), 1);
         let refused = plan(0, 0).expect_err("no sample");
         assert!(refused.contains("no access to any site"), "{refused}");
+    }
+
+    #[test]
+    fn bandwidth_needs_a_run_of_each_site_with_accesses_that_counted_something() {
+        let mut profile = profile(500, 0);
+        profile.isolation = Some(IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: Vec::new(),
+        });
+        let mut refused_after = |isolated| {
+            let run = IsolationRun {
+                isolated,
+                bytes: Bytes(0),
+                time: Nanos(1),
+            };
+            profile.isolation.as_mut().expect("runs").add(run);
+            decided(&profile, &["--value", "bandwidth"]).expect_err("refused")
+        };
+        let interrupted = refused_after(IsolatedData::Nothing);
+        assert!(
+            interrupted.contains("1 site with accesses had none"),
+            "{interrupted}"
+        );
+        let goes_on = "isotherm record --isolate sites -o PROFILE";
+        assert!(interrupted.contains(goes_on), "{interrupted}");
+        let idle = refused_after(IsolatedData::Site(SiteId(1)));
+        assert!(idle.contains("counted no bytes of any site"), "{idle}");
+        assert!(!idle.contains("access"), "{idle}");
     }
 
     /// A profile of one object of 128 chunks, of which seven hold most of the accesses.
