@@ -68,7 +68,8 @@ pub struct IsolationRuns {
     pub tiers: TierPair,
     /// What counted.
     pub counter: BandwidthCounter,
-    /// The runs, in the order in which they were made; of each data at most one.
+    /// The runs, in the order in which they were made; of each data at most one, but for those of nothing, of which each belongs to the
+    /// runs after it.
     pub runs: Vec<IsolationRun>,
 }
 
@@ -90,14 +91,42 @@ impl IsolationRuns {
         runs.filter_map(site).collect()
     }
 
-    /// Adds a run, in place of one with the same data. With a further site of its own the rest is no longer what it was, so its run is
-    /// dropped.
+    /// The run with this data alone, and the last one before it with nothing alone.
+    #[must_use]
+    pub fn with_background(
+        &self,
+        isolated: IsolatedData,
+    ) -> Option<(&IsolationRun, Option<&IsolationRun>)> {
+        let at = self.runs.iter().position(|run| run.isolated == isolated)?;
+        let mut before = self.runs[..at].iter().rev();
+        let background = before.find(|run| run.isolated == IsolatedData::Nothing);
+        Some((&self.runs[at], background))
+    }
+
+    /// Adds a run, in place of one with the same data; one of nothing in place of one that no other run came after. With a further site of
+    /// its own the rest is no longer what it was, so its run is dropped.
     pub fn add(&mut self, run: IsolationRun) {
-        let is_site = matches!(run.isolated, IsolatedData::Site(_));
-        self.runs.retain(|known| {
-            known.isolated != run.isolated && !(is_site && known.isolated == IsolatedData::Rest)
-        });
+        match run.isolated {
+            IsolatedData::Nothing => {}
+            IsolatedData::Rest => self.remove(IsolatedData::Rest),
+            site @ IsolatedData::Site(_) => {
+                self.remove(IsolatedData::Rest);
+                self.remove(site);
+            }
+        }
         self.runs.push(run);
+        self.runs.dedup_by(|later, earlier| {
+            let are_nothing = [&*later, &*earlier].map(|run| run.isolated == IsolatedData::Nothing);
+            let is_unused = are_nothing == [true, true];
+            if is_unused {
+                *earlier = *later;
+            }
+            is_unused
+        });
+    }
+
+    fn remove(&mut self, isolated: IsolatedData) {
+        self.runs.retain(|known| known.isolated != isolated);
     }
 }
 
@@ -107,6 +136,36 @@ mod tests {
     use crate::sensitivity_runs::TierPair;
     use crate::site::SiteId;
     use crate::units::{Bytes, Nanos};
+
+    #[test]
+    fn the_load_of_other_programs_is_that_of_the_run_of_nothing_before() {
+        let mut runs = IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::Controllers,
+            runs: Vec::new(),
+        };
+        let site = |id| IsolatedData::Site(SiteId(id));
+        let (nothing, rest) = (IsolatedData::Nothing, IsolatedData::Rest);
+        // The second call was interrupted after the run of nothing.
+        let order = [nothing, site(7), rest, nothing, nothing, site(8), rest];
+        for (isolated, number) in order.into_iter().zip(0..) {
+            runs.add(IsolationRun {
+                isolated,
+                bytes: Bytes(number),
+                time: Nanos(1),
+            });
+        }
+        let numbers: Vec<_> = runs.runs.iter().map(|run| run.bytes.0).collect();
+        assert_eq!(numbers, [0, 1, 4, 5, 6]);
+        let background = |isolated| {
+            let (_, background) = runs.with_background(isolated)?;
+            background.map(|run| run.bytes.0)
+        };
+        assert_eq!(
+            [site(7), site(8), rest, site(9)].map(background),
+            [Some(0), Some(4), Some(4), None]
+        );
+    }
 
     #[test]
     fn a_further_site_takes_its_bytes_out_of_the_rest() {

@@ -3,7 +3,7 @@
 //! ```text
 //! a site with a run of its own     the bytes of that run
 //! the others                       those of the run of the rest, divided by the accesses that were observed of each
-//! each                             less what is counted with no site in the tier, over the median time of the runs
+//! each                             less what the last run before counted with no site in the tier, over the median time of the runs
 //! ```
 //!
 //! Every run does the same work, so its bytes are the same however long it takes; times of single runs would bring their noise into the
@@ -23,12 +23,11 @@ pub fn site_bandwidths(profile: &Profile) -> BTreeMap<SiteId, u64> {
     let Some(runs) = &profile.isolation else {
         return BTreeMap::new();
     };
-    let others = runs.of(IsolatedData::Nothing);
-    let others = others.map_or(0, IsolationRun::bytes_per_second);
     let times: Vec<Nanos> = runs.runs.iter().map(|run| run.time).collect();
     let time = Nanos::median(&times).unwrap_or_default();
     let rate = |isolated| {
-        let run = runs.of(isolated)?;
+        let (run, background) = runs.with_background(isolated)?;
+        let others = background.map_or(0, IsolationRun::bytes_per_second);
         let of_others = u128::from(others) * u128::from(run.time.0) / 1_000_000_000;
         let bytes = u128::from(run.bytes.0).saturating_sub(of_others);
         let own = IsolationRun {

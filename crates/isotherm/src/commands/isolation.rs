@@ -15,7 +15,7 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
 use isotherm_console::{Console, shell_quoting};
-use isotherm_model::isolation_runs::{IsolatedData, IsolationRun, IsolationRuns};
+use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::sensitivity_runs::TierPair;
 use isotherm_model::site::SiteId;
@@ -55,18 +55,25 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
             args.output.display()
         );
     }
-    let runs = begun(&profile, &bench, console);
-    let missing = missing(&profile, &hottest, &runs, &bench);
+    let measured = (TierPair::of(&bench.tiers), bench.meter.counter());
+    let runs = begun(&profile, measured, console);
+    let missing = missing(&profile, &hottest, &runs);
     if missing.is_empty() {
         console.info(
             "each of these sites has its bandwidth already; --force records and measures anew",
         );
     }
-    let interrupted =
-        Isolation::new(args, &profile, &bench, &missing)?.measure(runs, bench.meter, console)?;
+    let interrupted = Isolation::new(args, &profile, (&bench, &runs), &missing)?.measure(
+        runs,
+        bench.meter,
+        console,
+    )?;
+    if let Some(signal) = interrupted {
+        return Ok(signal);
+    }
     let profile = shell_quoting::file(&args.output);
     console.next(&format!("isotherm plan {profile} --value bandwidth"));
-    Ok(interrupted.unwrap_or_default())
+    Ok(ExitStatus::default())
 }
 
 /// Checks that a profile is one to which the runs of the program can be added.
@@ -93,9 +100,11 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
 }
 
 /// The runs that a profile has, if they were made as those that are added now.
-fn begun(profile: &Profile, bench: &Bench, console: Console) -> IsolationRuns {
-    let tiers = TierPair::of(&bench.tiers);
-    let counter = bench.meter.counter();
+fn begun(
+    profile: &Profile,
+    (tiers, counter): (TierPair, BandwidthCounter),
+    console: Console,
+) -> IsolationRuns {
     match &profile.isolation {
         Some(runs) if runs.tiers == tiers && runs.counter == counter => return runs.clone(),
         Some(runs) => console.warn(&format!(
@@ -113,13 +122,9 @@ fn begun(profile: &Profile, bench: &Bench, console: Console) -> IsolationRuns {
     }
 }
 
-/// What is still to be measured, in order: what belongs to no site, where the counter sees other programs, the sites, the rest.
-fn missing(
-    profile: &Profile,
-    hottest: &[SiteId],
-    runs: &IsolationRuns,
-    bench: &Bench,
-) -> Vec<IsolatedData> {
+/// What is still to be measured, in order: what belongs to no site, where the counter sees other programs, the sites, the rest. Other
+/// programs load the memory differently each time, so what belongs to no site is measured again for further runs.
+fn missing(profile: &Profile, hottest: &[SiteId], runs: &IsolationRuns) -> Vec<IsolatedData> {
     let known = runs.sites();
     let sites = hottest.iter().filter(|site| !known.contains(site));
     let sites: Vec<_> = sites.map(|site| IsolatedData::Site(*site)).collect();
@@ -131,8 +136,7 @@ fn missing(
         .filter(|site| site.peak_rss > Bytes::ZERO || has_access(site.id));
     let needs_rest = others.any(|site| !is_measured(site.id))
         && (!sites.is_empty() || runs.of(IsolatedData::Rest).is_none());
-    let needs_nothing =
-        !bench.meter.counter().is_of_program() && runs.of(IsolatedData::Nothing).is_none();
+    let needs_nothing = !runs.counter.is_of_program() && (!sites.is_empty() || needs_rest);
     let nothing = needs_nothing.then_some(IsolatedData::Nothing);
     let rest = needs_rest.then_some(IsolatedData::Rest);
     nothing.into_iter().chain(sites).chain(rest).collect()
@@ -150,14 +154,12 @@ impl<'a> Isolation<'a> {
     fn new(
         args: &'a RecordArgs,
         profile: &'a Profile,
-        bench: &Bench,
+        (bench, runs): (&Bench, &IsolationRuns),
         missing: &[IsolatedData],
     ) -> Result<Self> {
         let program = launch::program(&args.program.words)?;
         let tiers = without_limit(&bench.tiers);
-        let alone: BTreeSet<SiteId> = missing.iter().filter_map(|data| site_of(*data)).collect();
-        let known = profile.isolation.iter().flat_map(IsolationRuns::sites);
-        let alone: BTreeSet<SiteId> = known.chain(alone).collect();
+        let alone = with_own_run(runs, missing);
         let (mut of_data, mut timed) = (Vec::new(), Vec::new());
         for data in missing {
             let is_isolated = |site: SiteId| match data {
@@ -261,6 +263,12 @@ impl<'a> Isolation<'a> {
     }
 }
 
+/// The sites that have runs of their own once the missing runs are made.
+fn with_own_run(runs: &IsolationRuns, missing: &[IsolatedData]) -> BTreeSet<SiteId> {
+    let further = missing.iter().filter_map(|data| site_of(*data));
+    runs.sites().into_iter().chain(further).collect()
+}
+
 const fn site_of(data: IsolatedData) -> Option<SiteId> {
     match data {
         IsolatedData::Site(site) => Some(site),
@@ -288,4 +296,78 @@ fn share(profile: &Profile, site: SiteId) -> String {
     let all: f64 = accesses.values().map(|it| it.0 as f64).sum();
     let own = accesses.get(&site).map_or(0.0, |it| it.0 as f64);
     percent(own / all.max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{begun, missing, with_own_run};
+    use isotherm_console::Console;
+    use isotherm_model::batch::{Epoch, Process};
+    use isotherm_model::isolation_runs::{
+        BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
+    };
+    use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::sensitivity_runs::TierPair;
+    use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::units::{Accesses, Bytes, Nanos};
+
+    const SITES: [SiteId; 3] = [SiteId(11), SiteId(12), SiteId(13)];
+
+    fn runs(of: &[IsolatedData]) -> IsolationRuns {
+        let run = |isolated: &IsolatedData| IsolationRun {
+            isolated: *isolated,
+            bytes: Bytes(1),
+            time: Nanos(1),
+        };
+        IsolationRuns {
+            tiers: TierPair::from_text("nodes 0 and nodes 1".to_owned()),
+            counter: BandwidthCounter::Controllers,
+            runs: of.iter().map(run).collect(),
+        }
+    }
+
+    fn profile(isolation: Option<IsolationRuns>) -> Profile {
+        let mut profile = Profile::new(Meta::default());
+        profile.sites = SITES.map(|id| Site::new(id, SiteKind::Heap)).to_vec();
+        let heat = |site| Heat {
+            epoch: Epoch(0),
+            process: Process::default(),
+            site,
+            address: 0,
+            object: None,
+            accesses: Accesses(1),
+            streamed: Accesses::ZERO,
+            served: Accesses::ZERO,
+        };
+        profile.heat = SITES.map(heat).to_vec();
+        profile.isolation = isolation;
+        profile
+    }
+
+    #[test]
+    fn sites_of_runs_that_are_made_anew_belong_to_the_rest_again() {
+        let of = SITES.map(IsolatedData::Site);
+        let profile = profile(Some(runs(&of)));
+        let other = (
+            TierPair::from_text("emulated".to_owned()),
+            BandwidthCounter::EmulatedAccount,
+        );
+        let anew = begun(&profile, other, Console::new(true));
+        let missing = missing(&profile, &SITES[..1], &anew);
+        assert_eq!(missing, [of[0], IsolatedData::Rest]);
+        let alone: Vec<_> = with_own_run(&anew, &missing).into_iter().collect();
+        assert_eq!(alone, [SITES[0]]);
+    }
+
+    #[test]
+    fn the_load_of_other_programs_is_measured_again_with_further_runs() {
+        let of = SITES.map(IsolatedData::Site);
+        let known = runs(&[IsolatedData::Nothing, of[0], IsolatedData::Rest]);
+        let profile = profile(None);
+        assert_eq!(missing(&profile, &SITES[..1], &known), []);
+        assert_eq!(
+            missing(&profile, &SITES[..2], &known),
+            [IsolatedData::Nothing, of[1], IsolatedData::Rest]
+        );
+    }
 }
