@@ -92,11 +92,23 @@ pub trait CumulativeCount {
     /// # Errors
     /// The counter can no longer be read.
     fn value(&mut self) -> io::Result<u64>;
+
+    /// The count at the start of an interval, where it does not matter whether all was counted before.
+    ///
+    /// # Errors
+    /// The counter can no longer be read.
+    fn begin(&mut self) -> io::Result<u64> {
+        self.value()
+    }
 }
 
 impl CumulativeCount for PerfCounter {
     fn value(&mut self) -> io::Result<u64> {
         Self::value(self)
+    }
+
+    fn begin(&mut self) -> io::Result<u64> {
+        Self::begin(self)
     }
 }
 
@@ -115,12 +127,27 @@ impl<T: CumulativeCount> Counting<T> {
     /// # Errors
     /// The counter can no longer be read.
     pub fn value(&mut self) -> io::Result<u64> {
-        match self {
-            Self::Resctrl(resctrl) => resctrl.value(),
-            Self::Events(events) => events.iter_mut().try_fold(0_u64, |sum, (weight, event)| {
-                Ok(sum.saturating_add(event.value()?.saturating_mul(*weight)))
-            }),
-        }
+        self.read(T::value)
+    }
+
+    /// As [`Self::value`], at the start of an interval ([`CumulativeCount::begin`]).
+    ///
+    /// # Errors
+    /// The counter can no longer be read.
+    pub fn begin(&mut self) -> io::Result<u64> {
+        self.read(T::begin)
+    }
+
+    /// Reads all events even where one of them fails, so that the next interval is the same for all.
+    fn read(&mut self, read: impl Fn(&mut T) -> io::Result<u64>) -> io::Result<u64> {
+        let events = match self {
+            Self::Resctrl(resctrl) => return resctrl.value(),
+            Self::Events(events) => events.iter_mut(),
+        };
+        let counts: Vec<_> = events.map(|(weight, it)| (*weight, read(it))).collect();
+        counts.into_iter().try_fold(0_u64, |sum, (weight, count)| {
+            Ok(sum.saturating_add(count?.saturating_mul(weight)))
+        })
     }
 }
 

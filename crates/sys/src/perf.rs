@@ -10,6 +10,7 @@
 //! Manual: `perf_event_open(2)`.
 
 pub mod aux;
+mod count_reading;
 mod event_memory;
 pub mod record;
 pub mod ring;
@@ -25,6 +26,7 @@ use raw::bindings as abi;
 use crate::descriptor::Descriptor;
 
 use aux::{AuxRing, AuxTrace};
+use count_reading::CountReading;
 use record::{Record, Records, SampleLayout};
 use ring::Ring;
 
@@ -539,6 +541,9 @@ impl Sampler {
 #[derive(Debug)]
 pub struct PerfCounter {
     file: std::fs::File,
+    last: CountReading,
+    /// The count up to the last reading.
+    total: u64,
 }
 
 impl PerfCounter {
@@ -559,6 +564,14 @@ impl PerfCounter {
     /// Nanoseconds of processor time.
     pub const CPU_CLOCK: (u32, u64) =
         (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK as u64);
+
+    fn of_file(file: impl Into<OwnedFd>) -> Self {
+        Self {
+            file: file.into().into(),
+            last: CountReading::default(),
+            total: 0,
+        }
+    }
 
     /// An event that only counts.
     fn attributes((kind, config): (u32, u64)) -> abi::perf_event_attr {
@@ -582,9 +595,7 @@ impl PerfCounter {
     /// As [`Sampler::open`].
     pub fn open(event: (u32, u64), pid: u32) -> io::Result<Self> {
         let mut attr = Self::attributes(event);
-        open(&mut attr, pid as i32, -1, None).map(|fd| Self {
-            file: OwnedFd::from(fd).into(),
-        })
+        open(&mut attr, pid as i32, -1, None).map(Self::of_file)
     }
 
     /// Opens an event (type, config) for all programs on a processor. Counting begins at once.
@@ -596,9 +607,7 @@ impl PerfCounter {
         attr.set_disabled(0);
         attr.set_enable_on_exec(0);
         attr.set_inherit(0);
-        open(&mut attr, -1, cpu as i32, None).map(|fd| Self {
-            file: OwnedFd::from(fd).into(),
-        })
+        open(&mut attr, -1, cpu as i32, None).map(Self::of_file)
     }
 
     /// Opens an event of a unit outside the processors, such as a memory controller: its number in sysfs and
@@ -616,17 +625,40 @@ impl PerfCounter {
         attr.set_inherit(0);
         attr.set_exclude_kernel(0);
         attr.set_exclude_hv(0);
-        open(&mut attr, -1, cpu as i32, None).map(|fd| Self {
-            file: OwnedFd::from(fd).into(),
-        })
+        open(&mut attr, -1, cpu as i32, None).map(Self::of_file)
     }
 
-    /// The count so far, including children that have exited or still run. Where other events had the counter for a part of the
-    /// time, what it would have been by that of the other part.
+    /// The count since the event was opened, including children that have exited or still run. Where other events had the counter for
+    /// a part of an interval between two readings, what was counted in the other part stands for the whole interval. It never falls.
     ///
     /// # Errors
-    /// The kernel could not read the event, or other events have had the counter all the time.
+    /// The kernel could not read the event, or other events have had the counter since the last reading; the next reading goes on from here.
     pub fn value(&mut self) -> io::Result<u64> {
+        match self.advance()? {
+            true => Ok(self.total),
+            false => Err(io::Error::other(
+                "other events have had its counter all the time",
+            )),
+        }
+    }
+
+    /// As [`PerfCounter::value`], at the start of an interval: it does not matter whether other events had the counter before.
+    ///
+    /// # Errors
+    /// The kernel could not read the event.
+    pub fn begin(&mut self) -> io::Result<u64> {
+        self.advance().map(|_| self.total)
+    }
+
+    /// Adds what was counted since the last reading; false where other events had the counter.
+    fn advance(&mut self) -> io::Result<bool> {
+        let now = self.reading()?;
+        let counted = now.since(std::mem::replace(&mut self.last, now));
+        self.total = self.total.saturating_add(counted.unwrap_or_default());
+        Ok(counted.is_some())
+    }
+
+    fn reading(&mut self) -> io::Result<CountReading> {
         use std::io::Read;
         let mut bytes = [0; 24];
         self.file.read_exact(&mut bytes)?;
@@ -635,21 +667,11 @@ impl PerfCounter {
             *word = u64::from_ne_bytes(*bytes);
         }
         let [count, enabled, ran] = words;
-        scaled(count, enabled, ran)
-            .ok_or_else(|| io::Error::other("other events have had its counter all the time"))
-    }
-}
-
-/// A count that ran for a part of the time in which it was enabled, as if it had run all the time; `None` where it never ran.
-fn scaled(count: u64, enabled: u64, ran: u64) -> Option<u64> {
-    match (enabled, ran) {
-        (0, _) => Some(count),
-        (_, 0) => None,
-        (enabled, ran) if ran >= enabled => Some(count),
-        (enabled, ran) => {
-            let all = u128::from(count) * u128::from(enabled) / u128::from(ran);
-            Some(u64::try_from(all).unwrap_or(u64::MAX))
-        }
+        Ok(CountReading {
+            count,
+            enabled,
+            ran,
+        })
     }
 }
 

@@ -284,3 +284,31 @@ fn a_count_that_cannot_be_read_is_an_error_and_no_zero() {
     }
     assert!(Counting::Events(vec![(1, Broken)]).value().is_err());
 }
+
+#[test]
+fn all_events_begin_an_interval_even_where_the_first_had_no_counter() {
+    /// Grows by one each time it is read; `value` fails where it has no counter.
+    struct Shared {
+        count: u64,
+        has_counter: bool,
+    }
+    impl CumulativeCount for Shared {
+        fn value(&mut self) -> io::Result<u64> {
+            let count = self.begin()?;
+            let lost = || io::Error::other("none");
+            self.has_counter.then_some(count).ok_or_else(lost)
+        }
+
+        fn begin(&mut self) -> io::Result<u64> {
+            self.count += 1;
+            Ok(self.count)
+        }
+    }
+    let event = |has_counter| Shared {
+        count: 0,
+        has_counter,
+    };
+    let mut counting = Counting::Events(vec![(1, event(false)), (64, event(true))]);
+    assert!(counting.value().is_err());
+    assert_eq!(counting.begin().expect("a count"), 2 + 2 * 64);
+}

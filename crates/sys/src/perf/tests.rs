@@ -1,7 +1,7 @@
 //! Samples of the running kernel, in its own layout.
 
 use super::record::{PerfSample, Record, Records};
-use super::{PerfCounter, PerfEventAttributes, Sampler, scaled};
+use super::{PerfCounter, PerfEventAttributes, Sampler};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::time::{ClockId, clock_gettime};
@@ -217,15 +217,6 @@ fn a_period_that_cannot_be_chosen_leaves_the_former_one() {
     work();
     let taken = samples_of(&mut sampler, thread) as u64;
     assert!(taken > WORK_MS as u64 / 4, "{taken}");
-}
-
-#[test]
-fn a_counter_that_others_had_for_a_while_counts_for_the_whole_time() {
-    assert_eq!(scaled(7, 0, 0), Some(7));
-    assert_eq!(scaled(7, 10, 10), Some(7));
-    assert_eq!(scaled(7, 30, 10), Some(21));
-    assert_eq!(scaled(u64::MAX, 30, 10), Some(u64::MAX));
-    assert_eq!(scaled(0, 10, 0), None, "it never ran");
 }
 
 #[test]
