@@ -94,6 +94,19 @@ impl TimedRuns<'_> {
     pub(crate) fn run(
         &self,
         console: Console,
+        examine: impl FnMut(usize, &EndedProgram) -> Result<()>,
+    ) -> Result<RunResults> {
+        self.run_observed(console, || Ok(()), examine)
+    }
+
+    /// As [`Self::run`]; `begin` is called directly before each program starts, and `examine` directly after its end.
+    ///
+    /// # Errors
+    /// As [`Self::run`], and what `begin` refuses.
+    pub(crate) fn run_observed(
+        &self,
+        console: Console,
+        mut begin: impl FnMut() -> Result<()>,
         mut examine: impl FnMut(usize, &EndedProgram) -> Result<()>,
     ) -> Result<RunResults> {
         let directory = tempfile::tempdir().context("no temporary directory")?;
@@ -108,7 +121,7 @@ impl TimedRuns<'_> {
             for (number, placement) in self.placements.iter().enumerate() {
                 let name = &placement.name;
                 progress.set_message(format!("round {round} of {}: {name}", self.rounds));
-                let ended = self.time(placement, &path)?;
+                let ended = self.time(placement, &path, &mut begin)?;
                 if let Some(signal) = ended.interrupted {
                     progress.finish_and_clear();
                     // The runs end even if the program handles the signal and exits normally.
@@ -132,10 +145,17 @@ impl TimedRuns<'_> {
     }
 
     /// One run of a placement.
-    fn time(&self, placement: &TimedPlacement, output: &Path) -> Result<EndedProgram> {
+    fn time(
+        &self,
+        placement: &TimedPlacement,
+        output: &Path,
+        begin: &mut impl FnMut() -> Result<()>,
+    ) -> Result<EndedProgram> {
         let name = &placement.name;
         let file = File::create(output).context("the program's output cannot be kept")?;
-        let ended = launch::run(self.words, &placement.configuration, Output::File(file))?;
+        let ready = launch::prepare(self.words, &placement.configuration, Output::File(file))?;
+        begin()?;
+        let ended = ready.start()?.finish()?;
         if ended.interrupted.is_some() {
             return Ok(ended);
         }

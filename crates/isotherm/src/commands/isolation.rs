@@ -10,6 +10,7 @@
 
 mod meter;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
@@ -195,7 +196,7 @@ impl<'a> Isolation<'a> {
     fn measure(
         &self,
         mut runs: IsolationRuns,
-        mut meter: Meter,
+        meter: Meter,
         console: Console,
     ) -> Result<Option<ExitStatus>> {
         if let Some((_, first)) = self.of_data.first() {
@@ -207,8 +208,10 @@ impl<'a> Isolation<'a> {
             rounds: 1,
             differing: DifferingOutput::Accepted,
         };
-        let results = timed.run(console, |number, ended| {
-            let run = self.counted(number, ended, &mut meter)?;
+        let meter = RefCell::new(meter);
+        let begin = || meter.borrow_mut().begin();
+        let results = timed.run_observed(console, begin, |number, ended| {
+            let run = self.counted(number, ended, &mut meter.borrow_mut())?;
             runs.add(run);
             isotherm_profile::add_isolation(&self.args.output, self.profile, &runs)?;
             console.info(&format!(
@@ -244,6 +247,7 @@ impl<'a> Isolation<'a> {
         ended: &EndedProgram,
         meter: &mut Meter,
     ) -> Result<IsolationRun> {
+        let bytes = meter.bytes(ended)?;
         let (isolated, placement) = &self.of_data[number];
         if let Some(site) = site_of(*isolated)
             && !placement.was_made(site, ended)
@@ -257,7 +261,7 @@ impl<'a> Isolation<'a> {
         }
         Ok(IsolationRun {
             isolated: *isolated,
-            bytes: meter.bytes(ended)?,
+            bytes,
             time: ended.took,
         })
     }

@@ -20,6 +20,8 @@ use isotherm_sys::perf::PerfCounter;
 use crate::launch::EndedProgram;
 use crate::tiers_choice;
 
+const UNREADABLE: &str = "the memory controllers cannot be read; the same command goes on";
+
 /// Where data is alone, and what counts its bytes.
 pub(super) struct Bench {
     /// The two tiers.
@@ -34,7 +36,7 @@ pub(super) struct Bench {
 pub(super) enum Meter {
     /// The emulated machine's account.
     Account,
-    /// The memory controllers, and their count at the end of the last run.
+    /// The memory controllers, and their count before the run.
     Controllers(Counting<PerfCounter>, u64),
 }
 
@@ -77,7 +79,7 @@ impl Bench {
                 tier.name, tier.capacity
             ));
         }
-        let value = counting.value();
+        let value = counting.begin();
         let begun = value.map_err(|error| format!("the memory controllers: {error}"))?;
         Ok(Self {
             tiers,
@@ -105,49 +107,30 @@ impl Meter {
         }
     }
 
+    /// Reads the counter directly before a run.
+    ///
+    /// # Errors
+    /// The counter can no longer be read.
+    pub(super) fn begin(&mut self) -> Result<()> {
+        if let Self::Controllers(counting, begun) = self {
+            *begun = counting.begin().context(UNREADABLE)?;
+        }
+        Ok(())
+    }
+
     /// The bytes of the tier in a run that has just ended.
     ///
     /// # Errors
-    /// The counter can no longer be read, or has gone backwards.
+    /// The counter can no longer be read, or other events have had it during the whole run.
     pub(super) fn bytes(&mut self, ended: &EndedProgram) -> Result<Bytes> {
         match self {
             Self::Account => Ok(Bytes(
                 ended.summary.counter(SessionCounter::SlowTrafficBytes),
             )),
-            Self::Controllers(counting, last) => {
-                let now = counting.value();
-                let now = now.context(
-                    "the memory controllers can no longer be read; the same command goes on",
-                )?;
-                let bytes = since(*last, now)?;
-                *last = now;
-                Ok(bytes)
+            Self::Controllers(counting, begun) => {
+                let now = counting.value().context(UNREADABLE)?;
+                Ok(Bytes(now.saturating_sub(*begun)))
             }
         }
-    }
-}
-
-/// What was counted from one reading to the next.
-///
-/// # Errors
-/// The count fell: a counter wrapped, or was set by another program.
-fn since(last: u64, now: u64) -> Result<Bytes> {
-    match now.checked_sub(last) {
-        Some(bytes) => Ok(Bytes(bytes)),
-        None => bail!(
-            "the count of the memory controllers fell from {last} to {now}: it wrapped, or another program set it; the same command goes on"
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Bytes, since};
-
-    #[test]
-    fn a_count_that_falls_is_an_error_and_no_zero() {
-        assert_eq!(since(5, 9).ok(), Some(Bytes(4)));
-        let fell = since(9, 5).unwrap_err().to_string();
-        assert!(fell.contains("another program"), "{fell}");
     }
 }
