@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
+use isotherm_act::configuration::Configuration;
 use isotherm_console::{Console, shell_quoting};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::{Ending, Profile};
@@ -180,7 +181,10 @@ impl<'a> Isolation<'a> {
             let placement = SelectedPlacement::new(profile, placed, "isolation", &program, is_fast);
             timed.push(TimedPlacement {
                 name: name(profile, *data),
-                configuration: placement.configuration(&program),
+                configuration: Configuration {
+                    cache: args.observing.cache,
+                    ..placement.configuration(&program)
+                },
             });
             of_data.push((*data, placement));
         }
