@@ -6,8 +6,9 @@
 //! each                             less what the last run before counted with no site in the tier, over the median time of the runs
 //! ```
 //!
-//! Every run does the same work, so its bytes are the same however long it takes; times of single runs would bring their noise into the
-//! order of the sites.
+//! Every run does the same work, so the bytes that memory controllers count are the same however long it takes; times of single runs would
+//! bring their noise into the order of the sites. The account of an emulated machine is an estimate from samples: it takes its accesses at
+//! random from the time that the program waited for them, which changes with the run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

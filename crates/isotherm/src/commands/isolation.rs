@@ -225,6 +225,9 @@ impl<'a> Isolation<'a> {
                 run.bytes,
                 run.time
             ));
+            if let Some(doubt) = meter.borrow().doubt(ended) {
+                console.warn(&format!("{}: {doubt}", self.timed[number].name));
+            }
             Ok(())
         })?;
         if results.interrupted.is_some() {

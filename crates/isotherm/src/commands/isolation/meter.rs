@@ -12,6 +12,7 @@ use isotherm_model::isolation_runs::BandwidthCounter;
 use isotherm_model::profile::Profile;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
+use isotherm_model::words::counted;
 use isotherm_observe::counters::tier_traffic::open_for_tier;
 use isotherm_observe::counters::{CounterEvent, Counting};
 use isotherm_observe::probe::KernelProbe;
@@ -132,5 +133,39 @@ impl Meter {
                 Ok(Bytes(now.saturating_sub(*begun)))
             }
         }
+    }
+
+    /// Why the bytes of a run are a rough estimate, if they are.
+    pub(super) fn doubt(&self, ended: &EndedProgram) -> Option<String> {
+        match self {
+            Self::Account => too_few(ended.summary.counter(SessionCounter::SlowAccesses)),
+            Self::Controllers(..) => None,
+        }
+    }
+}
+
+/// Samples from which the bytes of an account are good to some 10 per cent.
+const ENOUGH_SAMPLES: u64 = 100;
+
+/// What is said of an account of so few samples.
+fn too_few(samples: u64) -> Option<String> {
+    let why = || {
+        format!(
+            "its bytes are an estimate from {}, and may be far off; a longer input gives more",
+            counted(samples, "sample")
+        )
+    };
+    (samples < ENOUGH_SAMPLES).then(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::too_few;
+
+    #[test]
+    fn an_account_of_few_samples_is_in_doubt() {
+        assert_eq!(too_few(100), None);
+        let doubt = too_few(99).expect("a doubt");
+        assert!(doubt.contains("from 99 samples"), "{doubt}");
     }
 }
