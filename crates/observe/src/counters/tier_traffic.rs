@@ -37,7 +37,7 @@ pub fn open_for_tier<T>(
 fn controlled_tier(root: &Path, tiers: &Tiers) -> Result<TierIndex, String> {
     let [first, last] = tiers.all() else {
         return Err(format!(
-            "data can be alone in one of two tiers, and there are {}; a tiers file can name two of them",
+            "data can be alone in one of two tiers, and there are {}",
             tiers.all().len()
         ));
     };
