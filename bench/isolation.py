@@ -20,6 +20,8 @@ KERNELS, WORKLOADS, POLYBENCH = ["spmv", "join"], ["graph"], ["fdtd-2d", "3mm"]
 TIERS, FAST = "emulated", "25%"
 # The goals: the order of the sites above this share, by Spearman's coefficient, and the time of one guided run over the other's.
 LEAST_SHARE, SAME_ORDER, WITHIN = 0.02, 0.9, 0.05
+# Both are of all programs; the order of fewer sites than these says nothing.
+PROGRAMS, LEAST_SITES = 5, 3
 # By what thermos plans, as `isotherm plan --value` names it, and the placements between which it stands.
 SAMPLED, ISOLATED = VALUES = ["accesses", "bandwidth"]
 FIRST_TOUCH, ALL_FAST = "first-touch", "all-fast"
@@ -43,7 +45,10 @@ class Result:
     sites: list[Site]
     samples: Samples
 
-    def order(self) -> float:
+    def order(self) -> float | None:
+        """None where too few sites have an order."""
+        if len(self.sites) < LEAST_SITES:
+            return None
         return spearman([site.sampled for site in self.sites], [site.isolated for site in self.sites])
 
     def over_all_fast(self, way: str) -> float:
@@ -64,9 +69,7 @@ def ranks(values: list[float]) -> list[float]:
 
 
 def spearman(one: list[float], other: list[float]) -> float:
-    """The correlation of the ranks; one where there is nothing to order."""
-    if len(one) < 2:
-        return 1.0
+    """The correlation of the ranks."""
     one, other = ranks(one), ranks(other)
     if len(set(one)) == 1 or len(set(other)) == 1:
         return 1.0 if one == other else 0.0
@@ -132,6 +135,13 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     return tables
 
 
+def verdict(measured: int, reached: int) -> str:
+    """Of a goal of all programs; one that failed says more than one that is missing."""
+    if reached < measured:
+        return "not reached"
+    return "reached" if reached >= PROGRAMS else "not measured for all"
+
+
 def site_table(results: list[Result]) -> Table:
     table = Table(f"Sites with at least {LEAST_SHARE:.0%} of the samples or of the bandwidth by isolation",
                   ["program", "site", "of the samples", "of the bandwidth", "rank", "rank by isolation"])
@@ -140,10 +150,12 @@ def site_table(results: list[Result]) -> Table:
         by_isolation = ranks([-site.isolated for site in result.sites])
         for site, sampled, isolated in zip(result.sites, by_samples, by_isolation):
             table.row(result.name, site.name, f"{site.sampled:.1%}", f"{site.isolated:.1%}", f"{sampled:g}", f"{isolated:g}")
-    reached = [result.name for result in results if result.order() >= SAME_ORDER]
-    table.note(f"Goal: the same order, Spearman's coefficient at least {SAME_ORDER}, for each of five programs. Measured: "
-               f"{', '.join(f'{result.name} {result.order():.2f}' for result in results)}: {len(reached)} of {len(results)}, "
-               f"{'reached' if len(reached) == len(results) >= 5 else 'not reached'}.")
+    orders = {result.name: result.order() for result in results}
+    measured = {name: order for name, order in orders.items() if order is not None}
+    reached = [name for name, order in measured.items() if order >= SAME_ORDER]
+    listed = ", ".join(f"{name} {'not measured' if order is None else f'{order:.2f}'}" for name, order in orders.items())
+    table.note(f"Goal: the same order, Spearman's coefficient at least {SAME_ORDER}, for each of {PROGRAMS} programs with at least {LEAST_SITES} such sites. "
+               f"Measured: {listed}: {len(reached)} of {len(orders)}, {verdict(len(measured), len(reached))}.")
     table.note("Samples are of the time waiting for memory; bandwidth is that of runs with the site alone in a tier, whose bytes the emulated machine's "
                "account or the memory controllers count. A stream moves many more bytes in the time that it waits than dependent accesses do.")
     return table
@@ -160,6 +172,7 @@ def guided_table(results: list[Result]) -> Table:
     table.row(f"geometric mean of {len(results)}", *means, mean, "")
     far = [result.name for result in results if abs(result.ratio() - 1) > WITHIN]
     listed = f" ({', '.join(far)})" if far else ""
-    table.note(f"Goal: either guidance within {WITHIN:.0%} of the other. Farther apart: {len(far)}{listed}: {'not reached' if far else 'reached'}.")
+    table.note(f"Goal: either guidance within {WITHIN:.0%} of the other, for each of {PROGRAMS} programs. Farther apart: {len(far)} of {len(results)}{listed}: "
+               f"{verdict(len(results), len(results) - len(far))}.")
     table.note("Seconds of whole runs, interleaved. Spread: half the range of the guided runs over their median, the larger of both.")
     return table
