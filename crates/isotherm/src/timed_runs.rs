@@ -30,7 +30,7 @@ pub(crate) enum DifferingOutput {
     /// An error.
     Refused,
     /// A warning.
-    Told,
+    Warned,
     /// Nothing.
     Accepted,
 }
@@ -40,7 +40,7 @@ impl DifferingOutput {
     pub(crate) const fn by_flag(check_output: bool) -> Self {
         match check_output {
             true => Self::Refused,
-            false => Self::Told,
+            false => Self::Warned,
         }
     }
 }
@@ -229,15 +229,15 @@ mod tests {
     use isotherm_model::units::Nanos;
 
     #[test]
-    fn an_output_that_differs_is_told_once() {
+    fn an_output_that_differs_is_reported_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("output");
         let mut outputs = Outputs::default();
-        let told = ["a", "a", "b", "c"].map(|output| {
+        let same = ["a", "a", "b", "c"].map(|output| {
             std::fs::write(&path, output).unwrap();
             outputs.same(&path).unwrap()
         });
-        assert_eq!(told, [true, true, false, true]);
+        assert_eq!(same, [true, true, false, true]);
     }
 
     #[test]
