@@ -54,6 +54,24 @@ pub fn add_isolation(path: &Path, profile: &Profile, runs: &IsolationRuns) -> Re
     add(path, Table::Isolation, &rows)
 }
 
+/// A table that is added to a complete profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddedTable {
+    /// That of [`add_sensitivity`].
+    Sensitivity,
+    /// That of [`add_isolation`].
+    Isolation,
+}
+
+impl AddedTable {
+    const fn table(self) -> Table {
+        match self {
+            Self::Sensitivity => Table::Sensitivity,
+            Self::Isolation => Table::Isolation,
+        }
+    }
+}
+
 /// Writes the only file of a table.
 fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error> {
     let directory = opened(path)?;
@@ -65,13 +83,13 @@ fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error
     directory.sync().map_err(|source| failed(path, source))
 }
 
-/// Checks that a table could be added to the profile at the path: for a caller that takes long to measure what it adds.
+/// Checks that this table could be added to the profile at the path: for a caller that takes long to measure what it adds.
 ///
 /// # Errors
 /// As [`add_sensitivity`].
-pub fn check_addition(path: &Path) -> Result<(), Error> {
+pub fn check_addition(path: &Path, added: AddedTable) -> Result<(), Error> {
     let directory = opened(path)?;
-    let (begin, end) = temporary(&Table::Sensitivity.file(0));
+    let (begin, end) = temporary(&added.table().file(0));
     let trial = tempfile::Builder::new()
         .prefix(&begin)
         .suffix(end)

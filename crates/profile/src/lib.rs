@@ -55,7 +55,7 @@ mod reader;
 mod writer;
 mod addition;
 
-pub use addition::{add_isolation, add_sensitivity, check_addition};
+pub use addition::{AddedTable, add_isolation, add_sensitivity, check_addition};
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE};
 pub use reader::{read, read_files};

@@ -24,6 +24,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent};
+use isotherm_profile::AddedTable;
 
 use super::record::record;
 use super::selected_placement::SelectedPlacement;
@@ -98,7 +99,10 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
     if profile.ending == Ending::Unknown {
         bail!("{shown}: its recording was cut short; record anew with --force");
     }
-    Ok(isotherm_profile::check_addition(&args.output)?)
+    Ok(isotherm_profile::check_addition(
+        &args.output,
+        AddedTable::Isolation,
+    )?)
 }
 
 /// The runs that a profile has, if they were made as those that are added now.

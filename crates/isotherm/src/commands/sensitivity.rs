@@ -145,7 +145,10 @@ fn prepare_output(args: &SensitivityArgs, profile: &Profile, console: Console) -
     {
         super::write_profile(output, profile, args.force, console)?;
     }
-    Ok(isotherm_profile::check_addition(output)?)
+    Ok(isotherm_profile::check_addition(
+        output,
+        isotherm_profile::AddedTable::Sensitivity,
+    )?)
 }
 
 /// Adds the timed runs to the profile at a path.
