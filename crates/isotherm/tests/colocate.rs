@@ -137,6 +137,34 @@ fn the_recorded_programs_run_alone_and_together_until_the_longest_has_ended_once
 }
 
 #[test]
+fn a_program_that_gets_no_fast_memory_runs_by_its_plan() {
+    let directory = recorded();
+    let shared = succeeds(
+        &directory,
+        &[&COLOCATE[..7], &["--share", "sites", "--json"]].concat(),
+    );
+    let shared: Value = serde_json::from_slice(&shared.stdout).expect("is JSON");
+    let mut programs = shared["programs"].as_array().expect("programs").iter();
+    let without = programs.find(|program| program["fast_bytes"] == 0);
+    let plan = without.unwrap_or_else(|| panic!("one array fits: {shared}"))["plan"].as_str();
+    let run = [
+        "run",
+        "--plan",
+        plan.expect("a file"),
+        "--summary",
+        "run.json",
+        "--",
+        "./app",
+        "20",
+    ];
+    succeeds(&directory, &run);
+    let summary = std::fs::read(directory.path().join("run.json")).expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
+    let fast = &summary["runtime"]["counters"]["fast_bytes"];
+    assert!(fast.as_u64().unwrap_or(0) < 1 << 20, "{summary}");
+}
+
+#[test]
 fn a_program_that_fails_is_named_and_the_plans_stay() {
     let directory = recorded();
     std::fs::write(directory.path().join("fail"), "").unwrap();

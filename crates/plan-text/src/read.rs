@@ -117,12 +117,7 @@ impl Draft {
                 if self.tiers.is_empty() {
                     self.first_tier = line.number;
                 }
-                let tier = tier(&line)?;
-                if self.tiers.is_empty() && tier.capacity == Bytes::ZERO {
-                    return line
-                        .wrong("a fast tier of zero bytes holds nothing; give it a capacity");
-                }
-                self.tiers.push(tier);
+                self.tiers.push(tier(&line)?);
             }
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {

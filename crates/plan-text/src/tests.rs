@@ -32,7 +32,7 @@ frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// The text to replace in [`PLAN`], its replacement, and the beginning of the error message.
-const MALFORMED: [(&str, &str, &str); 57] = [
+const MALFORMED: [(&str, &str, &str); 56] = [
     (
         "default slow",
         "default slow\ncolour warm fast",
@@ -139,11 +139,6 @@ const MALFORMED: [(&str, &str, &str); 57] = [
         "depth 4",
         "depth -4",
         "line 6: depth \"-4\" is not a whole number",
-    ),
-    (
-        "capacity 512MiB",
-        "capacity 0KiB",
-        "line 8: a fast tier of zero bytes holds nothing",
     ),
     (
         "period 1s",
@@ -352,6 +347,14 @@ fn parts_belong_to_their_site_and_overlap_nowhere() {
     ] {
         assert!(wrong(text).contains(error), "{text}: {}", wrong(text));
     }
+}
+
+/// The plan of a program that got nothing of a shared tier.
+#[test]
+fn a_fast_tier_may_have_no_capacity() {
+    let plan = read(&PLAN.replace("capacity 512MiB", "capacity 0KiB")).unwrap();
+    assert_eq!(plan.tiers.all()[0].capacity, Bytes::ZERO);
+    assert_eq!(read(&write(&plan)).unwrap(), plan);
 }
 
 #[test]
