@@ -130,6 +130,13 @@ fn the_recorded_programs_run_alone_and_together_until_the_longest_has_ended_once
             assert!(processor < most, "{run} of {program}");
         }
     }
+    let explained = |plan| {
+        let output = succeeds(&directory, &["explain", plan, "main"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let reasons = [explained("long.plan"), explained("short.plan")].concat();
+    assert!(reasons.contains("lacks what comes after it"), "{reasons}");
+    assert!(reasons.contains("has what comes before it"), "{reasons}");
     let text = succeeds(&directory, &COLOCATE);
     let text = String::from_utf8_lossy(&text.stdout).into_owned();
     assert!(text.contains("measured, 1 round: "), "{text}");

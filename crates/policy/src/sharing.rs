@@ -39,6 +39,7 @@ mod increment;
 mod least_slowdown;
 mod policy;
 mod proportional_split;
+mod rivals;
 mod slowdown;
 mod whole_objects;
 

@@ -8,7 +8,7 @@ use isotherm_model::units::Bytes;
 use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
-use super::whole_objects::{candidates, in_order};
+use super::whole_objects::{candidates, in_order, in_words_of_benefit};
 
 /// One order by benefit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +23,10 @@ impl SharingPolicy for BlindMerge {
         let mut order = candidates(colocation);
         // A stable sort: equal benefits keep the order of the names.
         order.sort_by_key(|candidate| Reverse(candidate.benefit()));
-        Ok(in_order(self.name(), &order, capacity))
+        Ok(in_order(
+            self.name(),
+            (&order, in_words_of_benefit),
+            capacity,
+        ))
     }
 }

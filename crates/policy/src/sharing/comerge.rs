@@ -12,7 +12,7 @@ use isotherm_model::units::Bytes;
 use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
-use super::whole_objects::{candidates, in_order};
+use super::whole_objects::{candidates, in_order, in_words_of_co_benefit};
 
 /// One order by co-benefit.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +27,10 @@ impl SharingPolicy for CoMerge {
         let mut order = candidates(colocation);
         // A stable sort: where both are equal the order of the names is kept.
         order.sort_by_key(|candidate| Reverse((candidate.co_benefit(), candidate.benefit())));
-        Ok(in_order(self.name(), &order, capacity))
+        Ok(in_order(
+            self.name(),
+            (&order, in_words_of_co_benefit),
+            capacity,
+        ))
     }
 }

@@ -15,7 +15,7 @@ use isotherm_model::units::Bytes;
 use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
-use super::whole_objects::{Candidate, by_program, in_order};
+use super::whole_objects::{Candidate, by_program, in_order, in_words_of_benefit};
 
 /// Programs take turns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,7 +35,11 @@ impl SharingPolicy for FairMerge {
             .flat_map(|turn| lists.iter().filter_map(move |list| list.get(turn)))
             .copied()
             .collect();
-        Ok(in_order(self.name(), &order, capacity))
+        Ok(in_order(
+            self.name(),
+            (&order, in_words_of_benefit),
+            capacity,
+        ))
     }
 }
 

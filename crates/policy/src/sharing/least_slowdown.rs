@@ -16,7 +16,7 @@
 //!     XSBench|n|..................|                  fast: nuclide
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
 use isotherm_model::units::Bytes;
@@ -26,6 +26,7 @@ use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, Shar
 use super::floor::{self, FloorError};
 use super::increment::{Increment, increments};
 use super::policy::SharingPolicy;
+use super::rivals;
 use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain, summed, useful_benefit};
 use super::whole_objects::{Candidate, candidates};
 
@@ -117,7 +118,12 @@ fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
             reason: reason(object, fast, worth(program, object), is_at_its_best),
         }
     };
-    order.iter().map(grant).collect()
+    let mut grants: Vec<Grant> = order.iter().map(grant).collect();
+    let programs = colocation.programs().iter().zip(fast);
+    let enough = programs.filter(|(program, fast)| gain(program, fast) >= 1.0);
+    let enough: BTreeSet<&str> = enough.map(|(program, _)| program.name()).collect();
+    rivals::name(&mut grants, |program| enough.contains(program));
+    grants
 }
 
 fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool) -> String {

@@ -286,18 +286,19 @@ fn every_reason_says_what_became_of_the_object_and_why() {
     };
     assert_eq!(
         reason("CLOMP", "zones"),
-        "placed whole: all of it saves up to 2.288 of the summed slowdown"
+        "placed whole: all of it saves up to 2.288 of the summed slowdown; XSBench lacks what comes \
+         after it"
     );
     // The benefits of c and a sum to 0.985; 20 MiB of b add the rest.
     assert_eq!(
         reason("STREAM", "b"),
         "placed in part, 20 MiB: all of it saves up to 1.076 of the summed slowdown, but its \
-         program is as fast as it can be with the placed objects"
+         program is as fast as it can be with the placed objects; XSBench lacks what comes after it"
     );
     assert_eq!(
         reason("XSBench", "energy"),
         "placed in part, 600 MiB: all of it saves up to 0.305 of the summed slowdown, but the room \
-         went to bytes that save more"
+         went to bytes that save more; CLOMP has what comes before it"
     );
 }
 

@@ -8,6 +8,7 @@ use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
 use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
+use super::rivals;
 
 /// An object of a program, and the positions of both in the colocation.
 #[derive(Clone, Copy)]
@@ -54,13 +55,26 @@ pub(super) fn by_program(colocation: &Colocation) -> Vec<Vec<Candidate<'_>>> {
     lists
 }
 
+/// What a policy orders objects by, in words.
+type Worth = fn(&Candidate<'_>) -> String;
+
+/// The benefit, which ranks the objects of one program.
+pub(super) fn in_words_of_benefit(candidate: &Candidate<'_>) -> String {
+    format!("its benefit is {:.3}", candidate.benefit().value())
+}
+
+/// The co-benefit, which ranks those of all programs.
+pub(super) fn in_words_of_co_benefit(candidate: &Candidate<'_>) -> String {
+    format!("its co-benefit is {:.3}", candidate.co_benefit().value())
+}
+
 /// Places objects in this order while they fit into the room, and records each with its reason.
-pub(super) fn fill(order: &[Candidate<'_>], room: Bytes, grants: &mut Vec<Grant>) {
+fn fill(order: &[Candidate<'_>], worth: Worth, room: Bytes, grants: &mut Vec<Grant>) {
     let mut left = room;
     for candidate in order {
         let size = candidate.object.size;
         let benefit = candidate.benefit();
-        let worth = format!("its benefit is {:.3}", benefit.value());
+        let worth = worth(candidate);
         let (fast, reason) = if benefit.is_harm() {
             let reason = "left out: its program was slower with it in the fast tier".to_owned();
             (Bytes::ZERO, reason)
@@ -81,10 +95,15 @@ pub(super) fn fill(order: &[Candidate<'_>], room: Bytes, grants: &mut Vec<Grant>
     }
 }
 
-/// One order for all programs.
-pub(super) fn in_order(policy: &str, order: &[Candidate<'_>], capacity: Bytes) -> SharedPlan {
+/// One order for all programs, by this worth.
+pub(super) fn in_order(
+    policy: &str,
+    (order, worth): (&[Candidate<'_>], Worth),
+    capacity: Bytes,
+) -> SharedPlan {
     let mut grants = Vec::new();
-    fill(order, capacity, &mut grants);
+    fill(order, worth, capacity, &mut grants);
+    rivals::name(&mut grants, |_| false);
     SharedPlan {
         policy: policy.to_owned(),
         capacity,
@@ -101,7 +120,7 @@ pub(super) fn in_parts(
 ) -> SharedPlan {
     let mut grants = Vec::new();
     for (program, list) in colocation.programs().iter().zip(by_program(colocation)) {
-        fill(&list, part(program), &mut grants);
+        fill(&list, in_words_of_benefit, part(program), &mut grants);
     }
     SharedPlan {
         policy: policy.to_owned(),
