@@ -13,6 +13,9 @@ pub(crate) const TESTS: &[GuestTest] = &[on!(
 /// The programs, and the pages of the hot array of each.
 const PROGRAMS: [(&str, usize); 2] = [("hot-and-cold", 1024), ("static-arrays", 1024)];
 
+/// Pages of the heap's first chunk, which counts whole, however little of it is used.
+const CHUNK: usize = 512;
+
 /// The hot arrays of both fit, and the cold ones do not.
 fn programs_that_run_together_have_the_shares_of_their_plans() {
     let profile = |name: &str| format!("/tmp/{name}.iso");
@@ -42,7 +45,7 @@ fn programs_that_run_together_have_the_shares_of_their_plans() {
         let printed = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{printed}");
         assert!(
-            on_fast(&pages(&printed, "hot")[0]) >= hot * 9 / 10,
+            on_fast(&pages(&printed, "hot")[0]) >= hot - CHUNK,
             "{printed}\n{shared}"
         );
         let fast: usize = ["hot", "cold"]
