@@ -174,7 +174,11 @@ fn an_even_array_is_cut_where_fast_memory_ends() {
     // Thermos takes the site as a whole, and lets it spill.
     plan(&directory, &["--policy", "knapsack"]);
     let parts = parts(&directory);
-    assert!(matches!(parts.as_slice(), [(0, 9..=11, _)]), "{parts:?}");
+    let [(start, end, _)] = parts.as_slice() else {
+        panic!("{parts:?}");
+    };
+    // Which part of it is as good as any: few samples of an even array are not quite even.
+    assert!((9..=11).contains(&(end - start)), "{parts:?}");
 }
 
 #[test]
