@@ -34,10 +34,13 @@ pub(super) struct StreamBytes {
 impl StreamBytes {
     /// Bytes that a stream has advanced to a sampled address, when the thread has worked for `now_ns` nanoseconds; of one that begins
     /// anew, what it advances in `work_ns`, the work since the last sample.
+    ///
+    /// Of several streams it is the one that is expected closest to the address. The nearest end would often be one that an earlier walk
+    /// through the same array left there.
     pub(super) fn advance(&mut self, walk: Walk, address: u64, now_ns: u64, work_ns: u64) -> u64 {
         let known = (self.fronts.iter_mut())
             .filter_map(|front| Some((front.reaches(address, now_ns)?, front)))
-            .min_by_key(|(distance, _)| *distance);
+            .min_by_key(|(distance, front)| distance.abs_diff(front.expected(now_ns)));
         if let Some((distance, front)) = known {
             // The rate stays: a single distance says little.
             (front.address, front.at_ns) = (address, now_ns);
@@ -62,10 +65,15 @@ impl Front {
             true => address.checked_sub(self.address),
             false => self.address.checked_sub(address),
         }?;
-        let ns = now_ns.saturating_sub(self.at_ns).min(LIVE_NS);
         // Twice as far as it should be is another stream.
-        let most = 2.0 * f64::from(self.rate) * ns as f64;
-        (self.rate > 0.0 && distance <= BESIDE_BYTES + most as u64).then_some(distance)
+        let most = BESIDE_BYTES + 2 * self.expected(now_ns);
+        (self.rate > 0.0 && distance <= most).then_some(distance)
+    }
+
+    /// How far it advances until then at its rate.
+    fn expected(&self, now_ns: u64) -> u64 {
+        let ns = now_ns.saturating_sub(self.at_ns).min(LIVE_NS);
+        (f64::from(self.rate) * ns as f64) as u64
     }
 }
 
@@ -130,6 +138,36 @@ mod tests {
                 "{bytes}, down: {down}"
             );
         }
+    }
+
+    /// A sample is late now and then, so that no stream reaches it and a new one begins in the middle of the array.
+    #[test]
+    fn ends_that_earlier_walks_left_in_an_array_take_no_bytes() {
+        let (mut streams, mut ends) = (Streams::default(), StreamBytes::new());
+        let (mut way, mut all, mut bytes) = (0, 0, 0);
+        for step in 1..2_000u64 {
+            let distance = if step % 17 == 0 {
+                34_000_000
+            } else {
+                10_000_000
+            };
+            let is_end = way + distance > 134_000_000;
+            way = if is_end {
+                way + distance - 134_000_000
+            } else {
+                way + distance
+            };
+            all += distance;
+            let (instruction, address) = (0x400 + step * 7 / 3 % 3, (1 << 40) + way);
+            streams.note(instruction, address, step * MS);
+            if let Some(walk) = streams.walk(instruction) {
+                bytes += ends.advance(walk, address, step * MS, MS);
+            }
+        }
+        assert!(
+            bytes > all * 4 / 5 && bytes < all * 11 / 10,
+            "{bytes} of {all}"
+        );
     }
 
     #[test]
