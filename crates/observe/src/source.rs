@@ -113,16 +113,37 @@ pub struct ScanContext<'a> {
 const ACCESSES_AT_MOST: usize = 4 << 20;
 
 /// The accesses of an epoch, up to a limit.
-#[derive(Clone, Debug, Default)]
-pub struct AccessList(Vec<ObservedAccess>);
+#[derive(Clone, Debug)]
+pub struct AccessList {
+    accesses: Vec<ObservedAccess>,
+    at_most: usize,
+}
+
+impl Default for AccessList {
+    fn default() -> Self {
+        Self {
+            accesses: Vec::new(),
+            at_most: ACCESSES_AT_MOST,
+        }
+    }
+}
 
 impl AccessList {
+    /// A list with room for so many accesses.
+    #[cfg(test)]
+    pub(crate) const fn with_room(at_most: usize) -> Self {
+        Self {
+            accesses: Vec::new(),
+            at_most,
+        }
+    }
+
     /// Adds an access; false where there is no room.
     #[must_use]
     pub fn push(&mut self, access: ObservedAccess) -> bool {
-        let has_room = self.0.len() < ACCESSES_AT_MOST;
+        let has_room = self.accesses.len() < self.at_most;
         if has_room {
-            self.0.push(access);
+            self.accesses.push(access);
         }
         has_room
     }
@@ -139,24 +160,24 @@ impl AccessList {
 
     /// The accesses so far, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ObservedAccess> {
-        self.0.iter_mut()
+        self.accesses.iter_mut()
     }
 
     /// The accesses so far.
     #[must_use]
     pub fn as_slice(&self) -> &[ObservedAccess] {
-        &self.0
+        &self.accesses
     }
 
     /// Removes and returns all accesses.
     #[must_use]
     pub fn take(&mut self) -> Vec<ObservedAccess> {
-        std::mem::take(&mut self.0)
+        std::mem::take(&mut self.accesses)
     }
 
     /// Keeps only the accesses for which `keep` is true.
     pub fn retain(&mut self, keep: impl FnMut(&ObservedAccess) -> bool) {
-        self.0.retain(keep);
+        self.accesses.retain(keep);
     }
 }
 

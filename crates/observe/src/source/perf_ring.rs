@@ -50,6 +50,8 @@ pub struct PerfSource {
     malformed: u64,
     /// `PERF_RECORD_THROTTLE` records.
     throttled: u64,
+    /// Samples with the address of an access to memory.
+    addressed: u64,
     /// Samples of accesses that hit a cache, and of stores where they are left out.
     not_memory: u64,
     /// Samples by processor number.
@@ -142,6 +144,7 @@ impl PerfSource {
             hardware: false,
             malformed: 0,
             throttled: 0,
+            addressed: 0,
             not_memory: 0,
             by_cpu: Vec::new(),
         }
@@ -350,8 +353,8 @@ impl PerfSource {
         self.malformed += u64::from(records.rest() > 0);
     }
 
-    /// The data address of a sample of this source; counts the sample as usable. None if it has none, if the address is
-    /// the kernel's, if a cache served the access, or if it is a store and these are left out.
+    /// The data address of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
+    /// or if it is a store and these are left out. Whether the sample is usable or lost is counted where the access is kept.
     pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<DataAddress> {
         let (address, order) = match self.addressing {
             Addressing::Decoded => code.data_address(sample)?,
@@ -366,7 +369,7 @@ impl PerfSource {
             self.not_memory += 1;
             return None;
         }
-        self.report.usable += 1;
+        self.addressed += 1;
         Some(DataAddress {
             address,
             is_behind_access: order != AccessOrder::Next,
@@ -383,7 +386,7 @@ impl PerfSource {
     /// True if samples were taken, but none has a data address, hit a cache, or is a store that is left out.
     #[must_use]
     pub const fn is_blind(&self) -> bool {
-        self.report.taken > 0 && self.report.usable + self.not_memory == 0
+        self.report.taken > 0 && self.addressed + self.not_memory == 0
     }
 
     /// What is wrong with this source; empty if nothing is. No sample at all counts as a fault once the program has
@@ -596,5 +599,10 @@ mod tests {
         assert_eq!(found(false), [false, false, true, false, true]);
         source.report.taken = 10;
         assert!(!source.is_blind() && source.not_memory == 5);
+        assert_eq!(
+            (source.report.usable, source.report.lost),
+            (0, 0),
+            "no access is kept yet"
+        );
     }
 }

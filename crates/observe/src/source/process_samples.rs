@@ -371,7 +371,7 @@ impl ProcessSamples {
             self.code.forget(*pid);
         }
         self.closed.lost += sums.add_timed(timed, &mut self.waits);
-        self.closed.lost += sums.add_to(accesses, self.source);
+        sums.add_to(accesses, self.source, &mut self.closed);
         self.sum_up(clock.busy().saturating_sub(begin));
     }
 
@@ -543,18 +543,16 @@ impl AccessSums {
         both.map(add).sum()
     }
 
-    /// Adds the accesses of this source; returns the number of samples for which there was no room.
-    fn add_to(self, accesses: &mut AccessList, source: SourceKind) -> u64 {
-        let mut lost = 0;
+    /// Adds the accesses of this source, and counts their samples in its report.
+    fn add_to(self, accesses: &mut AccessList, source: SourceKind, report: &mut SourceReport) {
         for ((process, address, physical), [samples, served]) in self.0 {
-            let has_room = accesses.push(ObservedAccess {
+            let access = ObservedAccess {
                 physical,
                 served,
                 ..ObservedAccess::at((process, address), source, (samples, CountUnit::Samples))
-            });
-            lost += if has_room { 0 } else { samples + served };
+            };
+            accesses.add(report, samples + served, access);
         }
-        lost
     }
 }
 

@@ -306,13 +306,9 @@ impl ProgramSamples {
                     Some(WaitedFor::Latency) | None => {}
                 }
             }
-            let has_room = accesses.push(access);
-            if let Some((_, perf)) = self
-                .sources
-                .iter_mut()
-                .find(|(kind, _)| *kind == raw.source)
-            {
-                perf.report.lost += u64::from(!has_room);
+            let mut sources = self.sources.iter_mut();
+            if let Some((_, perf)) = sources.find(|(kind, _)| *kind == raw.source) {
+                accesses.add(&mut perf.report, 1, access);
             }
         }
     }

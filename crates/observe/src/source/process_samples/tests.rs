@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use isotherm_model::batch::Process;
+use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::PerfEventAttributes;
 
@@ -138,7 +138,9 @@ fn a_page_that_moved_between_two_samples_is_told_with_both_places() {
         assert!(sums.add((process, 0x7f00, physical), false));
     }
     let mut seen = AccessList::default();
-    assert_eq!(sums.add_to(&mut seen, SourceKind::Ibs), 0);
+    let mut report = SourceReport::default();
+    sums.add_to(&mut seen, SourceKind::Ibs, &mut report);
+    assert_eq!((report.usable, report.lost), (4, 0));
     let seen = seen.take();
     let seen: Vec<_> = seen
         .iter()
@@ -176,7 +178,9 @@ fn samples_of_a_small_set_are_told_as_served_in_the_order_of_time_and_none_witho
     for (cache, served) in [(Bytes(1 << 20), true), (Bytes::ZERO, false)] {
         let (mut sums, mut seen) = (AccessSums::default(), AccessList::default());
         let lost = sums.add_timed(timed.clone(), &mut WaitEstimates::new(cache));
-        assert_eq!((lost, sums.add_to(&mut seen, SourceKind::Timer)), (0, 0));
+        let mut report = SourceReport::default();
+        sums.add_to(&mut seen, SourceKind::Timer, &mut report);
+        assert_eq!((lost, report.usable, report.lost), (0, 2000, 0));
         let seen = seen.take();
         let (beyond, by_caches) = (
             seen.iter().map(|one| one.count),
@@ -186,4 +190,16 @@ fn samples_of_a_small_set_are_told_as_served_in_the_order_of_time_and_none_witho
         assert_eq!(beyond + by_caches, 2000, "no sample is lost");
         assert_eq!(by_caches > 1900, served, "{by_caches}");
     }
+}
+
+#[test]
+fn a_sample_without_room_is_lost_and_not_usable() {
+    let process = Process { pid: 7, image: 0 };
+    let (mut sums, mut seen) = (AccessSums::default(), AccessList::with_room(1));
+    for address in [0x7000, 0x7000, 0x8000, 0x8000, 0x8000] {
+        assert!(sums.add((process, address, None), false));
+    }
+    let mut report = SourceReport::default();
+    sums.add_to(&mut seen, SourceKind::Ibs, &mut report);
+    assert_eq!((report.usable, report.lost), (2, 3));
 }
