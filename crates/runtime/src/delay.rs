@@ -21,14 +21,14 @@
 //!
 //! [`SIGNAL`] has no use on Linux, and belongs to this part while it runs: the hooks of
 //! [`crate::signal_hooks`] keep it unblocked, and keep the program from taking it. All signals wait while the handler
-//! runs. A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
+//! runs. It works on a stack of its own, because the program's stack for signals may be small ([`signal_stack`]). A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
 //! call but for the thread's processor time and a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
 //!
 //! # What is not covered
 //!
 //! Memory outside the pool (stacks, small mappings, files, and data segments without a tier) is fast. The time in which the kernel works for the
 //! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
-//! new privileges or filters its system calls.
+//! new privileges, filters its system calls, or takes an alternate stack that has no room for the timer's signal.
 
 mod bandwidth;
 mod costs;
@@ -38,6 +38,7 @@ mod page_tiers;
 mod pause;
 mod residency;
 mod retired;
+mod signal_stack;
 mod stream_bytes;
 mod thread;
 
@@ -59,6 +60,7 @@ use page_tiers::{PageTiers, Side};
 use residency::Residency;
 use thread::Delay;
 
+pub(crate) use signal_stack::is_enough as has_room_for_signals;
 pub(crate) use thread::DelayedThread;
 
 use crate::c_signals;
@@ -201,6 +203,10 @@ pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
         // The filter may refuse to release the state.
         return Some(());
     };
+    if !signal_stack::has_room() {
+        retired::keep(state);
+        return Some(());
+    }
     state.begin();
     // A signal before the state is stored finds none.
     let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
@@ -296,15 +302,30 @@ fn side_of(tier: u32) -> Side {
     }
 }
 
-/// The handler of [`SIGNAL`].
+/// The handler of [`SIGNAL`]: goes over to the thread's own stack.
 unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
     let state = tls::delayed().load(Ordering::Relaxed);
-    // SAFETY: null, or this thread's state, which only this handler uses while it runs: all signals wait.
+    if state.is_null() {
+        return;
+    }
+    let stack = state.cast::<DelayedThread>().cast_const();
+    // SAFETY: this thread's state, which only this handler uses while it runs, because all signals wait; likewise its stack.
+    let stack = unsafe { (*stack).stack() };
+    // SAFETY: as above, and the context is the kernel's.
+    unsafe { stack.call(take_sample, state, context) };
+}
+
+/// Takes the sample of a thread's state, at the place that a signal's context names.
+///
+/// # Safety
+/// The state is the calling thread's, and nothing else uses it; the context is the kernel's.
+unsafe extern "C" fn take_sample(state: *mut c_void, context: *mut c_void) {
+    // SAFETY: the caller's promise.
     let (Some(pair), Some(state)) = (pair(), unsafe { state.cast::<DelayedThread>().as_mut() })
     else {
         return;
     };
-    // SAFETY: the kernel's argument.
+    // SAFETY: the caller's promise.
     let interrupted = unsafe { Interrupted::from_context(context) };
     if state.has_worked(&interrupted) {
         let begin = clock::thread_ns();

@@ -215,6 +215,7 @@ plain_hooks! {
     pthread_sigmask => signal_hooks::pthread_sigmask_hook;
     sigaction => signal_hooks::sigaction_hook;
     signal => signal_hooks::signal_hook;
+    sigaltstack => signal_hooks::sigaltstack_hook;
 
     xallocx => jemalloc_api::xallocx_hook;
     sallocx => jemalloc_api::sallocx_hook;

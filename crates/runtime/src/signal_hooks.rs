@@ -102,3 +102,30 @@ pub(crate) unsafe extern "C" fn signal_hook(signal: c_int, handler: *mut c_void)
     // SAFETY: the caller's promise.
     unsafe { c_signals::set_handler(signal, handler) }
 }
+
+/// `sigaltstack`. The calling thread is sampled no more once its stack for signals has no room for the timer's.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn sigaltstack_hook(
+    stack: *const libc::stack_t,
+    before: *mut libc::stack_t,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let is_small = unsafe { stack.as_ref() }.is_some_and(|stack| {
+        stack.ss_flags & libc::SS_DISABLE == 0 && !delay::has_room_for_signals(stack.ss_size)
+    });
+    if is_small && delay::runs() {
+        delay::leave_thread();
+    }
+    let arguments = [
+        stack.expose_provenance(),
+        before.expose_provenance(),
+        0,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the caller's promise.
+    answer(unsafe { call(libc::SYS_sigaltstack, arguments) }.map(|_| ()))
+}

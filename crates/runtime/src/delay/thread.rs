@@ -10,6 +10,7 @@ use isotherm_sys::perf::thread_timer::ThreadTimer;
 use super::costs::Costs;
 use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
+use super::signal_stack::HandlerStack;
 use super::stream_bytes::StreamBytes;
 use crate::clock;
 
@@ -63,6 +64,8 @@ impl Cost {
 /// The state of a thread.
 pub(crate) struct DelayedThread {
     timer: Option<ThreadTimer>,
+    /// Where the handler of its signals works.
+    stack: HandlerStack,
     /// The process that the timer belongs to.
     process: i32,
     caches: CacheEstimate<WINDOW>,
@@ -97,6 +100,7 @@ impl DelayedThread {
     /// Makes the state of a thread whose caches hold `cache_bytes`. It is never moved, and freed by [`Self::release`]. `None`
     /// where there is no memory.
     pub(crate) fn make(cache_bytes: u64) -> Option<&'static mut Self> {
+        let stack = HandlerStack::map().ok()?;
         let address = memory::fresh(size_of::<Self>()).ok()?;
         let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
         // SAFETY: fresh memory of this size, aligned to a page, of zeroes: the values that are valid as zeroes (the estimate
@@ -104,6 +108,7 @@ impl DelayedThread {
         unsafe {
             let state = (*place).as_mut_ptr();
             (&raw mut (*state).timer).write(None);
+            (&raw mut (*state).stack).write(stack);
             (*state).process = 0;
             (&raw mut (*state).last).write(Interrupted::NOWHERE);
             (*state).caches.set_cache(cache_bytes);
@@ -151,9 +156,15 @@ impl DelayedThread {
     /// Frees a state that nothing refers to any more.
     pub(crate) fn release(state: &'static mut Self) {
         state.stop();
+        state.stack.release();
         let address = core::ptr::from_mut(state).expose_provenance();
         // SAFETY: `make` mapped the memory, and the caller gives the only reference.
         let _ = unsafe { memory::unmap(address, size_of::<Self>()) };
+    }
+
+    /// The stack on which the handler of its signals works.
+    pub(super) const fn stack(&self) -> HandlerStack {
+        self.stack
     }
 
     /// Keeps the timer that samples this thread.
