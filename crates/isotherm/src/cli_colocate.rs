@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
 
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
@@ -43,6 +43,9 @@ pub(crate) struct ColocateArgs {
     /// With --run: how often everything runs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// With --run: the longest that a program may run, such as 10min; one that takes longer ends all others and the command
+    #[arg(long, value_name = "TIME", requires = "run")]
+    pub time_limit: Option<Nanos>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

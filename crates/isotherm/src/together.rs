@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
@@ -91,11 +91,12 @@ enum RunEnd {
     Killed,
 }
 
-/// Runs the programs to the end of the last.
+/// Runs the programs to the end of the last, each for `limit` at most.
 ///
 /// # Errors
-/// A program cannot be started, fails, also when it runs again, or Isotherm was off in it. The others are then ended at once.
-pub(crate) fn run(programs: &[PlacedProgram]) -> Result<TogetherEnd> {
+/// A program cannot be started, fails, also when it runs again, runs for longer, or Isotherm was off in it. The others are then ended at
+/// once.
+pub(crate) fn run(programs: &[PlacedProgram], limit: Option<Nanos>) -> Result<TogetherEnd> {
     let progress = Progress {
         left: AtomicUsize::new(programs.len()),
         stopped: AtomicBool::new(false),
@@ -104,7 +105,7 @@ pub(crate) fn run(programs: &[PlacedProgram]) -> Result<TogetherEnd> {
         let start = |program| {
             let progress = &progress;
             scope.spawn(move || {
-                let end = run_one(program, progress);
+                let end = run_one(program, limit, progress);
                 if !matches!(end, Ok((RunEnd::Finished(_), _))) {
                     progress.stop();
                 }
@@ -131,13 +132,17 @@ pub(crate) fn run(programs: &[PlacedProgram]) -> Result<TogetherEnd> {
 }
 
 /// Runs one program until all have ended once: the end of its first run, and how often it was started again.
-fn run_one(program: &PlacedProgram, progress: &Progress) -> Result<(RunEnd, u32)> {
-    let first = run_while(program, || !progress.is_stopped())?;
+fn run_one(
+    program: &PlacedProgram,
+    limit: Option<Nanos>,
+    progress: &Progress,
+) -> Result<(RunEnd, u32)> {
+    let first = run_while(program, limit, || !progress.is_stopped())?;
     progress.left.fetch_sub(1, Ordering::AcqRel);
     let mut restarts = 0;
     while matches!(first, RunEnd::Finished(_)) && progress.goes_on() {
         restarts += 1;
-        let again = run_while(program, || progress.goes_on());
+        let again = run_while(program, limit, || progress.goes_on());
         if let RunEnd::Interrupted(signal) = again.context("when it ran again")? {
             return Ok((RunEnd::Interrupted(signal), restarts));
         }
@@ -146,7 +151,14 @@ fn run_one(program: &PlacedProgram, progress: &Progress) -> Result<(RunEnd, u32)
 }
 
 /// Runs a program to its end, or as long as `goes_on`.
-fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunEnd> {
+///
+/// # Errors
+/// As for [`run`].
+fn run_while(
+    program: &PlacedProgram,
+    limit: Option<Nanos>,
+    goes_on: impl Fn() -> bool,
+) -> Result<RunEnd> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null cannot be written")?;
     let ready = launch::prepare(
@@ -157,9 +169,12 @@ fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunE
     let mut running = ready
         .and_then(launch::Ready::start)
         .with_context(|| format!("program \"{}\"", program.name))?;
-    let mut is_killed = false;
+    let begin = Instant::now();
+    let is_late = || limit.is_some_and(|limit| begin.elapsed().as_nanos() > u128::from(limit.0));
+    let (mut is_killed, mut exceeded) = (false, None);
     while !running.wait(LOOK)? {
-        if !goes_on() {
+        exceeded = limit.filter(|_| is_late());
+        if exceeded.is_some() || !goes_on() {
             running.kill();
             is_killed = true;
         }
@@ -169,6 +184,12 @@ fn run_while(program: &PlacedProgram, goes_on: impl Fn() -> bool) -> Result<RunE
         running.kill();
     }
     let ended = running.finish()?;
+    if let Some(limit) = exceeded.filter(|_| ended.interrupted.is_none()) {
+        bail!(
+            "program \"{}\" did not end within {limit}; give it less to do, or a longer --time-limit",
+            program.name
+        );
+    }
     match ended.interrupted {
         Some(signal) => Ok(RunEnd::Interrupted(signal)),
         None if is_killed => Ok(RunEnd::Killed),

@@ -14,14 +14,19 @@ use tempfile::TempDir;
 
 use support::{isotherm, stderr, succeeds};
 
-/// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`.
+/// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`, and hangs or is
+/// killed where there is one of these names. It ignores an interrupt while it hangs.
 const PROGRAM: &str = r#"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 enum { HOT = 4 << 20 };
 int main(int argc, char **argv) {
     if (access("fail", F_OK) == 0) return 3;
+    if (access("end-by-kill", F_OK) == 0) raise(SIGKILL);
+    if (access("hang", F_OK) == 0) signal(SIGINT, SIG_IGN);
+    while (access("hang", F_OK) == 0) pause();
     unsigned *hot = malloc(HOT * sizeof *hot);
     for (unsigned i = 0; i < HOT; i++) hot[i] = (i * 2654435761u + 12345u) % HOT;
     unsigned at = 0;
@@ -183,6 +188,38 @@ fn a_program_that_fails_is_named_and_the_plans_stay() {
         "{said}"
     );
     assert!(directory.path().join("long.plan").is_file());
+}
+
+#[test]
+fn a_program_that_is_killed_is_named() {
+    let directory = recorded();
+    std::fs::write(directory.path().join("end-by-kill"), "").unwrap();
+    let output = isotherm(&directory, &COLOCATE);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("program \"long\" ended with signal: 9"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_program_that_hangs_ends_with_its_time_limit() {
+    let directory = recorded();
+    std::fs::write(directory.path().join("hang"), "").unwrap();
+    let mut words = COLOCATE.to_vec();
+    words.extend(["--time-limit", "300ms"]);
+    let output = isotherm(&directory, &words);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(
+        said.contains("program \"long\" did not end within 300.0 ms"),
+        "{said}"
+    );
+    let left = running_in(directory.path());
+    assert!(left.is_empty(), "processes run on: {left:?}");
+    words.retain(|word| *word != "--run");
+    assert_eq!(isotherm(&directory, &words).status.code(), Some(2));
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
         });
     }
     let measured = match args.run {
-        true => runs::run(&mut timed, args.rounds, console)?,
+        true => runs::run(&mut timed, (args.rounds, args.time_limit), console)?,
         false => RoundResults::default(),
     };
     let printed = Sharing {

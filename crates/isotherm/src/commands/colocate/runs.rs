@@ -103,13 +103,13 @@ pub(super) struct RoundResults {
     pub interrupted: Option<ExitStatus>,
 }
 
-/// Runs all rounds, until a signal ends them.
+/// Runs all rounds, until a signal ends them; each run of a program may take `limit`.
 ///
 /// # Errors
-/// A program fails.
+/// A program fails, or takes longer.
 pub(super) fn run(
     programs: &mut [TimedProgram],
-    rounds: u32,
+    (rounds, limit): (u32, Option<Nanos>),
     console: Console,
 ) -> Result<RoundResults> {
     let progress = console.progress("running");
@@ -118,7 +118,7 @@ pub(super) fn run(
     while complete < rounds && interrupted.is_none() {
         let round = complete + 1;
         let say = |what: &str| progress.set_message(format!("round {round} of {rounds}: {what}"));
-        interrupted = run_round(programs, say)?;
+        interrupted = run_round(programs, limit, say)?;
         complete += u32::from(interrupted.is_none());
     }
     progress.finish_and_clear();
@@ -137,13 +137,17 @@ pub(super) fn run(
 }
 
 /// One round; the signal that ended it. Its times then do not count.
-fn run_round(programs: &mut [TimedProgram], say: impl Fn(&str)) -> Result<Option<ExitStatus>> {
+fn run_round(
+    programs: &mut [TimedProgram],
+    limit: Option<Nanos>,
+    say: impl Fn(&str),
+) -> Result<Option<ExitStatus>> {
     let mut alone = Vec::new();
     for program in programs.iter() {
         say(&format!("{} alone", program.planned.name));
         let mut pair = [RunTimes::default(); 2];
         for (time, placed) in pair.iter_mut().zip([&program.all_fast, &program.planned]) {
-            match together::run(std::slice::from_ref(placed))? {
+            match together::run(std::slice::from_ref(placed), limit)? {
                 TogetherEnd::All(ended) => *time = ended[0].times,
                 TogetherEnd::Interrupted(signal) => return Ok(Some(signal)),
             }
@@ -152,7 +156,7 @@ fn run_round(programs: &mut [TimedProgram], say: impl Fn(&str)) -> Result<Option
     }
     say("together");
     let planned: Vec<PlacedProgram> = programs.iter().map(|it| it.planned.clone()).collect();
-    let ended = match together::run(&planned)? {
+    let ended = match together::run(&planned, limit)? {
         TogetherEnd::All(ended) => ended,
         TogetherEnd::Interrupted(signal) => return Ok(Some(signal)),
     };
