@@ -11,8 +11,8 @@ from table import Table
 from tools import Tools
 
 KERNEL = "bfs"
-# From 1/m on, the least value that has a meaning (equation 5), for the default m of 4.
-EPSILONS = ["0.25", "0.4", "0.55", "0.7", "0.85", "1"]
+# From the default on: 1/m for the default m of 8, the least value that has a meaning (equation 5).
+EPSILONS = ["0.125", "0.25", "0.4", "0.55", "0.7", "0.85", "1"]
 
 
 def sensitivity(tools: Tools, programs: dict[str, Program], tiers: str, folder: str, options, say) -> Table:
