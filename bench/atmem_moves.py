@@ -17,6 +17,9 @@ WAITS = ["profile_start_seconds", "profile_stop_seconds", "optimize_seconds"]
 # The goals: a profiled repetition over the same unprofiled, and the repetitions until a move is paid back.
 PROFILED_AT_MOST, PAID_WITHIN = 1.05, 2
 TOPOLOGY, MIB = "two-nodes", 48
+# What moves the memory in table 4, and what is printed where its misses cannot be counted.
+MOVES, NO_COUNTER = ("mbind", "two copies", "staged"), "no counter"
+PAGE_BYTES = 4096
 
 
 def repetitions(cost: float, before: float, after: float) -> float:
@@ -53,7 +56,8 @@ def paid_back(results: list) -> Table:
 
 def ways(tools: Tools, options, say) -> Table:
     table = Table(f"Ways to move {MIB} MiB between the nodes of a virtual machine, by two threads: GiB/s (median)",
-                  ["pages", "memcpy", "mbind", "move_pages", "two copies", "staged", "two copies / mbind", "staged / mbind", "huge pages left"])
+                  ["pages", "memcpy", "mbind", "move_pages", "two copies", "staged", "two copies / mbind", "staged / mbind", "huge pages left",
+                   "TLB misses a page"])
     binaries = os.path.dirname(tools.isotherm)
     start, program = (os.path.join(binaries, name) for name in ("isotherm-vm", "movement"))
     if not os.path.isdir(os.path.join(ROOT, "build", "vm")):
@@ -68,7 +72,18 @@ def ways(tools: Tools, options, say) -> Table:
         medians = [f"{statistics.median(rates[way]):.3f}" for way in ("memcpy", "mbind", "move_pages", "two copies", "staged")]
         against = [statistics.median(a / b for a, b in zip(rates[way], rates["mbind"])) for way in ("two copies", "staged")]
         table.row("2 MiB" if huge else "4 KiB", *medians, *against,
-                  ", ".join(f"{way} {left[way]} MiB" for way in ("mbind", "two copies", "staged")) if huge else "")
+                  ", ".join(f"{way} {left[way]} MiB" for way in MOVES) if huge else "", tlb_misses(found))
     table.note("The virtual machine is emulated in software. Its page faults and TLB misses have other costs than those of hardware, and so have the ratios. "
-               "`bench/run movement` has the copies on this machine itself. Huge pages left stand for the TLB misses of table 4, which need counters.")
+               "`bench/run movement` has the copies on this machine itself. TLB misses of table 4: those of reading a word of each page of 4 KiB again behind "
+               f"the move, in a scattered order (median). Where there is no counter for them, as in a virtual machine without one, the huge pages left stand "
+               "for them.")
     return table
+
+
+def tlb_misses(found: dict) -> str:
+    """Misses behind each kind of move, for each page of 4 KiB that was read again."""
+    if found["no_tlb_counter"]:
+        return NO_COUNTER
+    pages = (found["mib"] << 20) // PAGE_BYTES
+    counted = {way["way"]: way["tlb_misses"] for way in found["ways"]}
+    return ", ".join(f"{way} {statistics.median(counted[way]) / pages:.3f}" if counted[way] else f"{way} {NO_COUNTER}" for way in MOVES)

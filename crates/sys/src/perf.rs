@@ -598,6 +598,18 @@ impl PerfCounter {
         open(&mut attr, pid as i32, -1, None).map(Self::of_file)
     }
 
+    /// Opens an event (type, config) for the calling thread alone. Counting begins at once.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`].
+    pub fn of_thread(event: (u32, u64)) -> io::Result<Self> {
+        let mut attr = Self::attributes(event);
+        attr.set_disabled(0);
+        attr.set_enable_on_exec(0);
+        attr.set_inherit(0);
+        open(&mut attr, 0, -1, None).map(Self::of_file)
+    }
+
     /// Opens an event (type, config) for all programs on a processor. Counting begins at once.
     ///
     /// # Errors

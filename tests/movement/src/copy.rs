@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::field::Field;
 use crate::output::say;
+use crate::rereading::Rereading;
 use crate::ways::Way;
 
 #[derive(Debug, Args)]
@@ -41,13 +42,15 @@ pub fn run(args: &CopyArgs) -> Result<()> {
     let nodes = nodes::with_memory();
     let mut ways = Way::all(&nodes, kind, args.threads)?;
     let huge_before = field.huge_bytes()?;
+    let mut rereading = Rereading::by_tlb_misses();
     // The field was touched first, on the first node where that had room.
     let (mut moves, count) = (0, ways.len());
     for round in 0..args.rounds {
         for step in 0..count {
             let way = &mut ways[(round + step) % count];
             moves += usize::from(way.moves());
-            way.measure(&field, &target, nodes[moves % nodes.len().min(2)])?;
+            let node = nodes[moves % nodes.len().min(2)];
+            way.measure((&field, &target), node, &mut rereading)?;
         }
     }
     if !field.is_intact() {
@@ -61,6 +64,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
             "gib_a_second": rates,
             "bytes_left": way.left,
             "huge_bytes_after": way.huge_after,
+            "tlb_misses": way.tlb_misses,
         })
     });
     say(json!({
@@ -68,6 +72,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
             "nodes": nodes.len(),
             "threads": args.threads,
             "huge": args.huge,
+            "no_tlb_counter": rereading.obstacle(),
             "huge_bytes_before": huge_before,
             "huge_bytes_after": field.huge_bytes()?,
             "ways": rates.collect::<Vec<_>>(),

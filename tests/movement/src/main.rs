@@ -21,6 +21,7 @@ mod outside;
 mod page;
 mod plan;
 mod output;
+mod rereading;
 mod stall;
 mod stress;
 mod two_copies;

@@ -9,6 +9,7 @@
 //! | move_pages | by the kernel, a list of pages in a call (`move_pages(2)`) |
 //!
 //! The kernel moves nothing that is on the node already, so its two ways need two nodes.
+//! After each move the memory is read again, and the misses of the TLB are counted ([`crate::rereading`]).
 
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use isotherm_sys::staged::{PageKind, StagedCopy, StagedSettings, UNIT_BYTES, Uni
 
 use crate::field::Field;
 use crate::page::PAGE_BYTES;
+use crate::rereading::Rereading;
 use crate::two_copies::{copy, move_by_two_copies};
 
 /// How the memory is moved.
@@ -54,6 +56,8 @@ pub struct Way {
     pub left: u64,
     /// Bytes mapped as huge pages after the last round.
     pub huge_after: u64,
+    /// Misses of the TLB when the field was read again, of each round in which they were counted.
+    pub tlb_misses: Vec<u64>,
 }
 
 impl Way {
@@ -84,6 +88,7 @@ impl Way {
             seconds: Vec::new(),
             left: 0,
             huge_after: 0,
+            tlb_misses: Vec::new(),
         };
         Ok(movers.into_iter().map(way).collect())
     }
@@ -98,11 +103,16 @@ impl Way {
         !matches!(self.mover, Mover::Memcpy)
     }
 
-    /// Moves a field to a node; `target` has its size.
+    /// Moves a field to a node, and reads it again; `target` has its size.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn measure(&mut self, field: &Field, target: &Field, node: u32) -> Result<()> {
+    pub fn measure(
+        &mut self,
+        (field, target): (&Field, &Field),
+        node: u32,
+        rereading: &mut Rereading,
+    ) -> Result<()> {
         let (start, bytes) = (field.start, field.bytes);
         let begun = Instant::now();
         // SAFETY, here and below: the fields are this program's, full, on unit boundaries and apart, and no thread
@@ -132,6 +142,7 @@ impl Way {
         self.seconds.push(begun.elapsed().as_secs_f64());
         self.left += left;
         self.huge_after = field.huge_bytes()?;
+        self.tlb_misses.extend(rereading.count(field));
         Ok(())
     }
 }

@@ -220,6 +220,22 @@ fn a_period_that_cannot_be_chosen_leaves_the_former_one() {
 }
 
 #[test]
+fn the_processor_time_of_a_thread_is_counted() {
+    let mut clock = match PerfCounter::of_thread(PerfCounter::CPU_CLOCK) {
+        Ok(clock) => clock,
+        Err(error) => return isotherm_skip::skip!("a counter of a thread: {error}"),
+    };
+    let first = clock.value().expect("a count");
+    let begun = clock_gettime(ClockId::ThreadCPUTime);
+    let spun = |since: rustix::time::Timespec| {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        (now.tv_sec - since.tv_sec) * 1_000_000_000 + now.tv_nsec - since.tv_nsec
+    };
+    while spun(begun) < 20_000_000 {}
+    assert!(clock.value().expect("a count") > first);
+}
+
+#[test]
 fn the_processor_time_of_a_processor_is_counted() {
     let mut clock = match PerfCounter::of_processor(PerfCounter::CPU_CLOCK, 0) {
         Ok(clock) => clock,
