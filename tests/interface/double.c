@@ -122,7 +122,9 @@ int double_profile_stop(void) {
 int double_optimize(const struct isotherm_options *options, struct isotherm_result *result) {
     if ((options && options->size != sizeof *options) || (result && result->size != sizeof *result))
         return ISOTHERM_INVALID;
-    if (options)
+    if (!options)
+        say("optimize\n");
+    else
         say("optimize policy %u fast %llu share %g\n", options->policy, (unsigned long long)options->fast_bytes, options->share);
     if (options && !(options->share >= 0 && options->share <= 1))
         return ISOTHERM_INVALID;

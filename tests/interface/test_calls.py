@@ -1,9 +1,28 @@
 """Every call of every language, and its misuse: without a runtime, under the stand-in, under the runtime."""
 import unittest
 
-from support import CXX, FORTRAN, HERE, PYTHON, compiled, isotherm, must, python, under_double, under_isotherm
+from support import C, CXX, FORTRAN, HERE, PYTHON, compiled, isotherm, must, python, under_double, under_isotherm
 
 SANITIZED = ["-fsanitize=address,undefined", "-g"]
+
+
+class Atmem(unittest.TestCase):
+    """ATMem's five functions under its own names."""
+
+    def test_without_a_runtime_all_memory_is_freed_once(self):
+        for compiler in C:
+            must([compiled(HERE / "atmem.c", compiler, *SANITIZED)])
+
+    def test_every_call_reaches_the_runtime(self):
+        for compiler in C:
+            _, log = under_double([compiled(HERE / "atmem.c", compiler)])
+            # Allocations are the program's own calls of malloc and free, which a site names: no function of the runtime is called.
+            self.assertEqual(log, ["profile_start", "profile_stop", "optimize"])
+
+    def test_under_the_runtime(self):
+        isotherm()
+        for compiler in C:
+            under_isotherm([compiled(HERE / "atmem.c", compiler)])
 
 
 class Cpp(unittest.TestCase):
