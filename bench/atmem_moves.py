@@ -27,8 +27,8 @@ def repetitions(cost: float, before: float, after: float) -> float:
     return max(cost, 0) / (before - after) if before > after else float("inf")
 
 
-def paid_back(results: list) -> Table:
-    table = Table("When ATMem's moves are paid back: seconds (median)",
+def paid_back(results: list, tiers: str) -> Table:
+    table = Table(f"When ATMem's moves are paid back on {tiers}: seconds (median)",
                   ["program", "first, unprofiled", "profiled", "ratio", "requests", "moved MiB", "GiB/s", "paid back, of all slow",
                    "of first touch"])
     ratios, late = [], []
