@@ -4,11 +4,12 @@
     all repetitions by a plan: all slow, first touch in the same bytes, all fast                      beside them, in turn
 
 Beside it, on each machine: the profile's cost, and when the moves are paid back (7.4); epsilon (figures 9 and 10). Once, for they do not depend
-on the machine that is emulated: the ways to move (table 4).
+on the machine that is emulated: the ways to move (table 4), and what parts of a plan add to an allocation.
 """
 import dataclasses
 import os
 
+import atmem_allocations
 import atmem_moves
 import atmem_sensitivity
 from atmem_choice import (ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, footprint, optimized,
@@ -118,6 +119,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     machines = [options.tiers] if options.tiers else MACHINES
     parts = [lambda tiers=tiers: on_machine(tools, files, tiers, folder, options, say) for tiers in machines]
     parts.append(lambda: [atmem_moves.ways(tools, options, say)])
+    parts.append(lambda: [atmem_allocations.allocations(tools, folder, options, say)])
     tables, problems = [], []
     for part in parts:
         try:
