@@ -8,7 +8,6 @@
  *   storm                          four threads allocate, resize and free blocks of 16 KiB to 1 MiB
  *   handler                        the same with large blocks in one thread, which a signal handler interrupts that allocates and
  *                                  frees large ones
- *   time:N                         prints the nanoseconds of an allocation of 256 KiB, and its release, of N
  * It prints a line for each word. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -22,7 +21,6 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { KIB = 1 << 10, MIB = 1 << 20, ARRAY = 16 * MIB, WORD = sizeof(uint64_t), TURNS = 25000, LIVE = 16 };
@@ -185,16 +183,6 @@ static void interrupted(void) {
         fail("no signals");
 }
 
-static void measure(long turns) {
-    struct timespec first, last;
-    clock_gettime(CLOCK_MONOTONIC, &first);
-    for (long i = 0; i < turns; i++)
-        free(take(256 * KIB));
-    clock_gettime(CLOCK_MONOTONIC, &last);
-    double ns = (last.tv_sec - first.tv_sec) * 1e9 + (last.tv_nsec - first.tv_nsec);
-    dprintf(1, "%.0f ns\n", ns / turns);
-}
-
 int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
@@ -229,12 +217,10 @@ int main(int argc, char **argv) {
             threads();
         } else if (strcmp(word, "handler") == 0) {
             interrupted();
-        } else if (strncmp(word, "time:", 5) == 0) {
-            measure(atol(word + 5));
         } else {
             return 2;
         }
-        dprintf(1, "%.*s\n", (int)strcspn(word, ":"), word);
+        dprintf(1, "%s\n", word);
     }
     return 0;
 }
