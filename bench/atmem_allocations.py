@@ -41,16 +41,16 @@ class Size:
     def is_large(self) -> bool:
         return self.bytes >= LARGE
 
-    def program(self, path: str, quick: bool) -> Program:
+    def program(self, path: str, quick: bool, pattern: str = "pair") -> Program:
         count = self.count // (10 if quick else 1)
-        return Program(f"allocations of {self.label}", [path, "pair", str(self.bytes), "1", str(count)])
+        return Program(f"allocations of {self.label}", [path, pattern, str(self.bytes), "1", str(count)])
 
 
 # jemalloc unmaps blocks of 8 MiB and more as soon as they are freed.
 SIZES = [Size(256, 20_000_000), Size(32 * KIB, 10_000_000), Size(256 * KIB, 500_000), Size(4 * MIB, 100_000), Size(16 * MIB, 20_000)]
 
-# One site allocates all sizes. This run asks for enough memory to tell the site from small ones, and is long enough for samples of it.
-RECORDED = Size(256 * KIB, 2_000_000)
+# One site allocates all sizes. These blocks are written and exceed the caches, so that each profile has samples of the site.
+RECORDED = Size(64 * MIB, 30)
 
 
 def divided(plan: str) -> str:
@@ -94,7 +94,7 @@ def is_slower(samples: Samples) -> bool:
 def measured(tools: Tools, path: str, tiers: str, folder: str, options, say) -> list[tuple[Size, Samples]]:
     """Allocations of every size by both plans of these tiers."""
     profile, plan = (os.path.join(folder, f"allocations.{kind}") for kind in ("iso", "plan"))
-    run_once(RECORDED.program(path, False), Contender("record", tools.record(profile)), options.limit)
+    run_once(RECORDED.program(path, False, "written"), Contender("record", tools.record(profile)), options.limit)
     tools.plan(profile, "all-slow", "64MiB", plan, tiers)
     ways = [Contender(WHOLE, tools.guided(plan)), Contender(IN_PARTS, tools.guided(divided(plan)))]
     return [(size, interleave(size.program(path, options.quick), ways, options.rounds, options.limit, say)) for size in SIZES]

@@ -1,8 +1,8 @@
-/* Allocations and nothing else, for section `pass`: built once by plain clang and once by isotherm-cc.
+/* Allocations and nothing else, for the sections `pass` (built once by plain clang and once by isotherm-cc) and `atmem`.
  *
- *   pairs pair|churn BYTES THREADS ALLOCATIONS
+ *   pairs pair|written|churn BYTES THREADS ALLOCATIONS
  *
- * pair: one block, made and freed again. churn: each thread holds blocks and replaces them in a
+ * pair: one block, made and freed again. written: likewise, and each line of it is written, so that samples find it. churn: each thread holds blocks and replaces them in a
  * random order, from four sites. Prints a checksum, and `nanoseconds_per_allocation` on standard
  * error: processor time, so that other programs on the machine disturb less. */
 #include <pthread.h>
@@ -17,11 +17,16 @@ enum { HELD_BYTES = 4 << 20, BLOCKS_MAX = 4096 };
 
 static size_t bytes;
 static long allocations;
-static int churns;
+static int churns, writes;
 
 static void fail(void) {
     fputs("pairs: no memory\n", stderr);
     exit(1);
+}
+
+static void write_lines(char *block) {
+    for (size_t at = 64; at < bytes; at += 64)
+        block[at] = 1;
 }
 
 static uintptr_t pairs(void) {
@@ -32,6 +37,8 @@ static uintptr_t pairs(void) {
         if (!block)
             fail();
         *block = (char)i;
+        if (writes)
+            write_lines(block);
         sum += (unsigned char)*block;
         free(block);
     }
@@ -95,10 +102,11 @@ int main(int count, char **words) {
     int threads = count == 5 ? atoi(words[3]) : 0;
     if (threads < 1 || threads > 64 || (bytes = strtoull(words[2], NULL, 10)) < 1 ||
         (allocations = atol(words[4])) < 1) {
-        fputs("usage: pairs pair|churn BYTES THREADS ALLOCATIONS\n", stderr);
+        fputs("usage: pairs pair|written|churn BYTES THREADS ALLOCATIONS\n", stderr);
         return 2;
     }
     churns = strcmp(words[1], "churn") == 0;
+    writes = strcmp(words[1], "written") == 0;
     pthread_t running[64];
     uintptr_t sums[64], sum = 0;
     struct timespec begin, end;
