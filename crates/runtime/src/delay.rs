@@ -308,11 +308,9 @@ unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c
     if state.is_null() {
         return;
     }
-    let stack = state.cast::<DelayedThread>().cast_const();
-    // SAFETY: this thread's state, which only this handler uses while it runs, because all signals wait; likewise its stack.
-    let stack = unsafe { (*stack).stack() };
-    // SAFETY: as above, and the context is the kernel's.
-    unsafe { stack.call(take_sample, state, context) };
+    // SAFETY: this thread's state, which only this handler uses while it runs, because all signals wait; likewise the stack below it.
+    // The context is the kernel's.
+    unsafe { signal_stack::call(take_sample, state, context) };
 }
 
 /// Takes the sample of a thread's state, at the place that a signal's context names.

@@ -111,11 +111,12 @@ pub(crate) unsafe extern "C" fn sigaltstack_hook(
     stack: *const libc::stack_t,
     before: *mut libc::stack_t,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let is_small = unsafe { stack.as_ref() }.is_some_and(|stack| {
+    let is_small = |stack: &libc::stack_t| {
         stack.ss_flags & libc::SS_DISABLE == 0 && !delay::has_room_for_signals(stack.ss_size)
-    });
-    if is_small && delay::runs() {
+    };
+    // SAFETY: the caller's promise.
+    if delay::runs() && unsafe { stack.as_ref() }.is_some_and(is_small) {
+        // Before the change: a signal after it would end the program.
         delay::leave_thread();
     }
     let arguments = [

@@ -26,7 +26,7 @@ double worked() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-/// Gives the thread a stack of so many bytes, at the end of its pages, so that none below it is writable.
+/// Gives the thread a stack of so many bytes with a page below it that no access may reach.
 void use_stack(size_t bytes) {
   const size_t pages = (bytes + kPage - 1) / kPage;
   auto* area = static_cast<char*>(mmap(nullptr, (pages + 2) * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));

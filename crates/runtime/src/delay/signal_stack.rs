@@ -38,89 +38,70 @@ pub(super) fn has_room() -> bool {
     stack.ss_flags & libc::SS_DISABLE != 0 || is_enough(stack.ss_size)
 }
 
-/// A stack of a thread's handler, with a page below it that no access may reach.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HandlerStack {
-    base: usize,
+/// Bytes below the state of a thread that are the stack of its handler, with a page at their beginning that no access may reach.
+pub(super) const BELOW_BYTES: usize = PAGE_BYTES + BYTES;
+
+/// Maps fresh memory of zeroes for a state of so many bytes, with the stack of its handler below. Returns the address of the state.
+///
+/// # Errors
+/// The kernel's error number.
+pub(super) fn map_above(bytes: usize) -> Result<usize> {
+    let base = memory::fresh(BELOW_BYTES + bytes)?;
+    // SAFETY: the page was just mapped, and nothing refers to it.
+    let guarded = unsafe { memory::protect(base, PAGE_BYTES, libc::PROT_NONE) };
+    if let Err(error) = guarded {
+        // SAFETY: the range was just mapped, and nothing refers to it.
+        let _ = unsafe { memory::unmap(base, BELOW_BYTES + bytes) };
+        return Err(error);
+    }
+    Ok(base + BELOW_BYTES)
 }
 
-impl HandlerStack {
-    /// Maps one; its memory is taken at its first use.
-    ///
-    /// # Errors
-    /// The kernel's error number.
-    pub(super) fn map() -> Result<Self> {
-        let base = memory::fresh(PAGE_BYTES + BYTES)?;
-        // SAFETY: the page was just mapped, and nothing refers to it.
-        unsafe { memory::protect(base, PAGE_BYTES, libc::PROT_NONE) }?;
-        Ok(Self { base })
-    }
+/// Frees what [`map_above`] mapped for a state of so many bytes at this address.
+///
+/// # Safety
+/// Nothing refers to the state any more, and no handler runs on its stack.
+pub(super) unsafe fn unmap(state: usize, bytes: usize) {
+    // SAFETY: `map_above` mapped the range; the rest is the caller's promise.
+    let _ = unsafe { memory::unmap(state - BELOW_BYTES, BELOW_BYTES + bytes) };
+}
 
-    /// Frees it; no copy of it is used any more.
-    pub(super) fn release(self) {
-        // SAFETY: `map` mapped the range, and no handler runs on it: its owner is being freed.
-        let _ = unsafe { memory::unmap(self.base, PAGE_BYTES + BYTES) };
-    }
-
-    /// Its end, where it begins to grow.
-    const fn top(self) -> usize {
-        self.base + PAGE_BYTES + BYTES
-    }
-
-    /// Calls a function with two arguments on this stack.
-    ///
-    /// # Safety
-    /// As for the function, which returns; nothing else uses the stack until then.
-    #[cfg(target_arch = "x86_64")]
-    pub(super) unsafe fn call(
-        self,
-        function: unsafe extern "C" fn(*mut c_void, *mut c_void),
-        first: *mut c_void,
-        second: *mut c_void,
-    ) {
-        // SAFETY: the stack is mapped and aligned to a page; the function keeps r12, which brings the former stack back.
-        unsafe {
-            core::arch::asm!(
-                "mov r12, rsp",
-                "mov rsp, {top}",
-                "call {function}",
-                "mov rsp, r12",
-                top = in(reg) self.top(),
-                function = in(reg) function,
-                in("rdi") first,
-                in("rsi") second,
-                out("r12") _,
-                clobber_abi("C"),
-            );
-        }
-    }
-
-    /// Calls a function with two arguments on this stack.
-    ///
-    /// # Safety
-    /// As for the function, which returns; nothing else uses the stack until then.
-    #[cfg(target_arch = "aarch64")]
-    pub(super) unsafe fn call(
-        self,
-        function: unsafe extern "C" fn(*mut c_void, *mut c_void),
-        first: *mut c_void,
-        second: *mut c_void,
-    ) {
-        // SAFETY: the stack is mapped and aligned to a page; the function keeps x20, which brings the former stack back.
-        unsafe {
-            core::arch::asm!(
-                "mov x20, sp",
-                "mov sp, {top}",
-                "blr {function}",
-                "mov sp, x20",
-                top = in(reg) self.top(),
-                function = in(reg) function,
-                in("x0") first,
-                in("x1") second,
-                out("x20") _,
-                clobber_abi("C"),
-            );
-        }
+/// Calls a function with a state and a second argument on the stack below the state.
+///
+/// # Safety
+/// As for the function, which returns; [`map_above`] mapped the state, and nothing else uses its stack until then.
+pub(super) unsafe fn call(
+    function: unsafe extern "C" fn(*mut c_void, *mut c_void),
+    state: *mut c_void,
+    second: *mut c_void,
+) {
+    // SAFETY: the stack ends at the state, which is aligned to a page; the function keeps the register that brings the former
+    // stack back (r12, x20).
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!(
+            "mov r12, rsp",
+            "mov rsp, rdi",
+            "call {function}",
+            "mov rsp, r12",
+            function = in(reg) function,
+            in("rdi") state,
+            in("rsi") second,
+            out("r12") _,
+            clobber_abi("C"),
+        );
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!(
+            "mov x20, sp",
+            "mov sp, x0",
+            "blr {function}",
+            "mov sp, x20",
+            function = in(reg) function,
+            in("x0") state,
+            in("x1") second,
+            out("x20") _,
+            clobber_abi("C"),
+        );
     }
 }
 
@@ -128,28 +109,35 @@ impl HandlerStack {
 mod tests {
     use core::ffi::c_void;
 
-    use super::{BYTES, HandlerStack, PAGE_BYTES, is_enough};
+    use super::{BYTES, call, is_enough, map_above, unmap};
 
-    /// Stores where its frame is.
-    unsafe extern "C" fn note_frame(place: *mut c_void, value: *mut c_void) {
-        let frame = core::hint::black_box([value.addr(); 64]);
-        // SAFETY: the test passes a live place.
-        unsafe { place.cast::<usize>().write(frame.as_ptr().addr()) };
-        assert!(frame.iter().all(|word| *word == value.addr()));
+    const STATE_BYTES: usize = 64;
+
+    /// Stores where its frame is in the first word of a state, and the second argument in the next.
+    unsafe extern "C" fn note_frame(state: *mut c_void, second: *mut c_void) {
+        let frame = core::hint::black_box([second.addr(); 64]);
+        // SAFETY: the test passes a live state.
+        unsafe {
+            state
+                .cast::<[usize; 2]>()
+                .write([frame.as_ptr().addr(), frame[63]])
+        };
     }
 
     #[test]
-    fn a_function_runs_on_the_stack_and_returns() {
-        let stack = HandlerStack::map().expect("memory");
+    fn a_function_runs_on_the_stack_below_its_state_and_returns() {
+        let address = map_above(STATE_BYTES).expect("memory");
+        let state = core::ptr::with_exposed_provenance_mut::<c_void>(address);
         for value in 1..100 {
-            let mut frame = 0usize;
-            let place = (&raw mut frame).cast();
-            // SAFETY: the place is live, and no one else uses the stack.
-            unsafe { stack.call(note_frame, place, core::ptr::without_provenance_mut(value)) };
-            let inside = stack.base + PAGE_BYTES..stack.base + PAGE_BYTES + BYTES;
-            assert!(inside.contains(&frame), "{frame:x} of {inside:x?}");
+            // SAFETY: the state is live, and no one else uses its stack.
+            unsafe { call(note_frame, state, core::ptr::without_provenance_mut(value)) };
+            // SAFETY: the call wrote these words.
+            let [frame, second] = unsafe { state.cast::<[usize; 2]>().read() };
+            assert!((address - BYTES..address).contains(&frame), "{frame:x}");
+            assert_eq!(second, value);
         }
-        stack.release();
+        // SAFETY: nothing refers to it.
+        unsafe { unmap(address, STATE_BYTES) };
     }
 
     #[test]

@@ -4,13 +4,12 @@ use core::mem::MaybeUninit;
 
 use isotherm_cache_estimate::{AccessPattern, CacheEstimate, Streams};
 use isotherm_decode::{AccessOrder, Architecture, Window, access};
-use isotherm_sys::memory;
 use isotherm_sys::perf::thread_timer::ThreadTimer;
 
 use super::costs::Costs;
 use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
-use super::signal_stack::HandlerStack;
+use super::signal_stack;
 use super::stream_bytes::StreamBytes;
 use crate::clock;
 
@@ -64,8 +63,6 @@ impl Cost {
 /// The state of a thread.
 pub(crate) struct DelayedThread {
     timer: Option<ThreadTimer>,
-    /// Where the handler of its signals works.
-    stack: HandlerStack,
     /// The process that the timer belongs to.
     process: i32,
     caches: CacheEstimate<WINDOW>,
@@ -97,18 +94,16 @@ pub(crate) struct Delay {
 }
 
 impl DelayedThread {
-    /// Makes the state of a thread whose caches hold `cache_bytes`. It is never moved, and freed by [`Self::release`]. `None`
+    /// Makes the state of a thread whose caches hold `cache_bytes`, with the stack of its timer's handler below. It is never moved, and freed by [`Self::release`]. `None`
     /// where there is no memory.
     pub(crate) fn make(cache_bytes: u64) -> Option<&'static mut Self> {
-        let stack = HandlerStack::map().ok()?;
-        let address = memory::fresh(size_of::<Self>()).ok()?;
+        let address = signal_stack::map_above(size_of::<Self>()).ok()?;
         let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
         // SAFETY: fresh memory of this size, aligned to a page, of zeroes: the values that are valid as zeroes (the estimate
         // of the caches, the streams and their ends, the waiting samples) are left so, all others are written.
         unsafe {
             let state = (*place).as_mut_ptr();
             (&raw mut (*state).timer).write(None);
-            (&raw mut (*state).stack).write(stack);
             (*state).process = 0;
             (&raw mut (*state).last).write(Interrupted::NOWHERE);
             (*state).caches.set_cache(cache_bytes);
@@ -156,15 +151,9 @@ impl DelayedThread {
     /// Frees a state that nothing refers to any more.
     pub(crate) fn release(state: &'static mut Self) {
         state.stop();
-        state.stack.release();
         let address = core::ptr::from_mut(state).expose_provenance();
         // SAFETY: `make` mapped the memory, and the caller gives the only reference.
-        let _ = unsafe { memory::unmap(address, size_of::<Self>()) };
-    }
-
-    /// The stack on which the handler of its signals works.
-    pub(super) const fn stack(&self) -> HandlerStack {
-        self.stack
+        unsafe { signal_stack::unmap(address, size_of::<Self>()) };
     }
 
     /// Keeps the timer that samples this thread.
