@@ -304,6 +304,11 @@ impl Running {
         Ok(self.ended.is_some())
     }
 
+    /// The time since the program's start.
+    pub(crate) fn age(&self) -> Nanos {
+        Nanos(self.started.elapsed().as_nanos() as u64)
+    }
+
     /// Ends the program if it still runs, and those of its descendants that have the runtime, by SIGKILL.
     pub(crate) fn kill(&mut self) {
         if self.ended.is_none() {

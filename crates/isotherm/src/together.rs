@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
@@ -91,6 +91,15 @@ enum RunEnd {
     Killed,
 }
 
+/// Why a program was killed.
+#[derive(Clone, Copy, Debug)]
+enum KillReason {
+    /// The other programs no longer needed it.
+    Unneeded,
+    /// It ran for longer than this limit.
+    Exceeded(Nanos),
+}
+
 /// Runs the programs to the end of the last, each for `limit` at most.
 ///
 /// # Errors
@@ -169,31 +178,30 @@ fn run_while(
     let mut running = ready
         .and_then(launch::Ready::start)
         .with_context(|| format!("program \"{}\"", program.name))?;
-    let begin = Instant::now();
-    let is_late = || limit.is_some_and(|limit| begin.elapsed().as_nanos() > u128::from(limit.0));
-    let (mut is_killed, mut exceeded) = (false, None);
+    let mut killed = None;
     while !running.wait(LOOK)? {
-        exceeded = limit.filter(|_| is_late());
-        if exceeded.is_some() || !goes_on() {
+        let exceeded = limit.filter(|limit| running.age() > *limit);
+        killed = killed.or(match exceeded {
+            Some(limit) => Some(KillReason::Exceeded(limit)),
+            None => (!goes_on()).then_some(KillReason::Unneeded),
+        });
+        if killed.is_some() {
             running.kill();
-            is_killed = true;
         }
     }
-    if is_killed {
+    if killed.is_some() {
         // What its last descendants began meanwhile.
         running.kill();
     }
     let ended = running.finish()?;
-    if let Some(limit) = exceeded.filter(|_| ended.interrupted.is_none()) {
-        bail!(
+    match (ended.interrupted, killed) {
+        (Some(signal), _) => Ok(RunEnd::Interrupted(signal)),
+        (None, Some(KillReason::Unneeded)) => Ok(RunEnd::Killed),
+        (None, Some(KillReason::Exceeded(limit))) => bail!(
             "program \"{}\" did not end within {limit}; give it less to do, or a longer --time-limit",
             program.name
-        );
-    }
-    match ended.interrupted {
-        Some(signal) => Ok(RunEnd::Interrupted(signal)),
-        None if is_killed => Ok(RunEnd::Killed),
-        None => checked(&program.name, &ended).map(RunEnd::Finished),
+        ),
+        (None, None) => checked(&program.name, &ended).map(RunEnd::Finished),
     }
 }
 
