@@ -109,41 +109,20 @@ pub struct ScanContext<'a> {
     pub sessions: Option<&'a mut Sessions>,
 }
 
-/// Most accesses kept in one epoch; more are counted as lost. 72 bytes each.
-const ACCESSES_AT_MOST: usize = 4 << 20;
+/// Most accesses kept in one epoch; more are counted as lost. 72 bytes each. Tests fill the list.
+const ACCESSES_AT_MOST: usize = if cfg!(test) { 1 << 16 } else { 4 << 20 };
 
 /// The accesses of an epoch, up to a limit.
-#[derive(Clone, Debug)]
-pub struct AccessList {
-    accesses: Vec<ObservedAccess>,
-    at_most: usize,
-}
-
-impl Default for AccessList {
-    fn default() -> Self {
-        Self {
-            accesses: Vec::new(),
-            at_most: ACCESSES_AT_MOST,
-        }
-    }
-}
+#[derive(Clone, Debug, Default)]
+pub struct AccessList(Vec<ObservedAccess>);
 
 impl AccessList {
-    /// A list with room for so many accesses.
-    #[cfg(test)]
-    pub(crate) const fn with_room(at_most: usize) -> Self {
-        Self {
-            accesses: Vec::new(),
-            at_most,
-        }
-    }
-
     /// Adds an access; false where there is no room.
     #[must_use]
     pub fn push(&mut self, access: ObservedAccess) -> bool {
-        let has_room = self.accesses.len() < self.at_most;
+        let has_room = self.0.len() < ACCESSES_AT_MOST;
         if has_room {
-            self.accesses.push(access);
+            self.0.push(access);
         }
         has_room
     }
@@ -160,24 +139,24 @@ impl AccessList {
 
     /// The accesses so far, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ObservedAccess> {
-        self.accesses.iter_mut()
+        self.0.iter_mut()
     }
 
     /// The accesses so far.
     #[must_use]
     pub fn as_slice(&self) -> &[ObservedAccess] {
-        &self.accesses
+        &self.0
     }
 
     /// Removes and returns all accesses.
     #[must_use]
     pub fn take(&mut self) -> Vec<ObservedAccess> {
-        std::mem::take(&mut self.accesses)
+        std::mem::take(&mut self.0)
     }
 
     /// Keeps only the accesses for which `keep` is true.
     pub fn retain(&mut self, keep: impl FnMut(&ObservedAccess) -> bool) {
-        self.accesses.retain(keep);
+        self.0.retain(keep);
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command};
 
-use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::PerfEventAttributes;
 
@@ -13,7 +14,7 @@ use super::{
     TIMER_HZ_LEAST, TimedSample, WaitEstimates, ring_bytes,
 };
 use crate::clock::MachineClock;
-use crate::source::scan_of;
+use crate::source::{ACCESSES_AT_MOST, scan_of};
 use isotherm_model::port::Clock;
 use isotherm_model::source_kind::SourceKind;
 
@@ -195,7 +196,13 @@ fn samples_of_a_small_set_are_told_as_served_in_the_order_of_time_and_none_witho
 #[test]
 fn a_sample_without_room_is_lost_and_not_usable() {
     let process = Process { pid: 7, image: 0 };
-    let (mut sums, mut seen) = (AccessSums::default(), AccessList::with_room(1));
+    let mut seen = AccessList::default();
+    let other = ObservedAccess::at((process, 0), SourceKind::Ibs, (1, CountUnit::Samples));
+    // Room for one more.
+    for _ in 1..ACCESSES_AT_MOST {
+        assert!(seen.push(other));
+    }
+    let mut sums = AccessSums::default();
     for address in [0x7000, 0x7000, 0x8000, 0x8000, 0x8000] {
         assert!(sums.add((process, address, None), false));
     }
