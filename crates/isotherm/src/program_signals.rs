@@ -1,6 +1,7 @@
 //! Signals while a program runs: each is passed on, and this process lives to store what was measured.
 //!
-//! A signal that arrives between two runs of a command ends the next one: the kernel's own action is gone once signals are caught.
+//! A signal that arrives before the first run of a command that calls [`catch_from_here`], or between two runs, ends the next one: the
+//! kernel's own action is gone once signals are caught.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -24,6 +25,15 @@ static WANTED: LazyLock<Option<Arc<AtomicUsize>>> = LazyLock::new(|| {
     }
     Some(wanted)
 });
+
+/// Catches the signals that request the end from here on: one that arrives before a program starts ends that program, so that the command
+/// still says what it has.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn catch_from_here() -> Result<()> {
+    WANTED.as_ref().context("cannot catch signals").map(drop)
+}
 
 /// The signals of one program, caught until this is dropped.
 #[derive(Debug)]

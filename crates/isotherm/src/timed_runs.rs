@@ -14,6 +14,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
 
 use crate::launch::{self, EndedProgram, Output};
+use crate::program_signals;
 
 /// One placement of the program's data.
 #[derive(Debug)]
@@ -109,6 +110,7 @@ impl TimedRuns<'_> {
         mut begin: impl FnMut() -> Result<()>,
         mut examine: impl FnMut(usize, &EndedProgram) -> Result<()>,
     ) -> Result<RunResults> {
+        program_signals::catch_from_here()?;
         let directory = tempfile::tempdir().context("no temporary directory")?;
         let path = directory.path().join("output");
         let mut outputs = Outputs::default();

@@ -18,7 +18,7 @@ use crate::commands::plan::of_selected;
 use crate::static_data::StaticPlacement;
 use crate::timed_runs::without_limit;
 use crate::together::{self, PlacedProgram, RunTimes, TogetherEnd};
-use crate::{fit, launch};
+use crate::{fit, launch, program_signals};
 
 /// A program with its two placements, and the times so far.
 pub(super) struct TimedProgram {
@@ -112,6 +112,7 @@ pub(super) fn run(
     (rounds, limit): (u32, Option<Nanos>),
     console: Console,
 ) -> Result<RoundResults> {
+    program_signals::catch_from_here()?;
     let progress = console.progress("running");
     let mut complete = 0;
     let mut interrupted = None;
