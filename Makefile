@@ -42,6 +42,8 @@ check:  ## format, lints, house rules and the unit tests: two minutes after a bu
 
 # Where every test set records the tests that it skipped.
 test: export ISOTHERM_SKIPS := $(CURDIR)/build/skipped.tsv
+# Each crate is compiled once here: what would make the next build faster takes 3 GB of a small disk.
+test: export CARGO_INCREMENTAL := 0
 test: setup  ## every check and the short test sets, as in continuous integration
 	@tests/skip/skips start
 	@$(MAKE) --no-print-directory rules
