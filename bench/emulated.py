@@ -189,6 +189,7 @@ def summary(results: list[Comparison]) -> Table:
     mean_row(table, f"over all fast, geometric mean of {len(results)}", results)
     closed = mean_row(table, f"the same of the {len(with_gap)} with a gap", with_gap) if with_gap else float("nan")
     add_goals(table, results, len(with_gap), closed)
+    add_bound(table, with_gap)
     table.note("Seconds are those of `isotherm compare`, from the start of a program to its end; of redis and sqlite the script "
                "counts, with the clients of redis, and of the other scripts the program alone. All have one thread where they can. "
                "Spread: the range of the runs over their median, the larger of guided's and first touch's. Predicted: guided over "
@@ -196,6 +197,16 @@ def summary(results: list[Comparison]) -> Table:
     table.note("The slow tier is emulated: same memory, a thread is delayed at its own timer samples. Ratios between "
                "placements mean something, absolute times do not.")
     return table
+
+
+def add_bound(table: Table, with_gap: list[Comparison]) -> None:
+    """What the best placement could close: no policy serves more than the fractional bound."""
+    bounds = [bound for bound in (result.predicted("bound") for result in with_gap) if bound is not None]
+    if not with_gap or len(bounds) < len(with_gap):
+        return
+    first = geometric_mean([result.ratio(FIRST_TOUCH) for result in with_gap])
+    share = (first - geometric_mean(bounds)) / (first - 1) if first > 1 else float("nan")
+    table.note(f"A placement at the fractional bound of each program would close {share:.2f} of the same gap, by the plans' predictions; none can close more.")
 
 
 def add_goals(table: Table, results: list[Comparison], with_gap: int, closed: float) -> None:

@@ -1,6 +1,6 @@
 //! Fills the room that a policy leaves in a tier, hottest first.
 //!
-//! A piece with known places is cut, so that what fits is in the tier. One without is taken although it does not fit, as first touch would:
+//! A piece that fits enters. One with known places is cut, so that what fits is in the tier. One without is taken although it does not fit, as first touch would:
 //! what is allocated first enters, the rest spills. That ends the filling, and is only done where it serves more: what spills into the tier
 //! first takes the room of hotter data that is allocated later.
 
@@ -36,6 +36,12 @@ pub(crate) fn fill(
             break;
         }
         let Item { value, weight, .. } = pieces.items[piece];
+        if value > 0 && weight <= room {
+            room = room.saturating_sub(weight);
+            taken.push(piece);
+            entered.push((piece, "taken: it fits".to_owned()));
+            continue;
+        }
         let gain = u128::from(value) * u128::from(room.0) / u128::from(weight.0.max(1));
         if gain <= u128::from(least) {
             tries += 1;

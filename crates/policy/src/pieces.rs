@@ -17,6 +17,9 @@ use isotherm_model::units::Bytes;
 
 use crate::knapsack::PAGE;
 
+/// How much hotter than its site a part is to be called hotter.
+const CLEARLY: f64 = 1.05;
+
 /// A site or a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
@@ -156,7 +159,7 @@ impl Pieces {
             [] => numbers
                 .first()
                 .map_or_else(String::new, |first| placed[*first].1.clone()),
-            parts => reason(parts, tier),
+            parts => self.reason(parts, tier, numbers),
         };
         Gathered {
             tier,
@@ -195,32 +198,37 @@ impl Pieces {
         }
         beside
     }
-}
 
-/// Why a site is split, in words.
-fn reason(parts: &[PlacedPart], tier: TierIndex) -> String {
-    let bytes: Bytes = parts.iter().map(|part| part.weight).sum();
-    let value = parts
-        .iter()
-        .fold(0_u64, |sum, part| sum.saturating_add(part.value));
-    let place = if parts.len() == 1 {
-        "a part".to_owned()
-    } else {
-        format!("{} parts", parts.len())
-    };
-    let kind = if parts.iter().all(|part| part.tier < tier) {
-        "hotter"
-    } else {
-        "of another heat"
-    };
-    format!("split: {place} of {bytes}, with a value of {value}, {kind} than the rest")
+    /// Why the site of these pieces is split, in words.
+    fn reason(&self, parts: &[PlacedPart], tier: TierIndex, numbers: &[usize]) -> String {
+        let bytes: Bytes = parts.iter().map(|part| part.weight).sum();
+        let value = parts
+            .iter()
+            .fold(0_u64, |sum, part| sum.saturating_add(part.value));
+        let place = match parts.len() {
+            1 => "a part".to_owned(),
+            several => format!("{several} parts"),
+        };
+        let pieces = numbers.iter().map(|number| &self.items[*number]);
+        let (all_value, all_bytes) = pieces.fold((0.0, 0.0), |(value, bytes), piece| {
+            (value + piece.value as f64, bytes + piece.weight.0 as f64)
+        });
+        let is_faster = parts.iter().all(|part| part.tier < tier);
+        let is_hotter = value as f64 * all_bytes > all_value * bytes.0 as f64 * CLEARLY;
+        let why = match (is_faster, is_hotter) {
+            (true, true) => "hotter than the rest",
+            (true, false) => "as much as fits of data that is as hot throughout",
+            (false, _) => "of another heat than the rest",
+        };
+        format!("split: {place} of {bytes}, with a value of {value}, {why}")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Pieces;
     use crate::properties::node_tiers;
-    use crate::{Knapsack, PlanRequest, plan};
+    use crate::{Knapsack, PlanRequest, by_name, plan};
     use isotherm_model::plan::{Item, PartItem};
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::TierIndex;
@@ -325,6 +333,44 @@ mod tests {
             (Bytes(0), Bytes(3 * PAGE), 30)
         );
         assert_eq!(plan.bytes_in(TierIndex(0)), Bytes(5 * PAGE));
+    }
+
+    #[test]
+    fn a_large_site_that_is_allocated_first_is_cut_in_place_of_hotter_data() {
+        // Two arrays of a matrix, then two vectors. Thermos takes the first array, of which 32 of 48 pages fit, before the vectors.
+        let sites = [
+            item(5, 286, 48),
+            item(6, 276, 48),
+            item(7, 126, 8),
+            item(8, 106, 8),
+        ];
+        let tiers = node_tiers(&[32 * PAGE, 999 * PAGE]);
+        let even = |site: &Item| PartItem {
+            start: Bytes(0),
+            end: site.weight,
+            value: site.value,
+            weight: site.weight,
+        };
+        let parts = sites.iter().map(|site| (site.site, vec![even(site)]));
+        let parts = parts.collect();
+        for name in ["thermos", "hotset", "knapsack"] {
+            let policy = by_name(name).expect("a policy");
+            let request = PlanRequest::new(&*policy, &sites, &tiers);
+            let whole = plan(&request);
+            assert!(whole.standing.planned < 250, "{name}: {whole:?}");
+            let cut = plan(&PlanRequest {
+                parts: Some(&parts),
+                ..request
+            });
+            assert_eq!(cut.standing.planned, cut.standing.bound, "{name}: {cut:?}");
+            let site = cut.assignments.iter().find(|site| site.site == SiteId(5));
+            let part = site.unwrap().parts[0];
+            assert_eq!(
+                (part.start, part.end),
+                (Bytes(0), Bytes(16 * PAGE)),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -91,13 +91,37 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
     sites
 }
 
+/// Who chooses for the fastest tier.
+enum Chooser {
+    /// The request's policy.
+    Policy,
+    /// Heat alone: the hottest pieces, of which the last is cut.
+    Heat,
+    /// The choice is made.
+    Made(Vec<Choice>),
+}
+
 /// Decides which site goes to which tier.
+///
+/// A policy chooses whole pieces. Where they can be cut, the hottest of them may serve more, as they do in the fractional bound; the plan is
+/// then theirs.
 #[must_use]
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
     let sites = canonical(request.items);
-    let mut pieces = Pieces::of(&sites, request.parts);
-    let placed = choose(request, &mut pieces, None);
-    assemble(request, &sites, &pieces, placed)
+    let by = |chooser| {
+        let mut pieces = Pieces::of(&sites, request.parts);
+        let placed = choose(request, &mut pieces, chooser);
+        assemble(request, &sites, &pieces, placed)
+    };
+    let plan = by(Chooser::Policy);
+    if request.parts.is_none() || !request.policy.fills() {
+        return plan;
+    }
+    let hottest = by(Chooser::Heat);
+    match hottest.standing.planned > plan.standing.planned {
+        true => hottest,
+        false => plan,
+    }
 }
 
 /// As [`plan`](plan()), but the fastest tier gets the parts that are selected, by their site and the start of the part; the start of a
@@ -124,19 +148,15 @@ pub fn plan_selected(
         }
     };
     let fastest = (0..pieces.items.len()).map(choice).collect();
-    let placed = choose(request, &mut pieces, Some(fastest));
+    let placed = choose(request, &mut pieces, Chooser::Made(fastest));
     Plan {
         policy: name.to_owned(),
         ..assemble(request, &sites, &pieces, placed)
     }
 }
 
-/// The tier of each piece, and why; the choice for the fastest tier where it is made already.
-fn choose(
-    request: &PlanRequest<'_>,
-    pieces: &mut Pieces,
-    mut fastest: Option<Vec<Choice>>,
-) -> Vec<Placed> {
+/// The tier of each piece, and why.
+fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) -> Vec<Placed> {
     let slowest = request.tiers.slowest();
     let mut placed: Vec<Placed> = vec![(slowest, String::new()); pieces.items.len()];
     let mut waiting: Vec<usize> = (0..pieces.items.len()).collect();
@@ -147,9 +167,14 @@ fn choose(
         let capacity = tier.capacity.saturating_sub(spilled);
         let mut left = Vec::new();
         let mut used = Bytes::ZERO;
-        let made = fastest.take();
-        let fills = request.policy.fills() && made.is_none();
-        for choice in made.unwrap_or_else(|| request.policy.choose(&offered, capacity)) {
+        let chooser = std::mem::replace(&mut fastest, Chooser::Policy);
+        let fills = request.policy.fills() && !matches!(chooser, Chooser::Made(_));
+        let choices = match chooser {
+            Chooser::Policy => request.policy.choose(&offered, capacity),
+            Chooser::Heat => left_out(offered.len()),
+            Chooser::Made(choices) => choices,
+        };
+        for choice in choices {
             let at = waiting[choice.item];
             if choice.taken {
                 used += pieces.items[at].weight;
@@ -183,6 +208,16 @@ fn choose(
         }
     }
     placed
+}
+
+/// No piece is taken yet.
+fn left_out(pieces: usize) -> Vec<Choice> {
+    let choice = |item| Choice {
+        item,
+        taken: false,
+        reason: "left out: colder than what fills the tier".to_owned(),
+    };
+    (0..pieces).map(choice).collect()
 }
 
 fn assemble(
