@@ -166,6 +166,13 @@ impl Comparison {
         (guided.rounds > 1 && fast.rounds > 1).then(|| range.contains(&expected.planned))
     }
 
+    /// Whether first touch is no faster than all slow, beyond the noise, although all fast is.
+    fn first_touch_gains_nothing(&self) -> bool {
+        let overlap = |one: Option<Times>, other: Option<Times>| one?.within_noise_of(&other?);
+        overlap(self.first_touch, self.all_slow) == Some(true)
+            && overlap(self.first_touch, self.all_fast) == Some(false)
+    }
+
     fn verdict(&self) -> String {
         let (Some(guided), Some(first)) = (self.guided, self.first_touch) else {
             return String::new();
@@ -176,6 +183,9 @@ impl Comparison {
             Some(true) => "guided and first touch: within noise, their ranges overlap\n".to_owned(),
             Some(false) => faster(guided.median, first.median),
         };
+        if self.first_touch_gains_nothing() {
+            text += "first touch and all slow: within noise, what is touched first is cold\n";
+        }
         match (self.gap_closed(), self.gap_within_noise()) {
             (Some(_), Some(true)) => {
                 text += "first touch and all fast: within noise, so there is no gap that guiding could close\n";
@@ -316,6 +326,24 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("closes"), "{text}");
+    }
+
+    #[test]
+    fn first_touch_that_gains_nothing_is_said_to() {
+        let mut cold_first = bfs();
+        let says = "first touch and all slow: within noise, what is touched first is cold\n";
+        assert!(!cold_first.render().contains(says));
+        cold_first.first_touch = times(&[91, 90, 95]);
+        assert!(
+            cold_first.render().contains(says),
+            "{}",
+            cold_first.render()
+        );
+        cold_first.all_fast = times(&[90, 89, 91]);
+        assert!(
+            !cold_first.render().contains(says),
+            "there is nothing to gain"
+        );
     }
 
     #[test]
