@@ -160,7 +160,8 @@ fn main() {
     if kind == "hostile" {
         graph::make_hostile(&mut profile);
     }
-    let plan = planned.then(|| graph::plan(&profile, Bytes(profile.footprint().0.0 / 4)));
+    let capacity = Bytes(profile.footprint().0.0 / 4);
+    let plan = planned.then(|| graph::split(graph::plan(&profile, capacity)));
     let report = Report::new(&profile, plan.as_ref());
     let report = report.named("bfs.iso", planned.then_some("bfs.plan"));
     match form.as_str() {

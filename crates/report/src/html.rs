@@ -32,6 +32,7 @@ pub(crate) fn render(summary: &Summary) -> String {
         main {
             (curve(summary))
             @if let Some(plan) = &summary.plan { (standing(plan)) }
+            @if !summary.split_sites.is_empty() { (tables::split_sites(summary)) }
             (tables::sites(summary, SITES))
             (charts_last(summary))
             (tables::sources(summary))

@@ -38,6 +38,7 @@ pub mod optimizations;
 pub mod outcomes;
 pub mod page_moves;
 pub mod capacity_table;
+pub mod parts;
 pub mod comparison;
 pub mod simulation;
 pub mod sharing;

@@ -9,6 +9,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
+pub use crate::parts::{PlacedRange, SplitSite};
 pub use crate::plan::{PlanSummary, TierUse};
 pub use crate::resident::{ResidentSeries, SiteSeries};
 pub use crate::sites::{SiteCaller, SiteRow};
@@ -16,7 +17,7 @@ pub use crate::totals::{HOT_SHARE, SummaryTotals};
 
 use crate::capacity_curve::CapacityCurve;
 use crate::words::percent;
-use crate::{shell, sites, words};
+use crate::{parts, shell, sites, words};
 
 /// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -46,6 +47,9 @@ pub struct Summary {
     pub resident: ResidentSeries,
     /// The plan, where one was given.
     pub plan: Option<PlanSummary>,
+    /// The sites that it places in parts, hottest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub split_sites: Vec<SplitSite>,
     /// What each source of the profile delivered.
     pub sources: Vec<SourceSummary>,
     /// Counters at the end of the run.
@@ -144,6 +148,7 @@ impl Summary {
             unattributed.map_or(0, |accesses| accesses.0),
         );
         let sources: Vec<_> = profile.sources.iter().map(SourceSummary::new).collect();
+        let split_sites = plan.map(|plan| named_as(&sites, parts::split_sites(plan)));
         let plan = plan.map(|plan| PlanSummary::new(plan, &sites, &totals));
         let mut summary = Self {
             schema_version: SCHEMA_VERSION,
@@ -156,6 +161,7 @@ impl Summary {
             sites,
             curve,
             plan,
+            split_sites: split_sites.unwrap_or_default(),
             sources,
             counters: profile.counts.iter().map(CounterSummary::new).collect(),
             next: Vec::new(),
@@ -163,6 +169,16 @@ impl Summary {
         summary.notes = notes(&summary);
         summary
     }
+}
+
+/// Sites with parts, named as the rows of the same sites are.
+fn named_as(rows: &[SiteRow], mut split: Vec<SplitSite>) -> Vec<SplitSite> {
+    for site in &mut split {
+        if let Some(row) = rows.iter().find(|row| row.site == site.site) {
+            site.location.clone_from(&row.location);
+        }
+    }
+    split
 }
 
 impl Run {

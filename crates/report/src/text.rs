@@ -4,6 +4,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use textwrap::{Options, WordSplitter, fill};
 
 use crate::noise::interval;
+use crate::parts;
 use crate::plot;
 use crate::sites::{SiteRow, by_share, folded};
 use crate::summary::{SourceSummary, Summary};
@@ -39,6 +40,12 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
     if let Some(plan) = &summary.plan {
         text += "\n";
         text += &standing(plan, columns);
+        if !summary.split_sites.is_empty() {
+            text += &format!(
+                "\n{}",
+                parts::render(&summary.split_sites, &plan.valued, columns)
+            );
+        }
     }
     text += "\n";
     text += &sources(summary);

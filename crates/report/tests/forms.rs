@@ -65,6 +65,30 @@ fn the_forms_are_as_they_were() {
 }
 
 #[test]
+fn a_plan_with_parts_shows_how_much_of_a_site_is_fast() {
+    let profile = graph::profile();
+    let plan = graph::split(graph::plan(&profile, Bytes(profile.footprint().0.0 / 4)));
+    let report = Report::new(&profile, Some(&plan)).named("bfs.iso", Some("bfs.plan"));
+    golden("split-80.txt", &report.text(80));
+    golden("split.html.structure", &structure(&report.html()));
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let sites = json["split_sites"].as_array().unwrap();
+    assert_eq!(sites.len(), 1);
+    let ranges = sites[0]["ranges"].as_array().unwrap();
+    let values = ranges.iter().map(|range| range["value"].as_u64().unwrap());
+    let site = plan.assignments.iter().find(|site| !site.parts.is_empty());
+    assert_eq!(
+        values.sum::<u64>(),
+        site.unwrap().value,
+        "ranges are the whole site"
+    );
+    let text = report.text(60);
+    for line in text.split("\nNext\n").next().unwrap().lines() {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+}
+
+#[test]
 fn the_site_to_ask_about_is_that_of_the_first_row() {
     let mut profile = graph::profile();
     // Hotter than all others by its few bytes, with hardly an access.
@@ -137,7 +161,7 @@ fn json_keeps_its_keys_and_its_sums() {
 fn hostile_names_are_text_everywhere() {
     let mut profile = graph::profile();
     graph::make_hostile(&mut profile);
-    let mut plan = graph::plan(&profile, Bytes(1 << 28));
+    let mut plan = graph::split(graph::plan(&profile, Bytes(1 << 28)));
     plan.policy = "</script><img src=x>".into();
     for assignment in &mut plan.assignments {
         assignment.reason = "</script><img src=x>".into();

@@ -13,6 +13,7 @@ use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
 use isotherm_policy::FirstTouch;
 use isotherm_report::comparison::{Comparison, Times};
+use isotherm_report::parts::{self, split_sites};
 
 use super::run::{covered, warn_if_foreign};
 use crate::cli::CompareArgs;
@@ -23,6 +24,9 @@ use crate::static_data::{self, StaticPlacement};
 use crate::timed_runs::{DifferingOutput, RunResults, TimedPlacement, TimedRuns, without_limit};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
+
+/// Columns of the lines about parts.
+const COLUMNS: usize = 100;
 
 /// The placements, slowest first by expectation.
 const PLACEMENTS: [Placement; 4] = [
@@ -302,6 +306,7 @@ fn to_json(
         "gap_closed": comparison.gap_closed(),
         "guided_within_noise_of_first_touch": comparison.guided_within_noise(),
         "first_touch_within_noise_of_all_fast": comparison.gap_within_noise(),
+        "split_sites": split_sites(plan),
         "outputs_differ": runs.outputs_differ,
     })
 }
@@ -323,7 +328,16 @@ fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
         counted(runs.times[0].len(), "round"),
         plan.valued(),
         comparison.render().trim_end()
-    )
+    ) + &parts(plan)
+}
+
+/// The sites that the plan places in parts, after an empty line; nothing without such sites.
+fn parts(plan: &Plan) -> String {
+    let sites = split_sites(plan);
+    match sites.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", parts::render(&sites, &plan.valued(), COLUMNS)),
+    }
 }
 
 #[cfg(test)]
@@ -421,6 +435,29 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
             }
         }
         assert_eq!(json["guided_within_noise_of_first_touch"], true, "{text}");
+    }
+
+    #[test]
+    fn parts_of_sites_are_shown_beside_the_times() {
+        let part = "part 0000000000000005 fast from 0B to 4KiB value 3 weight 4KiB\n";
+        let site = "fast value 1 weight 4KiB caller 0000000000000007";
+        let slow = site.replace("fast value 1 weight 4KiB", "slow value 4 weight 16KiB");
+        let text = PLAN.replace(site, &slow) + part;
+        let plan = isotherm_plan_text::read(&text).unwrap();
+        let runs = runs([1_000_000_000; 2]);
+        let json: serde_json::Value =
+            serde_json::from_str(&shown(&plan, &[], &runs, true)).unwrap();
+        let site = &json["split_sites"][0];
+        assert_eq!(
+            (&site["fast_bytes_share"], &site["fast_value_share"]),
+            (&0.25.into(), &0.75.into())
+        );
+        assert_eq!(site["ranges"][0]["end_bytes"], 4096);
+        let text = shown(&plan, &[], &runs, false);
+        assert!(text.contains("1 site is placed in parts"), "{text}");
+        let whole = isotherm_plan_text::read(PLAN).unwrap();
+        let text = shown(&whole, &[], &runs, false);
+        assert!(!text.contains("parts"), "{text}");
     }
 
     #[test]

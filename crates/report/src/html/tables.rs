@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use crate::noise::interval as interval_words;
 use crate::page::{name, scrolled, table};
+use crate::parts::{self, SplitSite};
 use crate::plan::{PlanSummary, TierUse};
 use crate::sites::{SiteCaller, SiteRow, by_share, folded};
 use crate::summary::{CounterSummary, Summary};
@@ -15,6 +16,8 @@ use crate::words::{clip, counted, grouped, percent, share};
 const CALLERS: usize = 16;
 /// Counters.
 const COUNTERS: usize = 300;
+/// Sites with parts.
+const SPLIT_SITES: usize = 50;
 /// Facts of the machine.
 const FACTS: usize = 40;
 
@@ -228,6 +231,58 @@ pub(super) fn plan(plan: &PlanSummary) -> Markup {
                 (counted(plan.unnamed_sites, "site")) " of this run are not named in the plan; their data goes to "
                 (name(&plan.default_tier)) "."
             }
+        }
+    }
+}
+
+/// The sites that the plan places in parts, folded but for their sums.
+pub(super) fn split_sites(summary: &Summary) -> Markup {
+    let drawn = summary.split_sites.iter().take(SPLIT_SITES);
+    let more = summary.split_sites.len().saturating_sub(SPLIT_SITES);
+    let valued = summary.plan.as_ref().map_or("", |plan| &plan.valued);
+    let table = html! {
+        table {
+            (head(&["Site and ranges of its data objects"], &["Fast bytes", "Of its bytes", "Of its heat"], &[]))
+            tbody {
+                @for site in drawn {
+                    tr {
+                        th scope="row" {
+                            details { summary { (name(&site.location)) " " code { (site.site) } } (ranges(site)) }
+                        }
+                        td.n { (Bytes(site.fast_bytes)) }
+                        td.n { (percent(site.fast_bytes_share)) }
+                        td.n { (percent(site.fast_value_share)) }
+                    }
+                }
+            }
+        }
+    };
+    html! {
+        section aria-labelledby="parts-title" id="parts" {
+            h2 id="parts-title" { "Sites placed in parts" }
+            p {
+                "The plan puts ranges of these sites' data objects into different tiers. How much of each site is fast: its bytes, and what \
+                 they take of its heat (" (valued) "). Open a site for its ranges, counted from the start of each object."
+            }
+            (scrolled("Sites placed in parts", &table))
+            @if more > 0 { p.small { (counted(more, "site")) " more are in the JSON report." } }
+        }
+    }
+}
+
+/// The ranges of a site with parts.
+fn ranges(site: &SplitSite) -> Markup {
+    let shown = parts::shown(site);
+    let more = site.ranges.len() - shown.len();
+    html! {
+        ul.context {
+            @for range in &shown {
+                li {
+                    (name(&range.tier)) ": " (range.words()) ", "
+                    (percent(range.bytes_share)) " of its bytes, " (percent(range.value_share)) " of its heat"
+                }
+            }
+            @if more > 0 { li { (counted(more, "range")) " more" } }
         }
     }
 }

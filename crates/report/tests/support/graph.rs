@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
 use isotherm_model::emulation::Emulation;
 use isotherm_model::hotness::hotter_first;
-use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, PlacedPart, Plan, PlanBounds, Value, Weight};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::{TierIndex, Tiers};
@@ -313,6 +313,23 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
         assignments,
         frames: BTreeMap::new(),
     }
+}
+
+/// The plan with the front of its largest slow site in fast memory, a tenth of its bytes with half of its value.
+pub(crate) fn split(mut plan: Plan) -> Plan {
+    let slow = plan.assignments.iter_mut();
+    let slow = slow.filter(|site| site.tier == TierIndex(1) && site.value > 0);
+    if let Some(site) = slow.max_by_key(|site| site.weight) {
+        let weight = Bytes(site.weight.0 / 10 / CHUNK * CHUNK);
+        site.parts = vec![PlacedPart {
+            start: Bytes::ZERO,
+            end: weight,
+            tier: TierIndex::FASTEST,
+            value: site.value / 2,
+            weight,
+        }];
+    }
+    plan
 }
 
 /// Value of the sites in this order until the capacity is full, the last one in part.
