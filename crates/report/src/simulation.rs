@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn one_capacity_is_a_table_with_every_figure() {
         let text = simulation(1).text();
-        let row = "history          61 %  2.2 ms  1.10 J  12 MiB      4 MiB       -10 %";
+        let row = "history          61 %  2.2 ms           1.10 J  12 MiB      4 MiB       -10 %";
         assert!(text.contains(row), "{text}");
         assert!(
             text.starts_with(
@@ -165,7 +165,7 @@ mod tests {
         let mut with_devices = simulation(1);
         with_devices.capacities[0].policies[1].energy_of_interleaved = Some(0.68);
         let text = with_devices.text();
-        assert!(text.contains("energy  of interleaved"), "{text}");
+        assert!(text.contains("modelled energy  of interleaved"), "{text}");
         assert!(text.contains("1.10 J            68 %"), "{text}");
         assert!(
             with_devices
@@ -173,6 +173,15 @@ mod tests {
                 .contains("\"energy_of_interleaved\": 0.68")
         );
         assert!(!simulation(1).text().contains("interleaved"));
+        let mut several = simulation(2);
+        several.capacities[1].policies[1].energy_of_interleaved = Some(0.68);
+        let text = several.text();
+        assert!(
+            text.contains("modelled energy of interleaved  4 MiB  8 MiB"),
+            "{text}"
+        );
+        let row = format!("{:<30}  {:5}  {:>5}", "history", "", "68 %");
+        assert!(text.contains(&row), "{text}");
     }
 
     #[test]
@@ -188,6 +197,9 @@ mod tests {
         let text = simulation(2).text();
         assert!(text.contains("hit rate     4 MiB  8 MiB"), "{text}");
         assert!(text.contains("history       61 %   61 %"), "{text}");
+        assert!(text.contains("modelled energy   4 MiB   8 MiB"), "{text}");
+        assert!(text.contains("history          1.10 J  1.10 J"), "{text}");
+        assert!(!text.contains("interleaved"), "{text}");
         // 24, 61 and 77 per cent of 40 columns.
         let bar = ["█".repeat(10), "▓".repeat(14), "░".repeat(7)].concat();
         let bar = format!("\n4 MiB  {bar}           61 %\n");

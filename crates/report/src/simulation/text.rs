@@ -1,10 +1,10 @@
 //! A simulation in a terminal.
 //!
 //! ```text
-//! policy       hit rate     time  energy    moved  fast used  gap closed
-//! first touch      24 %  2.20 ms  1.10 J      0 B      4 MiB
-//! history          61 %  1.90 ms  1.00 J   12 MiB      4 MiB        70 %
-//! oracle           77 %  1.70 ms  0.90 J   14 MiB      4 MiB
+//! policy       hit rate     time  modelled energy    moved  fast used  gap closed
+//! first touch      24 %  2.20 ms           1.10 J      0 B      4 MiB
+//! history          61 %  1.90 ms           1.00 J   12 MiB      4 MiB        70 %
+//! oracle           77 %  1.70 ms           0.90 J   14 MiB      4 MiB
 //! ```
 
 use isotherm_model::units::{Bytes, Nanos};
@@ -13,6 +13,11 @@ use super::bars::bars;
 use super::{SimulatedCapacity, SimulatedPolicy, Simulation};
 use crate::table::DataTable;
 use crate::words::{counted, percent};
+
+/// The title of joules: no meter reads them.
+const ENERGY: &str = "modelled energy";
+/// The title of the same as a share.
+const OF_INTERLEAVED: &str = "modelled energy of interleaved";
 
 impl Simulation {
     /// For a terminal: one table for a capacity; for several, the hit rates as bars and side by side.
@@ -35,6 +40,10 @@ impl Simulation {
                 text += &format!("\n{}", table("hit rate", hit_rate));
                 text += &format!("\n{}", table("time", time));
                 text += &format!("\n{}", table("moved", moved));
+                text += &format!("\n{}", table(ENERGY, energy));
+                if has_interleaved(several) {
+                    text += &format!("\n{}", table(OF_INTERLEAVED, of_interleaved));
+                }
             }
         }
         text
@@ -79,16 +88,9 @@ fn at_one(capacity: &SimulatedCapacity) -> String {
         .left("policy", |policy| policy.policy.clone())
         .right("hit rate", hit_rate)
         .right("time", time)
-        .right("energy", |policy| joules(policy.energy_pj));
-    let of_interleaved = |policy: &SimulatedPolicy| policy.energy_of_interleaved.map(percent);
-    let has_baseline = capacity
-        .policies
-        .iter()
-        .any(|policy| of_interleaved(policy).is_some());
-    let table = match has_baseline {
-        true => table.right("of interleaved", move |policy| {
-            of_interleaved(policy).unwrap_or_default()
-        }),
+        .right(ENERGY, energy);
+    let table = match has_interleaved(std::slice::from_ref(capacity)) {
+        true => table.right("of interleaved", of_interleaved),
         false => table,
     };
     table
@@ -110,6 +112,22 @@ fn time(policy: &SimulatedPolicy) -> String {
 
 fn moved(policy: &SimulatedPolicy) -> String {
     Bytes(policy.moved_bytes).to_string()
+}
+
+fn energy(policy: &SimulatedPolicy) -> String {
+    joules(policy.energy_pj)
+}
+
+/// Its energy as a share of that of the same pages interleaved over all devices.
+fn of_interleaved(policy: &SimulatedPolicy) -> String {
+    let share = policy.energy_of_interleaved;
+    share.map(percent).unwrap_or_default()
+}
+
+/// True where the power model has the baseline of interleaved pages.
+fn has_interleaved(capacities: &[SimulatedCapacity]) -> bool {
+    let mut policies = capacities.iter().flat_map(|at| &at.policies);
+    policies.any(|policy| policy.energy_of_interleaved.is_some())
 }
 
 /// The numbers of the policies with their names.
