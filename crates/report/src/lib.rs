@@ -52,8 +52,11 @@ mod html;
 pub mod watch_heat;
 pub mod watch_status;
 
+use std::collections::BTreeMap;
+
 use isotherm_model::plan::Plan;
 use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
 
 use summary::Summary;
 
@@ -82,6 +85,15 @@ impl Report {
     #[must_use]
     pub fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
         self.summary.notes.extend(notes);
+        self
+    }
+
+    /// Adds the bandwidths of sites, in bytes a second, which the profile's runs in isolation measured.
+    #[must_use]
+    pub fn with_bandwidths(mut self, bandwidths: &BTreeMap<SiteId, u64>) -> Self {
+        for site in &mut self.summary.sites {
+            site.bandwidth_bytes_per_second = bandwidths.get(&site.id).copied();
+        }
         self
     }
 

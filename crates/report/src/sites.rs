@@ -50,6 +50,9 @@ pub struct SiteRow {
     pub accesses_share_high: Option<f64>,
     /// True where samples and size are both too small to say anything.
     pub below_noise: bool,
+    /// Bytes of memory that its data takes in a second of the run, where runs measured it in isolation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_bytes_per_second: Option<u64>,
     /// Most bytes resident at one time.
     pub peak_rss_bytes: u64,
     /// The same as a share of the footprint.
@@ -116,6 +119,12 @@ pub struct SiteCaller {
 }
 
 impl SiteRow {
+    /// Its bandwidth in words; empty where it is not known.
+    pub(crate) fn bandwidth(&self) -> String {
+        let bandwidth = self.bandwidth_bytes_per_second;
+        bandwidth.map_or(String::new(), |bytes| format!("{}/s", Bytes(bytes)))
+    }
+
     /// Of all accesses to the site, the share that the caches served; 0 where none was seen.
     pub(crate) fn share_in_caches(&self) -> f64 {
         let all = self.accesses.saturating_add(self.served_by_caches);
@@ -201,6 +210,7 @@ pub(crate) fn rows(
                 accesses_share_low: None,
                 accesses_share_high: None,
                 below_noise: false,
+                bandwidth_bytes_per_second: None,
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
                 accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),

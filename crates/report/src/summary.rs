@@ -169,6 +169,12 @@ impl Summary {
         summary.notes = notes(&summary);
         summary
     }
+
+    /// True where the bandwidth of any site is known.
+    pub(crate) fn has_bandwidths(&self) -> bool {
+        let mut sites = self.sites.iter();
+        sites.any(|site| site.bandwidth_bytes_per_second.is_some())
+    }
 }
 
 /// Sites with parts, named as the rows of the same sites are.

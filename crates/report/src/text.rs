@@ -124,6 +124,9 @@ fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
     if wide && summary.totals.assumed_cache_bytes.is_some() {
         table = table.right("in caches", |site| percent(site.share_in_caches()));
     }
+    if wide && summary.has_bandwidths() {
+        table = table.right("bandwidth", |site| site.bandwidth());
+    }
     table = table
         .right("peak RSS", |site| Bytes(site.peak_rss_bytes))
         .left("site", |site| site.site.clone());

@@ -128,6 +128,29 @@ fn text_keeps_to_its_width_but_for_commands() {
 }
 
 #[test]
+fn a_measured_bandwidth_is_a_column_of_the_sites_and_no_measured_one_is_none() {
+    let without = planned();
+    let site = without.summary().sites[0].clone();
+    let with = planned().with_bandwidths(&[(site.id, 3 << 30)].into());
+    assert!(with.text(100).contains("bandwidth"), "{}", with.text(100));
+    assert!(with.text(100).contains("3 GiB/s"), "{}", with.text(100));
+    assert!(with.html().contains(">Bandwidth</th>"));
+    assert!(with.html().contains(">3 GiB/s</td>"));
+    let json: Value = serde_json::from_str(&with.json()).unwrap();
+    let sites = json["sites"].as_array().unwrap().iter();
+    let known: Vec<_> = sites
+        .filter_map(|row| {
+            Some((
+                row["site"].as_str()?,
+                row["bandwidth_bytes_per_second"].as_u64()?,
+            ))
+        })
+        .collect();
+    assert_eq!(known, [(site.site.as_str(), 3 << 30)]);
+    assert!(!without.text(100).contains("bandwidth") && !without.html().contains("Bandwidth"));
+}
+
+#[test]
 fn json_keeps_its_keys_and_its_sums() {
     let json: Value = serde_json::from_str(&planned().json()).unwrap();
     assert_eq!(json["schema_version"], 1);

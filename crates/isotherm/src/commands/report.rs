@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use isotherm_pipeline::site_bandwidths;
 use isotherm_report::Report;
 
 use crate::cli::ReportArgs;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
     let plan_name = args.plan.as_ref().map(|path| path.display().to_string());
     let report = Report::new(&profile, plan.as_ref())
         .named(&args.profile.display().to_string(), plan_name.as_deref())
+        .with_bandwidths(&site_bandwidths(&profile))
         .with_notes(warnings);
     if args.text || args.json {
         let text = if args.json {

@@ -90,6 +90,9 @@ fn site_titles(summary: &Summary) -> Markup {
         @if summary.totals.assumed_cache_bytes.is_some() {
             th scope="col" data-kind="number" { "Served by caches" }
         }
+        @if summary.has_bandwidths() {
+            th scope="col" data-kind="number" { "Bandwidth" }
+        }
     }
 }
 
@@ -114,6 +117,7 @@ fn other_sites(summary: &Summary, drawn: &[&SiteRow]) -> Markup {
                     td {}
                     td {}
                     @if summary.totals.assumed_cache_bytes.is_some() { td {} }
+                    @if summary.has_bandwidths() { td {} }
                 }
             }
         }
@@ -150,6 +154,9 @@ fn site_row(site: &SiteRow, summary: &Summary) -> Markup {
             td.n data-v=(site.allocations) { (grouped(site.allocations)) }
             @if summary.totals.assumed_cache_bytes.is_some() {
                 td.n data-v=(site.served_by_caches) { (percent(site.share_in_caches())) }
+            }
+            @if summary.has_bandwidths() {
+                td.n data-v=(site.bandwidth_bytes_per_second.unwrap_or(0)) { (site.bandwidth()) }
             }
         }
     }
