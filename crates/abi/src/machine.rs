@@ -1,8 +1,8 @@
-//! The machine file: the bandwidth of slow memory that the programs of an emulated machine share.
+//! The machine file: the bandwidths of fast and slow memory that the programs of an emulated machine share.
 //!
 //! The command line puts it in the directory of the session files: a new one, or another name of the file of a machine
-//! that other runs use. Each process maps it shared. Slow memory serves one access after the other: a thread adds the time that
-//! its bytes take to [`MachineHeader::busy_until_ns`], and waits until then. No thread holds a lock.
+//! that other runs use. Each process maps it shared. The memory of a tier serves one access after the other: a thread adds the time
+//! that its bytes take to [`MachineHeader::busy_until_ns`], and waits until then. No thread holds a lock.
 
 use core::sync::atomic::AtomicU64;
 
@@ -18,7 +18,10 @@ pub const MAGIC: [u8; 8] = *b"ISOMACH\0";
 pub const FILE_BYTES: usize = 4096;
 
 /// Size of the fields that the command line writes, the first ones.
-pub const FIRST_BYTES: usize = 24;
+pub const FIRST_BYTES: usize = 32;
+
+/// Number of tiers: fast memory is the first, slow memory the second.
+pub const MACHINE_TIERS: usize = 2;
 
 /// The content of a machine file.
 #[derive(Debug)]
@@ -30,48 +33,58 @@ pub struct MachineHeader {
     pub version: u32,
     /// Zero.
     pub reserved: u32,
-    /// Bytes that slow memory serves in a second; not 0.
-    pub bytes_per_second: AtomicU64,
-    /// Time of `CLOCK_MONOTONIC` in nanoseconds until which slow memory serves what it was asked for.
-    pub busy_until_ns: AtomicU64,
+    /// Bytes that the memory of each tier serves in a second; 0 where nothing limits it.
+    pub bytes_per_second: [AtomicU64; MACHINE_TIERS],
+    /// Time of `CLOCK_MONOTONIC` in nanoseconds until which the memory of each tier serves what it was asked for.
+    pub busy_until_ns: [AtomicU64; MACHINE_TIERS],
 }
 
-/// The first bytes of a file with this limit; the others are zero.
+/// The first bytes of a file with these limits, 0 for none; the others are zero.
 #[must_use]
-pub const fn first_bytes(bytes_per_second: u64) -> [u8; FIRST_BYTES] {
+pub const fn first_bytes(limits: [u64; MACHINE_TIERS]) -> [u8; FIRST_BYTES] {
     let mut bytes = [0; FIRST_BYTES];
     let (magic, rest) = bytes.split_at_mut(MAGIC.len());
     magic.copy_from_slice(&MAGIC);
     let (version, rest) = rest.split_at_mut(size_of::<u32>());
     version.copy_from_slice(&VERSION.to_ne_bytes());
-    let (_, limit) = rest.split_at_mut(size_of::<u32>());
-    limit.copy_from_slice(&bytes_per_second.to_ne_bytes());
+    let (_, rest) = rest.split_at_mut(size_of::<u32>());
+    let (fast, slow) = rest.split_at_mut(size_of::<u64>());
+    fast.copy_from_slice(&limits[0].to_ne_bytes());
+    slow.copy_from_slice(&limits[1].to_ne_bytes());
     bytes
 }
 
-/// The limit in the first bytes of a file; `None` where they are not those of a machine file of this version.
+/// The limits in the first bytes of a file; `None` where they are not those of a machine file of this version, or limit nothing.
 #[must_use]
-pub fn limit_in(bytes: &[u8; FIRST_BYTES]) -> Option<u64> {
-    let limit = u64::from_ne_bytes(*bytes.last_chunk()?);
-    (*bytes == first_bytes(limit) && limit > 0).then_some(limit)
+pub fn limits_in(bytes: &[u8; FIRST_BYTES]) -> Option<[u64; MACHINE_TIERS]> {
+    let (rest, slow) = bytes.split_last_chunk()?;
+    let limits = [
+        u64::from_ne_bytes(*rest.last_chunk()?),
+        u64::from_ne_bytes(*slow),
+    ];
+    (*bytes == first_bytes(limits) && limits != [0; MACHINE_TIERS]).then_some(limits)
 }
 
-const _: () = assert!(core::mem::offset_of!(MachineHeader, bytes_per_second) == FIRST_BYTES - 8);
+const _: () = assert!(core::mem::offset_of!(MachineHeader, bytes_per_second) == FIRST_BYTES - 16);
+const _: () = assert!(core::mem::offset_of!(MachineHeader, busy_until_ns) == FIRST_BYTES);
 const _: () = assert!(size_of::<MachineHeader>() <= FILE_BYTES);
 
 #[cfg(test)]
 mod tests {
-    use super::{first_bytes, limit_in};
+    use super::{first_bytes, limits_in};
 
     #[test]
-    fn the_limit_is_read_from_a_file_of_this_version_only() {
-        let bytes = first_bytes(5 << 30);
-        assert_eq!(limit_in(&bytes), Some(5 << 30));
-        assert_eq!(limit_in(&first_bytes(0)), None);
+    fn the_limits_are_read_from_a_file_of_this_version_only() {
+        let bytes = first_bytes([10 << 30, 5 << 30]);
+        assert_eq!(limits_in(&bytes), Some([10 << 30, 5 << 30]));
+        for limits in [[0, 5 << 30], [10 << 30, 0]] {
+            assert_eq!(limits_in(&first_bytes(limits)), Some(limits));
+        }
+        assert_eq!(limits_in(&first_bytes([0, 0])), None);
         for at in 0..16 {
             let mut other = bytes;
             other[at] ^= 1;
-            assert_eq!(limit_in(&other), None, "byte {at}");
+            assert_eq!(limits_in(&other), None, "byte {at}");
         }
     }
 }

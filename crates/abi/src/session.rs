@@ -124,6 +124,8 @@ pub enum SessionCounter {
     MeasuredAtEnd = 21,
     /// Bytes of the emulated slow tier that threads accessed beyond the caches, by estimate (emulation by time).
     SlowTrafficBytes = 22,
+    /// The same of the emulated fast tier, with the memory that has no tier: stacks, files, small mappings.
+    FastTrafficBytes = 23,
 }
 
 /// Number of counter slots; unused ones are zero.

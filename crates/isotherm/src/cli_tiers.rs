@@ -11,8 +11,8 @@ pub(crate) struct TiersChoice {
     /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how many times
     /// as long accesses wait for the slow tier's bandwidth and latency) or `emulated:B:SHARE,L:FACTOR` (its bandwidth as a share of the fast
     /// tier's, below 1, as in CoMerge; the machines of its table 1, such as B:0.2,L:5, have the factors measured there), each also with
-    /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
-    /// all runs of that name), or a tiers file. With one kind of memory `detect` falls
+    /// `,limit:5GiB/s` and `,fast-limit:10GiB/s` (slow and fast memory's bandwidth for the whole run, or with a name, as in
+    /// `emulated:lab,limit:5GiB/s`, for all runs of that name), or a tiers file. With one kind of memory `detect` falls
     /// back to the emulated pair
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,

@@ -1,9 +1,9 @@
-//! The file by which programs share the bandwidth of an emulated machine.
+//! The file by which programs share the bandwidths of an emulated machine.
 //!
 //! A machine without a name is that of one run: the file is in its session directory. The files of machines with names are in a
 //! directory of this user, beside the session directories, and a session directory has another name (hard link) of
 //! the file. Each run on a machine holds a shared lock on its file; a run that gets an exclusive one is the only run, and sets the
-//! limit. Programs that outlive their run follow the new limit. A file without users stays: it is one page of memory.
+//! limits. Programs that outlive their run follow the new limits. A file without users stays: it is one page of memory.
 //!
 //! Another user can make that directory first. It is not used then, and the error says so.
 
@@ -26,18 +26,18 @@ use crate::session_guard::is_ours;
 /// as the run.
 ///
 /// # Errors
-/// There is no room, the directory of the machines is another user's, or other runs use the machine with another limit.
+/// There is no room, the directory of the machines is another user's, or other runs use the machine with other limits.
 pub(crate) fn join(session: &Path, shared: &SharedBandwidth) -> Result<Option<File>> {
     let path = session.join(machine::FILE_NAME);
-    let Some(name) = shared.machine else {
-        let made = make(&path).and_then(|file| write(&file, shared.limit));
+    let Some(name) = shared.machine() else {
+        let made = make(&path).and_then(|file| write(&file, shared));
         made.with_context(|| format!("{}: cannot be written", path.display()))?;
         return Ok(None);
     };
     let parent = session.parent().unwrap_or(Path::new("/"));
     let named = directory(parent)?.join(format!("{name}.machine"));
     let file = open(&named).with_context(|| format!("{}: cannot be used", named.display()))?;
-    share(&file, name, shared.limit)?;
+    share(&file, name, shared)?;
     std::fs::hard_link(&named, &path).with_context(|| {
         format!(
             "{}: cannot be linked to {}",
@@ -98,36 +98,43 @@ fn make(path: &Path) -> std::io::Result<File> {
 }
 
 /// Writes all of the file: a store into a mapping without room would kill the program.
-fn write(file: &File, limit: BytesPerSecond) -> std::io::Result<()> {
+fn write(file: &File, shared: &SharedBandwidth) -> std::io::Result<()> {
+    let limits = [shared.fast(), shared.slow()];
+    let limits = limits.map(|limit| limit.map_or(0, BytesPerSecond::get));
     let mut content = vec![0; machine::FILE_BYTES];
-    content[..machine::FIRST_BYTES].copy_from_slice(&machine::first_bytes(limit.get()));
+    content[..machine::FIRST_BYTES].copy_from_slice(&machine::first_bytes(limits));
     file.write_all_at(&content, 0)?;
     file.set_len(machine::FILE_BYTES as u64)
 }
 
-/// Locks the file for a user with this limit, and writes it where there is no other user.
-fn share(file: &File, name: MachineName, limit: BytesPerSecond) -> Result<()> {
+/// Locks the file for a user with these limits, and writes it where there is no other user.
+fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()> {
     let trouble = |what: &str| format!("the file of machine {name} cannot be {what}");
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => write(file, limit).with_context(|| trouble("written"))?,
+        Ok(()) => write(file, shared).with_context(|| trouble("written"))?,
         Err(Errno::WOULDBLOCK) => {}
         Err(error) => return Err(error).with_context(|| trouble("locked")),
     }
-    // The kernel releases the exclusive lock before it gives a shared one: another may set the limit in between.
+    // The kernel releases the exclusive lock before it gives a shared one: another may set the limits in between.
     flock(file, FlockOperation::LockShared).with_context(|| trouble("locked"))?;
     let mut first = [0; machine::FIRST_BYTES];
     file.read_exact_at(&mut first, 0)
         .with_context(|| trouble("read"))?;
-    let found = machine::limit_in(&first).and_then(BytesPerSecond::new);
-    match found {
-        Some(found) if found == limit => Ok(()),
+    match limits_in(&first, name) {
+        Some(found) if found == *shared => Ok(()),
         Some(found) => bail!(
-            "the machine {name} has {found} in a run that has not ended, not {limit}; give the same limit, or another name"
+            "the machine {name} has {found} in a run that has not ended, not {shared}; give the same limits, or another name"
         ),
         None => bail!(
             "the machine {name} is used by another version of Isotherm; give another name, or wait until that run ends"
         ),
     }
+}
+
+/// The limits of a machine's file; `None` where it is of another version.
+fn limits_in(first: &[u8; machine::FIRST_BYTES], name: MachineName) -> Option<SharedBandwidth> {
+    let [fast, slow] = machine::limits_in(first)?.map(BytesPerSecond::new);
+    SharedBandwidth::new(fast, slow, Some(name))
 }
 
 #[cfg(test)]
@@ -139,11 +146,15 @@ mod tests {
     use isotherm_abi::machine;
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 
+    /// So many GiB/s of fast and of slow memory, 0 for no limit.
+    fn limits(fast: u64, slow: u64, name: Option<&str>) -> SharedBandwidth {
+        let name = name.map(|name| name.parse().unwrap());
+        let limit = |gib| BytesPerSecond::new(gib << 30);
+        SharedBandwidth::new(limit(fast), limit(slow), name).unwrap()
+    }
+
     fn shared(gib: u64, name: Option<&str>) -> SharedBandwidth {
-        SharedBandwidth {
-            limit: BytesPerSecond::new(gib << 30).unwrap(),
-            machine: name.map(|name| name.parse().unwrap()),
-        }
+        limits(0, gib, name)
     }
 
     fn session(parent: &Path, name: &str) -> PathBuf {
@@ -183,7 +194,13 @@ mod tests {
         let first = join(&a, &shared(5, Some("lab"))).unwrap();
         let refused = join(&b, &shared(6, Some("lab"))).unwrap_err();
         assert!(
-            refused.contains("has 5 GiB/s in a run that has not ended, not 6 GiB/s"),
+            refused
+                .contains("has 5 GiB/s of slow memory in a run that has not ended, not 6 GiB/s of"),
+            "{refused}"
+        );
+        let refused = join(&b, &limits(9, 5, Some("lab"))).unwrap_err();
+        assert!(
+            refused.contains("not 9 GiB/s of fast memory and 5 GiB/s"),
             "{refused}"
         );
         drop(first);

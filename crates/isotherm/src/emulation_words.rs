@@ -30,14 +30,15 @@ struct Words {
     preset: Option<(String, Emulation)>,
     latency: Option<Factor>,
     bandwidth: Option<Bandwidth>,
+    fast_limit: Option<BytesPerSecond>,
     limit: Option<BytesPerSecond>,
     machine: Option<MachineName>,
 }
 
 /// Reads words with commas between them: a preset, or `L:FACTOR` and `B:FACTOR` (how many times as long accesses to the slow tier
 /// wait for its latency and for its bandwidth), or `B:SHARE` (CoMerge's notation: its bandwidth as a share of the fast tier's, below
-/// 1); `limit:BANDWIDTH`, which all programs share; and the name of the machine that they share it on. Without a preset and factors
-/// the costs are `default`.
+/// 1); `limit:BANDWIDTH` of slow memory and `fast-limit:BANDWIDTH` of fast memory, which all programs share; and the name of the machine that
+/// they share them on. Without a preset and factors the costs are `default`.
 ///
 /// # Errors
 /// A word that is unknown, twice, or without effect.
@@ -62,7 +63,8 @@ impl Words {
             Some(("L", factor)) => once(&mut self.latency, factor.parse()?, word),
             Some(("B", bandwidth)) => once(&mut self.bandwidth, self::bandwidth(bandwidth)?, word),
             Some(("limit", limit)) => once(&mut self.limit, limit.parse()?, word),
-            Some((name, _)) => bail!("\"{name}\" is none of L, B and limit"),
+            Some(("fast-limit", limit)) => once(&mut self.fast_limit, limit.parse()?, word),
+            Some((name, _)) => bail!("\"{name}\" is none of L, B, limit and fast-limit"),
             None => once(&mut self.machine, word.parse()?, word),
         }
     }
@@ -105,15 +107,15 @@ impl Words {
     }
 
     fn shared(&self) -> Result<Option<SharedBandwidth>> {
-        match (self.limit, self.machine) {
-            (Some(limit), machine) => Ok(Some(SharedBandwidth { limit, machine })),
-            (None, None) => Ok(None),
-            (None, Some(name)) => bail!(
+        let shared = SharedBandwidth::new(self.fast_limit, self.limit, self.machine);
+        if let (None, Some(name)) = (shared, self.machine) {
+            bail!(
                 "\"{name}\" is no preset; there are {}. If it is the name of a machine, give the bandwidth that its programs \
                  share, as in emulated:{name},limit:5GiB/s",
                 Emulation::PRESETS.map(|(name, _)| name).join(", ")
-            ),
+            );
         }
+        Ok(shared)
     }
 }
 
@@ -149,6 +151,7 @@ fn once<T>(place: &mut Option<T>, value: T, word: &str) -> Result<()> {
 mod tests {
     use super::read;
     use isotherm_model::emulation::{Emulation, TimeCosts};
+    use isotherm_model::shared_bandwidth::BytesPerSecond;
 
     fn costs(text: &str) -> Result<TimeCosts, String> {
         match read(text, || Emulation::Time(TimeCosts::CXL)) {
@@ -163,10 +166,25 @@ mod tests {
         let nvm = costs("nvm,limit:5GiB/s").unwrap();
         assert_eq!((nvm.latency.get(), nvm.bandwidth.get()), (3.7, 3.0));
         let shared = nvm.shared.unwrap();
-        assert_eq!((shared.limit.get(), shared.machine), (5 << 30, None));
+        let limit = shared.slow().map(BytesPerSecond::get);
+        assert_eq!(
+            (limit, shared.fast(), shared.machine()),
+            (Some(5 << 30), None, None)
+        );
+        let both = costs("limit:5GiB/s,fast-limit:10GiB/s").unwrap();
+        let fast = both.shared.unwrap().fast().map(BytesPerSecond::get);
+        assert_eq!(fast, Some(10 << 30));
+        assert_eq!(
+            costs("fast-limit:10GiB/s,lab")
+                .unwrap()
+                .shared
+                .unwrap()
+                .slow(),
+            None
+        );
         let named = costs("limit:1GB/s,lab,L:3").unwrap();
         assert_eq!((named.latency.get(), named.bandwidth.get()), (3.0, 1.0));
-        assert_eq!(named.shared.unwrap().machine.unwrap().as_str(), "lab");
+        assert_eq!(named.shared.unwrap().machine().unwrap().as_str(), "lab");
         assert_eq!(costs("").unwrap(), TimeCosts::CXL);
     }
 
@@ -224,6 +242,8 @@ mod tests {
             ("Lab,limit:5GiB/s", "\"Lab\" is no name"),
             ("X:3", "\"X\" is none of"),
             ("tmp,limit:5GiB/s", "the page trap"),
+            ("tmp,fast-limit:5GiB/s", "the page trap"),
+            ("fast-limit:5GiB/s,fast-limit:5GiB/s", "a word of this kind"),
             ("nvm,,L:2", "\"\" is no name"),
             ("B:0", "\"0\" is no bandwidth of slow memory"),
             ("B:101", "1 to 100"),

@@ -33,7 +33,7 @@ pub(crate) struct SessionSummary {
 }
 
 /// The counters that a summary shows, with their names in it.
-const SHOWN: [(SessionCounter, &str); 15] = [
+const SHOWN: [(SessionCounter, &str); 16] = [
     (SessionCounter::Allocations, "allocations"),
     (SessionCounter::ContextMisses, "context_misses"),
     (SessionCounter::ContextMismatches, "context_mismatches"),
@@ -48,6 +48,7 @@ const SHOWN: [(SessionCounter, &str); 15] = [
     (SessionCounter::PagesDemoted, "pages_demoted"),
     (SessionCounter::Unslowed, "unslowed_pages"),
     (SessionCounter::StagedBytes, "staged_copy_bytes"),
+    (SessionCounter::FastTrafficBytes, "fast_traffic_bytes"),
     (SessionCounter::SlowTrafficBytes, "slow_traffic_bytes"),
 ];
 

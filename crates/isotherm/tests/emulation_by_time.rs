@@ -84,6 +84,17 @@ fn counters(
     let words = format!(
         "run --policy first-come --fast 2MiB --source timer {flags} --summary run.json --tiers"
     );
+    counters_of(directory, &words, tiers, program, printed)
+}
+
+/// The same of a run by these words.
+fn counters_of(
+    directory: &Path,
+    words: &str,
+    tiers: &str,
+    program: &str,
+    printed: &str,
+) -> Option<Value> {
     let mut words: Vec<&str> = words.split_whitespace().collect();
     words.extend([tiers, "--"]);
     words.extend(program.split(' '));
@@ -145,6 +156,45 @@ fn a_program_waits_for_the_bandwidth_beyond_its_limit() {
     assert!(narrow > 1_000_000_000, "{narrow} ns");
 }
 
+/// The counters of [`PROGRAM`] with all its data in fast memory.
+fn in_fast_memory(directory: &Path, tiers: &str) -> Option<Value> {
+    let words =
+        "run --policy first-come --fast 1GiB --source timer --cache 0B --summary run.json --tiers";
+    counters_of(directory, words, tiers, "./app", "1407374799667200\n")
+}
+
+#[test]
+fn the_account_of_fast_memory_holds_the_bytes_that_a_stream_read_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), PROGRAM);
+    let Some(counters) = in_fast_memory(directory.path(), "emulated:L:1,B:1") else {
+        return;
+    };
+    let bytes = |name: &str| counters[name].as_u64().expect("a number");
+    let (fast, slow) = (bytes("fast_traffic_bytes"), bytes("slow_traffic_bytes"));
+    let read = 10 * (128 << 20);
+    assert!(
+        fast > read * 3 / 4 && fast < read * 5 / 4 && slow < read / 20,
+        "{fast} and {slow} of {read}"
+    );
+}
+
+#[test]
+fn a_program_waits_for_the_bandwidth_of_fast_memory_beyond_its_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), PROGRAM);
+    let waited = |limits: &str| {
+        let tiers = format!("emulated:L:1,B:1,{limits}");
+        in_fast_memory(directory.path(), &tiers)?["delay_ns"].as_u64()
+    };
+    let slow_only = waited("limit:100MiB/s");
+    let (Some(slow_only), Some(fast)) = (slow_only, waited("fast-limit:100MiB/s")) else {
+        return;
+    };
+    assert!(slow_only < 500_000_000, "{slow_only} ns");
+    assert!(fast > 1_000_000_000, "{fast} ns");
+}
+
 /// Each ends before its own samples tell what the caches serve.
 #[test]
 fn threads_that_live_for_some_samples_are_delayed() {
@@ -171,6 +221,11 @@ fn a_machine_needs_a_limit_and_keeps_it_in_the_plan() {
             .contains("emulated: all runs on the machine \"lab\" share 5 GiB/s of slow memory")
     );
     assert!(told("emulated:limit:5GiB/s").contains("the processes of a run share 5 GiB/s"));
+    let both = told("emulated:limit:5GiB/s,fast-limit:10GiB/s");
+    assert!(
+        both.contains("share 10 GiB/s of fast memory and 5 GiB/s of slow memory"),
+        "{both}"
+    );
     let refused = isotherm(directory.path(), &["tiers", "--tiers", "emulated:lab"]);
     let error = stderr(&refused);
     assert!(!refused.status.success());

@@ -24,7 +24,7 @@ pub struct TimeCosts {
     pub bandwidth: Factor,
     /// Cost of moving a page.
     pub migrate: Nanos,
-    /// The bandwidth that all accesses to slow memory have together, where it is limited.
+    /// The bandwidths that all accesses to each tier have together, where one is limited.
     pub shared: Option<SharedBandwidth>,
 }
 

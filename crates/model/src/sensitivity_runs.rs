@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::emulation::Emulation;
+use crate::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use crate::site::SiteId;
 use crate::tier::{TierKind, Tiers};
 use crate::units::Nanos;
@@ -53,14 +54,16 @@ impl fmt::Display for TierPair {
 fn emulated(emulation: &Emulation) -> String {
     match emulation {
         Emulation::Time(costs) => {
-            let limit = costs
-                .shared
-                .map(|shared| format!(",limit:{}", shared.limit.exact()));
+            let limit = |word, limit: Option<BytesPerSecond>| {
+                limit.map_or(String::new(), |it| format!(",{word}:{}", it.exact()))
+            };
+            let shared = costs.shared.as_ref();
             format!(
-                "emulated:B:{},L:{}{}",
+                "emulated:B:{},L:{}{}{}",
                 costs.bandwidth,
                 costs.latency,
-                limit.unwrap_or_default()
+                limit("fast-limit", shared.and_then(SharedBandwidth::fast)),
+                limit("limit", shared.and_then(SharedBandwidth::slow))
             )
         }
         Emulation::PageTrap(costs) => format!(
@@ -145,20 +148,24 @@ mod tests {
         let cxl = pair(1, Emulation::Time(TimeCosts::CXL));
         assert_eq!(cxl.as_str(), "emulated:B:2,L:2.3");
         assert_eq!(cxl, pair(2, Emulation::Time(TimeCosts::CXL)));
-        let limited = |machine: Option<&str>| {
-            let shared = SharedBandwidth {
-                limit: "5GiB/s".parse().expect("a bandwidth"),
-                machine: machine.map(|name| name.parse().expect("a name")),
-            };
+        let limited = |fast: Option<&str>, machine: Option<&str>| {
+            let limit = |text: &str| text.parse().expect("a bandwidth");
+            let machine = machine.map(|name| name.parse().expect("a name"));
+            let shared = SharedBandwidth::new(fast.map(limit), Some(limit("5GiB/s")), machine);
             let costs = TimeCosts {
-                shared: Some(shared),
+                shared,
                 ..TimeCosts::CXL
             };
             pair(1, Emulation::Time(costs))
         };
-        assert_eq!(limited(None).as_str(), "emulated:B:2,L:2.3,limit:5GiB/s");
-        assert_eq!(limited(None), limited(Some("lab")));
-        assert_ne!(limited(None), cxl);
+        let slow = limited(None, None);
+        assert_eq!(slow.as_str(), "emulated:B:2,L:2.3,limit:5GiB/s");
+        assert_eq!(slow, limited(None, Some("lab")));
+        assert_ne!(slow, cxl);
+        assert_eq!(
+            limited(Some("10GiB/s"), None).as_str(),
+            "emulated:B:2,L:2.3,fast-limit:10GiB/s,limit:5GiB/s"
+        );
         assert_eq!(
             pair(1, Emulation::TMP).as_str(),
             "emulated:tmp, period 100ms, access 10us, hot 13us"

@@ -1,18 +1,64 @@
-//! A limit of slow memory's bandwidth that the programs of one emulated machine share.
+//! Limits of the tiers' bandwidths that the programs of one emulated machine share.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::units::Bytes;
 
-/// The bandwidth that all threads of all programs on an emulated machine have together.
+/// The bandwidths that all threads of all programs on an emulated machine have together, of one tier or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBandwidth {
-    /// The limit.
-    pub limit: BytesPerSecond,
-    /// The machine's name: runs of one user that give the same name share the limit. Without a name the processes of one
-    /// run share it.
-    pub machine: Option<MachineName>,
+    fast: Option<BytesPerSecond>,
+    slow: Option<BytesPerSecond>,
+    machine: Option<MachineName>,
+}
+
+impl SharedBandwidth {
+    /// These limits of the fast and of the slow tier on the machine of this name; `None` without any limit, because its programs
+    /// share nothing.
+    #[must_use]
+    pub const fn new(
+        fast: Option<BytesPerSecond>,
+        slow: Option<BytesPerSecond>,
+        machine: Option<MachineName>,
+    ) -> Option<Self> {
+        if fast.is_none() && slow.is_none() {
+            return None;
+        }
+        Some(Self {
+            fast,
+            slow,
+            machine,
+        })
+    }
+
+    /// The limit of fast memory; `None` where it has none.
+    #[must_use]
+    pub const fn fast(&self) -> Option<BytesPerSecond> {
+        self.fast
+    }
+
+    /// The limit of slow memory; `None` where it has none.
+    #[must_use]
+    pub const fn slow(&self) -> Option<BytesPerSecond> {
+        self.slow
+    }
+
+    /// The machine's name: runs of one user that give the same name share the limits. Without a name the processes of one
+    /// run share them.
+    #[must_use]
+    pub const fn machine(&self) -> Option<MachineName> {
+        self.machine
+    }
+}
+
+impl fmt::Display for SharedBandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fast = self.fast.map(|limit| format!("{limit} of fast memory"));
+        let slow = self.slow.map(|limit| format!("{limit} of slow memory"));
+        let limits: Vec<String> = fast.into_iter().chain(slow).collect();
+        f.write_str(&limits.join(" and "))
+    }
 }
 
 /// A bandwidth of 100 MiB/s to 1 PiB/s, written `5GiB/s`.
@@ -153,7 +199,7 @@ impl FromStr for MachineName {
 
 #[cfg(test)]
 mod tests {
-    use super::{BytesPerSecond, MachineName};
+    use super::{BytesPerSecond, MachineName, SharedBandwidth};
 
     #[test]
     fn a_bandwidth_reads_what_it_writes() {
@@ -164,6 +210,17 @@ mod tests {
         for text in ["5GiB", "99MiB/s", "2PiB/s", "/s", "fast/s", "5GiB/s/s", ""] {
             assert!(text.parse::<BytesPerSecond>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_machine_shares_the_bandwidth_of_one_tier_or_of_both() {
+        let rate = |text: &str| text.parse().ok();
+        let words = |fast, slow| SharedBandwidth::new(fast, slow, None).map(|it| it.to_string());
+        assert_eq!(words(None, None), None);
+        let slow = "5 GiB/s of slow memory".to_owned();
+        assert_eq!(words(None, rate("5GiB/s")), Some(slow));
+        let both = "10 GiB/s of fast memory and 5 GiB/s of slow memory".to_owned();
+        assert_eq!(words(rate("10GiB/s"), rate("5GiB/s")), Some(both));
     }
 
     #[test]

@@ -317,25 +317,27 @@ fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts
     })
 }
 
-/// `bandwidth-limit 5GiB/s machine lab`: both may be absent, a machine has a limit.
+/// `fast-bandwidth-limit 10GiB/s bandwidth-limit 5GiB/s machine lab`: all may be absent, a machine has a limit.
 fn shared_bandwidth(
     line: &Line,
     pairs: &mut BTreeMap<&str, &str>,
 ) -> Result<Option<SharedBandwidth>, PlanTextError> {
-    let Some(limit) = pairs.remove("bandwidth-limit") else {
-        return match pairs.contains_key("machine") {
-            true => line.wrong("machine: its programs share nothing without a bandwidth-limit"),
-            false => Ok(None),
-        };
+    let mut limit = |name| {
+        let limit = pairs.remove(name);
+        limit.map(|limit| line.quantity(name, limit)).transpose()
     };
+    let (fast, slow) = (limit("fast-bandwidth-limit")?, limit("bandwidth-limit")?);
     let machine = pairs.remove("machine");
     let machine = machine
         .map(|name| line.quantity("machine", name))
         .transpose()?;
-    Ok(Some(SharedBandwidth {
-        limit: line.quantity("bandwidth-limit", limit)?,
-        machine,
-    }))
+    let shared = SharedBandwidth::new(fast, slow, machine);
+    match (shared, machine) {
+        (None, Some(_)) => {
+            line.wrong("machine: its programs share nothing without a bandwidth-limit")
+        }
+        (shared, _) => Ok(shared),
+    }
 }
 
 /// `period 100ms access 10us hot 13us migrate 50us`: the costs of an emulation by page trap.

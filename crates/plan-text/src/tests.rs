@@ -464,10 +464,11 @@ fn tiers() -> impl Strategy<Value = Tiers> {
                 latency: factor,
                 bandwidth: Factor::ONE,
                 migrate: Nanos(c.3),
-                shared: BytesPerSecond::new(c.1).map(|limit| SharedBandwidth {
-                    limit,
-                    machine: (c.2 % 2 == 0).then(|| "lab-2".parse().unwrap()),
-                }),
+                shared: SharedBandwidth::new(
+                    BytesPerSecond::new(c.3),
+                    BytesPerSecond::new(c.1),
+                    (c.2 % 2 == 0).then(|| "lab-2".parse().unwrap()),
+                ),
             }),
             None => Emulation::PageTrap(PageTrapCosts {
                 period: Nanos(c.0),

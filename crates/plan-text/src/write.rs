@@ -121,8 +121,13 @@ fn tier_line(tier: &Tier) -> String {
             field("bandwidth-factor", costs.bandwidth.to_string());
             field("migrate", costs.migrate.exact());
             if let Some(shared) = costs.shared {
-                field("bandwidth-limit", shared.limit.exact());
-                if let Some(machine) = shared.machine {
+                if let Some(limit) = shared.fast() {
+                    field("fast-bandwidth-limit", limit.exact());
+                }
+                if let Some(limit) = shared.slow() {
+                    field("bandwidth-limit", limit.exact());
+                }
+                if let Some(machine) = shared.machine() {
                     field("machine", machine.to_string());
                 }
             }

@@ -41,6 +41,7 @@ mod retired;
 mod signal_stack;
 mod stream_bytes;
 mod thread;
+mod traffic;
 
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
@@ -59,6 +60,7 @@ use migration::Migration;
 use page_tiers::{PageTiers, Side};
 use residency::Residency;
 use thread::Delay;
+use traffic::Traffic;
 
 pub(crate) use signal_stack::is_enough as has_room_for_signals;
 pub(crate) use thread::DelayedThread;
@@ -333,7 +335,7 @@ unsafe extern "C" fn take_sample(state: *mut c_void, context: *mut c_void) {
         // Our own work is a part of the delay, as far as there is one.
         let own = clock::thread_ns().saturating_sub(begin);
         pause::busy(ns.saturating_sub(own));
-        let waited = pair.wait_for_bandwidth(state, delay.bytes);
+        let waited = pair.wait_for_bandwidth(state, delay.traffic);
         pair.publish(Delay {
             ns: delay.ns + waited,
             ..delay
@@ -364,17 +366,17 @@ impl TimedPair {
         unsafe { &*self.session.load(Ordering::Acquire) }
     }
 
-    /// Waits until the shared bandwidth has served what the thread accessed, in parts, so that threads take turns. Returns the
+    /// Waits until the shared bandwidths have served what the thread accessed, in parts, so that threads take turns. Returns the
     /// nanoseconds. What is left after a long wait is waited for at the next samples.
-    fn wait_for_bandwidth(&self, thread: &mut DelayedThread, bytes: u64) -> u64 {
+    fn wait_for_bandwidth(&self, thread: &mut DelayedThread, traffic: Traffic) -> u64 {
         let Some(bandwidth) = self.bandwidth else {
             return 0;
         };
-        thread.owe(bytes);
+        thread.owe(traffic);
         let begin = clock::now_ns();
         let mut now = begin;
         while now.saturating_sub(begin) < bandwidth::WAIT_AT_MOST_NS
-            && let Some(part) = thread.take_owed(bandwidth.bytes_of_a_turn())
+            && let Some(part) = thread.take_owed(bandwidth.of_a_turn())
         {
             pause::until(bandwidth.serve(part, now));
             now = clock::now_ns();
@@ -401,7 +403,8 @@ impl TimedPair {
         let account = &self.session().account;
         account.add(SessionCounter::SlowAccesses, u64::from(delay.is_slow));
         account.add(SessionCounter::DelayNanos, delay.ns);
-        account.add(SessionCounter::SlowTrafficBytes, delay.bytes);
+        account.add(SessionCounter::FastTrafficBytes, delay.traffic.fast);
+        account.add(SessionCounter::SlowTrafficBytes, delay.traffic.slow);
         for (counter, value) in [
             (SessionCounter::FastBytes, fast),
             (SessionCounter::SlowBytes, slow),

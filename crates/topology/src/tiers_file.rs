@@ -13,7 +13,7 @@
 //! [[tier]]
 //! name = "slow"
 //! nodes = [2]                 # or: emulated = "slow", and its costs:
-//! # emulation = { latency = "2.3", bandwidth = "2", migrate = "5us", limit = "5GiB/s", machine = "lab" }
+//! # emulation = { latency = "2.3", bandwidth = "2", migrate = "5us", limit = "5GiB/s", fast-limit = "10GiB/s", machine = "lab" }
 //! # emulation = { period = "100ms", access = "10us", hot = "13us", migrate = "50us" }
 //!
 //! [[measured]]                # results of `isotherm tiers --measure`, one a pair of nodes
@@ -117,7 +117,7 @@ struct TierTable {
 }
 
 #[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct EmulationTable {
     latency: Option<Text>,
     bandwidth: Option<Text>,
@@ -126,6 +126,7 @@ struct EmulationTable {
     hot: Option<Text>,
     migrate: Option<Text>,
     limit: Option<Text>,
+    fast_limit: Option<Text>,
     machine: Option<Text>,
 }
 
@@ -293,19 +294,18 @@ impl Place<'_> {
 
     fn shared_bandwidth(
         &self,
-        limit: Option<Text>,
+        fast: Option<Text>,
+        slow: Option<Text>,
         machine: Option<Text>,
     ) -> Result<Option<SharedBandwidth>, FileError> {
         let place = machine.as_ref().map(|machine| machine.span().start);
         let machine = self.value(machine)?;
-        match self.value(limit)? {
-            Some(limit) => Ok(Some(SharedBandwidth { limit, machine })),
-            None if machine.is_none() => Ok(None),
-            None => {
-                let why = "the programs of a machine share nothing without a `limit`";
-                Err(self.error(place, why.to_owned()))
-            }
+        let shared = SharedBandwidth::new(self.value(fast)?, self.value(slow)?, machine);
+        if shared.is_none() && machine.is_some() {
+            let why = "the programs of a machine share nothing without a `limit` or a `fast-limit`";
+            return Err(self.error(place, why.to_owned()));
         }
+        Ok(shared)
     }
 
     /// By page trap where a key of it is given, with those of TMP's paper for the others; else by time, with those of the
@@ -318,10 +318,16 @@ impl Place<'_> {
                 latency: self.value(read.latency)?.unwrap_or(default.latency),
                 bandwidth: self.value(read.bandwidth)?.unwrap_or(default.bandwidth),
                 migrate: self.value(read.migrate)?.unwrap_or(default.migrate),
-                shared: self.shared_bandwidth(read.limit, read.machine)?,
+                shared: self.shared_bandwidth(read.fast_limit, read.limit, read.machine)?,
             }));
         }
-        let by_time = [read.latency, read.bandwidth, read.limit, read.machine];
+        let by_time = [
+            read.latency,
+            read.bandwidth,
+            read.limit,
+            read.fast_limit,
+            read.machine,
+        ];
         if let Some(time) = by_time.into_iter().flatten().next() {
             let why = "an emulation is by time (`latency`, `bandwidth`, `limit`) or by page trap (`period`, `access`, `hot`), not both";
             return Err(self.error(Some(time.span().start), why.to_owned()));

@@ -11,6 +11,7 @@ use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
 use super::signal_stack;
 use super::stream_bytes::StreamBytes;
+use super::traffic::Traffic;
 use crate::clock;
 
 /// Samples that the estimate of the caches looks back: one second of work.
@@ -38,8 +39,8 @@ struct Waiting {
 struct Cost {
     /// Delay of the thread in nanoseconds.
     ns: u64,
-    /// Bytes of slow memory that the thread accessed.
-    bytes: u64,
+    /// Bytes that the thread accessed.
+    traffic: Traffic,
 }
 
 impl Cost {
@@ -48,14 +49,14 @@ impl Cost {
         let share = (1.0 - served).clamp(0.0, 1.0);
         Self {
             ns: (self.ns as f32 * share) as u64,
-            bytes: (self.bytes as f32 * share) as u64,
+            traffic: self.traffic.scaled(share),
         }
     }
 
     fn and(self, other: Self) -> Self {
         Self {
             ns: self.ns + other.ns,
-            bytes: self.bytes + other.bytes,
+            traffic: self.traffic.and(other.traffic),
         }
     }
 }
@@ -78,8 +79,8 @@ pub(crate) struct DelayedThread {
     resumed_ns: u64,
     /// Work of the thread so far, in nanoseconds.
     worked_ns: u64,
-    /// Bytes that the shared bandwidth has not served yet.
-    owed_bytes: u64,
+    /// Bytes that the shared bandwidths have not served yet.
+    owed: Traffic,
 }
 
 /// What a sample costs the thread.
@@ -87,8 +88,8 @@ pub(crate) struct DelayedThread {
 pub(crate) struct Delay {
     /// Nanoseconds.
     pub(crate) ns: u64,
-    /// Bytes of slow memory that the thread accessed since the last sample.
-    pub(crate) bytes: u64,
+    /// Bytes that the thread accessed since the last sample.
+    pub(crate) traffic: Traffic,
     /// Whether the access went to slow memory.
     pub(crate) is_slow: bool,
 }
@@ -130,7 +131,7 @@ impl DelayedThread {
         if self.process != process {
             // The copy of a fork: the parent pays.
             self.waiting_count = 0;
-            self.owed_bytes = 0;
+            self.owed = Traffic::default();
         }
         self.process = process;
         self.last = Interrupted::NOWHERE;
@@ -176,16 +177,14 @@ impl DelayedThread {
         self.work_ns = now_ns.saturating_sub(self.resumed_ns).min(period_ns);
     }
 
-    /// Adds bytes that the shared bandwidth is to serve.
-    pub(crate) fn owe(&mut self, bytes: u64) {
-        self.owed_bytes = self.owed_bytes.saturating_add(bytes);
+    /// Adds bytes that the shared bandwidths are to serve.
+    pub(crate) fn owe(&mut self, traffic: Traffic) {
+        self.owed = self.owed.and(traffic);
     }
 
-    /// Takes at most so many of the bytes that the shared bandwidth is to serve; `None` where there are none.
-    pub(crate) fn take_owed(&mut self, most: u64) -> Option<u64> {
-        let part = self.owed_bytes.min(most);
-        self.owed_bytes -= part;
-        (part > 0).then_some(part)
+    /// Takes at most so many of the bytes that the shared bandwidths are to serve; `None` where there are none.
+    pub(crate) fn take_owed(&mut self, most: Traffic) -> Option<Traffic> {
+        self.owed.take(most)
     }
 
     /// After a sample, at this processor time of the thread.
@@ -234,12 +233,12 @@ impl DelayedThread {
         let side = tiers
             .page(address as usize)
             .map_or(Side::Fast, |page| tiers.tier_of(page));
-        let cost = match side {
-            Side::Fast => Cost::default(),
-            Side::Slow => Cost {
-                ns: costs.delay_ns(self.work_ns, pattern),
-                bytes,
+        let cost = Cost {
+            ns: match side {
+                Side::Fast => 0,
+                Side::Slow => costs.delay_ns(self.work_ns, pattern),
             },
+            traffic: Traffic::of(side, bytes),
         };
         let cost = match self.caches.served(address) {
             Some(served) => self.earlier().and(cost.beyond(served)),
@@ -250,7 +249,7 @@ impl DelayedThread {
         };
         Delay {
             ns: cost.ns,
-            bytes: cost.bytes,
+            traffic: cost.traffic,
             is_slow: side == Side::Slow,
         }
     }
@@ -268,10 +267,10 @@ impl DelayedThread {
             return Delay::default();
         }
         self.caches.settle();
-        let Cost { ns, bytes } = self.earlier();
+        let Cost { ns, traffic } = self.earlier();
         Delay {
             ns,
-            bytes,
+            traffic,
             is_slow: false,
         }
     }
@@ -289,7 +288,7 @@ impl DelayedThread {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessPattern, Delay, DelayedThread, PageTiers, Side};
+    use super::{AccessPattern, Delay, DelayedThread, PageTiers, Side, Traffic};
     use crate::delay::costs::Costs;
 
     const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -381,7 +380,8 @@ mod tests {
         let last = thread.last_delay();
         assert!(last.ns.abs_diff(200 * PERIOD) < PERIOD, "{last:?}");
         // Each sample is rounded down.
-        assert!(last.bytes.abs_diff(100 * 64) <= 100, "{last:?}");
+        assert!(last.traffic.slow.abs_diff(100 * 64) <= 100, "{last:?}");
+        assert_eq!(last.traffic.fast, 0);
         assert_eq!(thread.last_delay(), Delay::default());
         DelayedThread::release(thread);
     }
@@ -389,21 +389,49 @@ mod tests {
     #[test]
     fn a_forked_child_does_not_pay_what_its_parent_owes() {
         let state = DelayedThread::make(CACHE).expect("memory");
+        let owed = Traffic { fast: 3, slow: 7 };
         for process in [state.process, state.process + 1] {
             state.process = process;
             state.wait(super::Waiting {
                 address: 0,
-                cost: super::Cost { ns: 7, bytes: 7 },
+                cost: super::Cost {
+                    ns: 7,
+                    traffic: owed,
+                },
             });
-            state.owe(7);
+            state.owe(owed);
             state.begin();
             let is_own = process == rustix::process::getpid().as_raw_nonzero().get();
             assert_eq!(
-                (state.waiting_count, state.take_owed(9)),
-                if is_own { (1, Some(7)) } else { (0, None) }
+                (state.waiting_count, state.take_owed(owed)),
+                if is_own { (1, Some(owed)) } else { (0, None) }
             );
         }
         DelayedThread::release(state);
+    }
+
+    #[test]
+    fn accesses_to_fast_memory_are_counted_and_cost_no_time() {
+        let tiers = PageTiers::map(BASE..BASE + CHUNK, CHUNK as u64).expect("maps");
+        tiers.want(BASE, CHUNK, Side::Fast);
+        let costs = Costs {
+            latency_percent: 300,
+            bandwidth_percent: 300,
+        };
+        // Half of the pages of the chunk, which do not fit in this cache.
+        let thread = DelayedThread::make(1).expect("memory");
+        thread.work_ns = PERIOD;
+        let mut seen = Traffic::default();
+        for sample in 0..1_000 {
+            let address = (BASE + sample * 7919 % (CHUNK / 4096) * 4096) as u64;
+            let delay = thread.access(address, AccessPattern::Scattered, 64, &tiers, &costs);
+            assert_eq!(delay.ns, 0);
+            seen = seen.and(delay.traffic);
+        }
+        seen = seen.and(thread.last_delay().traffic);
+        assert_eq!(seen.slow, 0);
+        assert!(seen.fast > 1_000 * 64 * 9 / 10, "{seen:?}");
+        DelayedThread::release(thread);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Prints a tiers file; [`super::parse`] documents the format.
 
-use isotherm_model::emulation::Emulation;
+use isotherm_model::emulation::{Emulation, TimeCosts};
+use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::tier::{Placement, Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
 use toml::Spanned;
@@ -73,26 +74,30 @@ fn of_tier(tier: &Tier) -> Spanned<TierTable> {
 }
 
 fn of_emulation(emulation: &Emulation) -> EmulationTable {
-    let migrate = Some(time(emulation.migrate()));
     match emulation {
-        Emulation::Time(costs) => EmulationTable {
-            latency: Some(word(&costs.latency.to_string())),
-            bandwidth: Some(word(&costs.bandwidth.to_string())),
-            migrate,
-            limit: costs.shared.map(|shared| word(&shared.limit.exact())),
-            machine: costs
-                .shared
-                .and_then(|shared| shared.machine)
-                .map(|machine| word(machine.as_str())),
-            ..EmulationTable::default()
-        },
+        Emulation::Time(costs) => of_time_costs(costs),
         Emulation::PageTrap(costs) => EmulationTable {
             period: Some(time(costs.period)),
             access: Some(time(costs.access)),
             hot: Some(time(costs.hot)),
-            migrate,
+            migrate: Some(time(costs.migrate)),
             ..EmulationTable::default()
         },
+    }
+}
+
+fn of_time_costs(costs: &TimeCosts) -> EmulationTable {
+    let shared = costs.shared.as_ref();
+    let limit = |limit: Option<BytesPerSecond>| limit.map(|limit| word(&limit.exact()));
+    let machine = shared.and_then(SharedBandwidth::machine);
+    EmulationTable {
+        latency: Some(word(&costs.latency.to_string())),
+        bandwidth: Some(word(&costs.bandwidth.to_string())),
+        migrate: Some(time(costs.migrate)),
+        limit: limit(shared.and_then(SharedBandwidth::slow)),
+        fast_limit: limit(shared.and_then(SharedBandwidth::fast)),
+        machine: machine.map(|machine| word(machine.as_str())),
+        ..EmulationTable::default()
     }
 }
 
@@ -112,16 +117,22 @@ mod tests {
             period: Nanos(1_500_000),
             ..PageTrapCosts::PAPER
         });
-        let limited = |machine| {
+        let limited = |fast, slow, machine| {
+            let limit = |bytes: Option<u64>| bytes.and_then(BytesPerSecond::new);
+            let shared = SharedBandwidth::new(limit(fast), limit(slow), machine);
+            assert!(shared.is_some());
             Emulation::Time(TimeCosts {
-                shared: Some(SharedBandwidth {
-                    limit: BytesPerSecond::new(5_000_000_001).unwrap(),
-                    machine,
-                }),
+                shared,
                 ..TimeCosts::CXL
             })
         };
-        let more = [trap, limited(None), limited("lab".parse().ok())];
+        let (fast, slow) = (Some(9_000_000_002), Some(5_000_000_001));
+        let more = [
+            trap,
+            limited(None, slow, None),
+            limited(fast, None, None),
+            limited(fast, slow, "lab".parse().ok()),
+        ];
         let presets = Emulation::PRESETS.map(|(_, emulation)| emulation);
         for emulation in presets.into_iter().chain(more) {
             let file = TiersFile {

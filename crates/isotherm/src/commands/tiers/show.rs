@@ -1,7 +1,7 @@
 //! Tiers, nodes and measurements as text and as JSON.
 
 use isotherm_model::emulation::Emulation;
-use isotherm_model::shared_bandwidth::SharedBandwidth;
+use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::table::DataTable;
@@ -200,14 +200,11 @@ fn sentence(emulation: &Emulation) -> String {
 }
 
 fn limit(shared: &SharedBandwidth) -> String {
-    let programs = shared.machine.map_or_else(
+    let programs = shared.machine().map_or_else(
         || "the processes of a run".to_owned(),
         |machine| format!("all runs on the machine \"{machine}\""),
     );
-    format!(
-        "emulated: {programs} share {} of slow memory\n",
-        shared.limit
-    )
+    format!("emulated: {programs} share {shared}\n")
 }
 
 fn made_of(tier: &Tier) -> String {
@@ -262,13 +259,20 @@ fn tier_json(tier: &Tier) -> Value {
         TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
     };
     let costs = emulation(tier).map(|emulation| match emulation {
-        Emulation::Time(costs) => json!({
-            "latency_factor": costs.latency.get(),
-            "bandwidth_factor": costs.bandwidth.get(),
-            "migrate_ns": costs.migrate.0,
-            "limit_bytes_per_second": costs.shared.map(|shared| shared.limit.get()),
-            "machine": costs.shared.and_then(|shared| shared.machine).map(|name| name.to_string()),
-        }),
+        Emulation::Time(costs) => {
+            let limit = |of: fn(&SharedBandwidth) -> Option<BytesPerSecond>| {
+                costs.shared.as_ref().and_then(of).map(BytesPerSecond::get)
+            };
+            let machine = costs.shared.as_ref().and_then(SharedBandwidth::machine);
+            json!({
+                "latency_factor": costs.latency.get(),
+                "bandwidth_factor": costs.bandwidth.get(),
+                "migrate_ns": costs.migrate.0,
+                "limit_bytes_per_second": limit(SharedBandwidth::slow),
+                "fast_limit_bytes_per_second": limit(SharedBandwidth::fast),
+                "machine": machine.map(|name| name.to_string()),
+            })
+        }
         Emulation::PageTrap(costs) => json!({
             "period_ns": costs.period.0,
             "access_ns": costs.access.0,
