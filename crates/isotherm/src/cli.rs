@@ -246,7 +246,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub tiers: TiersChoice,
     /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
-    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], cold-set[=SHARE], first-touch, all-fast, all-slow, fractional,
+    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], cold-set[=SHARE], balance, first-touch, all-fast, all-slow, fractional,
     /// atmem[=PARAMETERS]
     #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
@@ -256,9 +256,9 @@ pub(crate) struct PlanArgs {
     pub split: Split,
     /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
     /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`), or `latency`
-    /// (measured by the processor; sources pebs, ibs and spe)
-    #[arg(long, default_value = "accesses", value_parser = VALUES, hide_possible_values = true)]
-    pub value: String,
+    /// (measured by the processor; sources pebs, ibs and spe) [default: accesses; bandwidth with --policy balance]
+    #[arg(long, value_parser = VALUES, hide_possible_values = true)]
+    pub value: Option<String>,
     /// The weight of a site: `peak-rss` or `peak-requested`
     #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
     pub weight: String,

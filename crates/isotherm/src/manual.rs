@@ -162,6 +162,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "isotherm plan app.iso --policy cold-set=5% --devices 4x16GiB -o app.plan",
                 "Hot data on as few of four devices as possible, cold data with at most 5 % of the accesses apart",
             ),
+            (
+                "isotherm plan app.iso --policy balance --tiers emulated:limit:5GiB/s,fast-limit:10GiB/s --fast 4GiB",
+                "The load of both tiers balanced, from a profile with the bandwidths of its sites",
+            ),
         ],
         files: &[PROFILE, PLAN],
         exit_status: USUAL,

@@ -24,6 +24,7 @@ pub mod site;
 pub mod shared_bandwidth;
 pub mod emulation;
 pub mod bandwidth_share;
+pub mod loaded_latency;
 pub mod tier;
 pub mod colour;
 pub mod trace;

@@ -142,7 +142,8 @@ pub struct PlanBounds {
     pub total: u64,
 }
 
-/// The times that the program is expected to take in each placement, over its time with all data fast: 1 and more.
+/// The times that the program is expected to take in each placement, over its time with all data fast: above 0, and below 1 only where
+/// the bandwidths of several tiers add up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedTimes {
     /// All data in the slowest tier.

@@ -121,9 +121,31 @@ pub trait SitePolicy {
         false
     }
 
+    /// True where the policy moves load between tiers: values must be bytes a second then, and the latencies of the tiers under load
+    /// must be known.
+    fn balances(&self) -> bool {
+        false
+    }
+
     /// The sites to put into a tier of this capacity, each with one sentence of reason. Sites that
     /// are not named remain for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
+
+    /// As [`Self::choose`], for a policy to which the speed of the tier and of those after it matters.
+    fn choose_for(&self, items: &[Item], tier: &FilledTier<'_>) -> Vec<Choice> {
+        self.choose(items, tier.capacity)
+    }
+}
+
+/// A tier to which a policy gives sites.
+#[derive(Clone, Copy, Debug)]
+pub struct FilledTier<'a> {
+    /// Bytes that are left in it.
+    pub capacity: Bytes,
+    /// All tiers of the machine.
+    pub tiers: &'a Tiers,
+    /// Which of them it is; never the slowest.
+    pub index: TierIndex,
 }
 
 /// A borrowed policy is a policy, so that one list can hold owned and borrowed ones.
@@ -148,8 +170,16 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
         (**self).adds_devices()
     }
 
+    fn balances(&self) -> bool {
+        (**self).balances()
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         (**self).choose(items, capacity)
+    }
+
+    fn choose_for(&self, items: &[Item], tier: &FilledTier<'_>) -> Vec<Choice> {
+        (**self).choose_for(items, tier)
     }
 }
 

@@ -6,6 +6,8 @@
 use std::fmt;
 
 use crate::emulation::Emulation;
+use crate::loaded_latency::{LoadPoint, LoadedLatency};
+use crate::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use crate::units::{Bytes, Nanos};
 
 /// Index into a list of tiers; 0 is the fastest.
@@ -69,6 +71,9 @@ impl Tier {
         )
     }
 }
+
+/// Latency of ordinary memory, which the fast half of the emulated pair is.
+const ORDINARY: Nanos = Nanos(100);
 
 /// All tiers of a machine, fastest first, at least one.
 #[derive(Clone, Debug, PartialEq)]
@@ -236,6 +241,45 @@ impl Tiers {
         }
     }
 
+    /// Bytes a second that a tier serves at most: by a measurement or the firmware, of the emulated pair by its limits. `None` where it
+    /// is not known or not limited.
+    #[must_use]
+    pub fn bandwidth(&self, index: TierIndex) -> Option<u64> {
+        let tier = self.get(index)?;
+        let limit = |of: fn(&SharedBandwidth) -> Option<BytesPerSecond>| {
+            self.shared().and_then(of).map(BytesPerSecond::get)
+        };
+        match tier.kind {
+            TierKind::Nodes(_) => tier.read_bandwidth.filter(|bandwidth| *bandwidth > 0),
+            TierKind::EmulatedFast => limit(SharedBandwidth::fast),
+            TierKind::EmulatedSlow(_) => limit(SharedBandwidth::slow),
+        }
+    }
+
+    /// Latency of a tier by its load. Of two numbers, the latency of an idle memory and its bandwidth, the latency is that of the idle
+    /// memory up to the bandwidth. `None` where one of them is not known.
+    #[must_use]
+    pub fn loaded_latency(&self, index: TierIndex) -> Option<LoadedLatency> {
+        let tier = self.get(index)?;
+        let latency = match tier.kind {
+            TierKind::Nodes(_) => tier.latency?,
+            TierKind::EmulatedFast => ORDINARY,
+            TierKind::EmulatedSlow(emulation) => emulation.access(ORDINARY),
+        };
+        LoadedLatency::through(vec![LoadPoint {
+            bandwidth: self.bandwidth(index)?,
+            latency,
+        }])
+    }
+
+    /// The limits of the emulated pair, where it is emulated by time.
+    fn shared(&self) -> Option<&SharedBandwidth> {
+        self.0.iter().find_map(|tier| match &tier.kind {
+            TierKind::EmulatedSlow(Emulation::Time(costs)) => costs.shared.as_ref(),
+            _ => None,
+        })
+    }
+
     /// True where any tier is emulated; every output then reports it.
     #[must_use]
     pub fn emulates(&self) -> bool {
@@ -245,9 +289,41 @@ impl Tiers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tier, TierKind, Tiers, TiersError};
-    use crate::emulation::Emulation;
-    use crate::units::Bytes;
+    use super::{Tier, TierIndex, TierKind, Tiers, TiersError};
+    use crate::emulation::{Emulation, TimeCosts};
+    use crate::shared_bandwidth::SharedBandwidth;
+    use crate::units::{Bytes, Nanos};
+
+    #[test]
+    fn the_latency_of_a_tier_is_that_of_idle_memory_up_to_its_bandwidth() {
+        let limit = |text: &str| text.parse().ok();
+        let shared = SharedBandwidth::new(limit("10GiB/s"), None, None);
+        let costs = TimeCosts {
+            shared,
+            ..TimeCosts::CXL
+        };
+        let pair = Tiers::emulated(Bytes(1), Bytes(2), Emulation::Time(costs));
+        let fast = pair.loaded_latency(TierIndex::FASTEST).expect("a limit");
+        assert_eq!((fast.at(9 << 30), fast.at(20 << 30)), (100.0, 200.0));
+        assert_eq!(pair.bandwidth(TierIndex(1)), None, "no limit");
+        assert_eq!(pair.loaded_latency(TierIndex(1)), None);
+
+        let node = Tier {
+            kind: TierKind::Nodes(vec![0]),
+            latency: Some(Nanos(90)),
+            read_bandwidth: Some(1_000),
+            ..pair.all()[0].clone()
+        };
+        let nodes = Tiers::new(vec![node.clone()]).expect("a tier");
+        let latency = nodes.loaded_latency(TierIndex::FASTEST);
+        assert_eq!(latency.map(|it| it.at(500)), Some(90.0));
+        let unknown = Tier {
+            latency: None,
+            ..node
+        };
+        let nodes = Tiers::new(vec![unknown]).expect("a tier");
+        assert_eq!(nodes.loaded_latency(TierIndex::FASTEST), None);
+    }
 
     #[test]
     fn half_a_pair_a_twin_name_and_a_shared_node_are_refused() {

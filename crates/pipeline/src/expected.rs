@@ -7,16 +7,18 @@ use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Item, Plan, Value};
 use isotherm_model::profile::{Profile, WaitingShare};
 use isotherm_model::site::{Site, SiteId};
-use isotherm_model::tier::{SlowFactors, TierIndex};
+use isotherm_model::tier::{SlowFactors, TierIndex, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::parts::{SitePart, SiteParts};
+use crate::site_bandwidths::site_bandwidths;
 
 /// Parts of the run's time with all data fast, for values in whole numbers.
 const PARTS: f64 = 1e12;
 
 /// The expected times of the placements, over the time with all data fast. The rule is that of
-/// [`isotherm_model::plan::PlanBounds`], where the value of a site is the time that its data adds when it is slow. `None` where the
+/// [`isotherm_model::plan::PlanBounds`], where the value of a site is the time that its data adds when it is slow. Where the bandwidths
+/// of sites and tiers are known, a placement takes at least as long as the bytes of each tier take at its bandwidth. `None` where the
 /// profile does not say how long the program waited, or the tiers do not say how much slower they are.
 #[must_use]
 pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Option<ExpectedTimes> {
@@ -28,7 +30,9 @@ pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Opti
         .iter()
         .map(|site| (site.site, site))
         .collect();
+    let bandwidths = site_bandwidths(profile);
     let (mut items, mut taken) = (Vec::new(), Vec::new());
+    let mut traffic = Traffic::default();
     for item in super::items(profile, Value::Accesses, plan.weight) {
         let waits = waiting.get(&item.site).copied().unwrap_or_default();
         let assignment = planned.get(&item.site);
@@ -41,17 +45,79 @@ pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Opti
                 };
                 items.push(timed);
                 taken.extend(is_fast.then_some(timed));
+                let bandwidth = bandwidths.get(&item.site).copied().unwrap_or_default();
+                let moved = bandwidth as f64 * piece.share_of(&item, waits) * share;
+                traffic.add(timed, moved as u64, is_fast);
             }
         }
     }
-    let bounds = isotherm_policy::standing(&items, &taken, plan.tiers.all()[0].capacity);
-    let time = |served: u64| 1.0 + bounds.total.saturating_sub(served) as f64 / PARTS;
+    let capacity = plan.tiers.all()[0].capacity;
+    let bounds = isotherm_policy::standing(&items, &taken, capacity);
+    let waited = |served: u64| 1.0 + bounds.total.saturating_sub(served) as f64 / PARTS;
+    let moved = isotherm_policy::standing(&traffic.items, &traffic.taken, capacity);
+    let bandwidths = TierBandwidths::of(&plan.tiers);
+    let all_fast = bandwidths.time(moved.total, 0).max(1.0);
+    let time = |served, fast: u64| {
+        let slow = moved.total.saturating_sub(fast);
+        waited(served).max(bandwidths.time(fast, slow)) / all_fast
+    };
     Some(ExpectedTimes {
-        all_slow: time(0),
-        first_touch: time(bounds.first_touch),
-        planned: time(bounds.planned) + naming_share(profile, plan),
-        bound: time(bounds.bound),
+        all_slow: time(0, 0),
+        first_touch: time(bounds.first_touch, moved.first_touch),
+        planned: time(bounds.planned, moved.planned) + naming_share(profile, plan),
+        bound: waited(bounds.bound).max(bandwidths.least_time(moved.total)) / all_fast,
     })
+}
+
+/// The bytes a second of the pieces, in the order of their times.
+#[derive(Default)]
+struct Traffic {
+    items: Vec<Item>,
+    taken: Vec<Item>,
+}
+
+impl Traffic {
+    fn add(&mut self, piece: Item, bytes_per_second: u64, is_fast: bool) {
+        let moved = Item {
+            value: bytes_per_second,
+            ..piece
+        };
+        self.items.push(moved);
+        self.taken.extend(is_fast.then_some(moved));
+    }
+}
+
+/// Bytes a second that the fastest and the slowest tier serve at most; `None` where that is not known.
+#[derive(Clone, Copy)]
+struct TierBandwidths {
+    fast: Option<u64>,
+    slow: Option<u64>,
+}
+
+impl TierBandwidths {
+    fn of(tiers: &Tiers) -> Self {
+        Self {
+            fast: tiers.bandwidth(TierIndex::FASTEST),
+            slow: tiers.bandwidth(tiers.slowest()),
+        }
+    }
+
+    /// The time in which both tiers serve what they are asked for in a second of the recorded run, in seconds. They serve at the same
+    /// time.
+    fn time(self, fast: u64, slow: u64) -> f64 {
+        let time = |bytes: u64, bandwidth: Option<u64>| {
+            bandwidth.map_or(0.0, |bandwidth| bytes as f64 / bandwidth as f64)
+        };
+        time(fast, self.fast).max(time(slow, self.slow))
+    }
+
+    /// The same of the best division between them.
+    fn least_time(self, bytes: u64) -> f64 {
+        let both = self.fast.zip(self.slow);
+        both.map_or(0.0, |(fast, slow)| {
+            bytes as f64 / (fast as f64 + slow as f64)
+        })
+    }
 }
 
 /// The time that data adds when it is slow, as a share of the time with all data fast.
@@ -105,6 +171,16 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// Its share of what the site moves: that of the time waited, or of the bytes where nothing waited.
+    fn share_of(&self, site: &Item, waits: WaitingShare) -> f64 {
+        let of_all = waits.latency + waits.bandwidth;
+        if of_all > 0.0 {
+            (self.waits.latency + self.waits.bandwidth) / of_all
+        } else {
+            self.weight.0 as f64 / (site.weight.0 as f64).max(1.0)
+        }
+    }
+
     /// The shares of this piece that a plan puts into the fastest tier, and elsewhere, in the order of their places.
     fn shares(&self, site: Option<&&Assignment>) -> Vec<(f64, bool)> {
         let Some(site) = site else {
@@ -178,7 +254,13 @@ mod tests {
     use crate::parts::SiteParts;
     use crate::waiting_profile::waiting_profile;
     use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
+    use isotherm_model::isolation_runs::{
+        BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
+    };
     use isotherm_model::plan::{Caller, Value, Weight};
+    use isotherm_model::profile::Profile;
+    use isotherm_model::sensitivity_runs::TierPair;
+    use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::site::{CallerId, SiteId};
     use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
@@ -198,12 +280,15 @@ mod tests {
     }
 
     fn expected(tiers: [Tier; 2]) -> Option<[f64; 4]> {
+        expected_of(&waiting_profile(), tiers)
+    }
+
+    fn expected_of(profile: &Profile, tiers: [Tier; 2]) -> Option<[f64; 4]> {
         let tiers = Tiers::new(tiers.into()).expect("a pair");
-        let profile = waiting_profile();
-        let items = crate::items(&profile, Value::Accesses, Weight::PeakRss);
+        let items = crate::items(profile, Value::Accesses, Weight::PeakRss);
         let policy = policy_from_text("thermos").expect("a policy");
         let plan = isotherm_policy::plan(&PlanRequest::new(&*policy, &items, &tiers));
-        let expected = expected_times(&profile, &plan, &SiteParts::new())?;
+        let expected = expected_times(profile, &plan, &SiteParts::new())?;
         Some([
             expected.all_slow,
             expected.first_touch,
@@ -230,6 +315,39 @@ mod tests {
         let slow = TierKind::EmulatedSlow(Emulation::Time(costs));
         let pair = [tier("fast", TierKind::EmulatedFast), tier("slow", slow)];
         assert_times(expected(pair), [1.9, 1.8, 1.1, 1.1]);
+    }
+
+    /// The tiers serve 10 and 5 GB/s, and an access to slow memory takes no longer.
+    #[test]
+    fn a_placement_takes_as_long_as_the_bytes_of_each_tier_take_at_its_bandwidth() {
+        let limit = |gigabytes: u64| BytesPerSecond::new(gigabytes * 1_000_000_000);
+        let costs = TimeCosts {
+            latency: Factor::ONE,
+            bandwidth: Factor::ONE,
+            shared: SharedBandwidth::new(limit(10), limit(5), None),
+            ..TimeCosts::CXL
+        };
+        let slow = TierKind::EmulatedSlow(Emulation::Time(costs));
+        let pair = [tier("fast", TierKind::EmulatedFast), tier("slow", slow)];
+        assert_times(expected(pair.clone()), [1.0; 4]);
+        let mut profile = waiting_profile();
+        let mut runs = IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: Vec::new(),
+        };
+        for (site, gigabytes) in [(11, 8), (12, 4)] {
+            runs.add(IsolationRun {
+                isolated: IsolatedData::Site(SiteId(site)),
+                bytes: Bytes(gigabytes * 1_000_000_000),
+                time: Nanos(1_000_000_000),
+            });
+        }
+        profile.isolation = Some(runs);
+        // The 12 GB/s take 1.2 s all fast and 2.4 s all slow. First touch has the site of 8 GB/s in fast memory, the plan that of 4: then
+        // the other one takes 1.6 s in slow memory.
+        let found = expected_of(&profile, pair);
+        assert_times(found, [2.0, 1.0 / 1.2, 1.6 / 1.2, 1.0 / 1.2]);
     }
 
     #[test]

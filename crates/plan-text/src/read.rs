@@ -24,6 +24,8 @@ const NODE_AT_MOST: u32 = 1023;
 const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
 /// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
 const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
+/// Shortest expected time over that of all fast: tiers together have more bandwidth than the fastest.
+const TIME_AT_LEAST: f64 = 1e-3;
 /// Longest expected time over that of all fast.
 const TIME_AT_MOST: f64 = 1e6;
 /// The parts of a plan read so far.
@@ -220,9 +222,9 @@ fn expected(line: &Line) -> Result<ExpectedTimes, PlanTextError> {
     let mut time = |name: &str| {
         let text = line.take(&mut pairs, name)?;
         match text.parse::<f64>() {
-            Ok(time) if (1.0..=TIME_AT_MOST).contains(&time) => Ok(time),
+            Ok(time) if (TIME_AT_LEAST..=TIME_AT_MOST).contains(&time) => Ok(time),
             _ => line.wrong(format!(
-                "{name} \"{text}\" must be a number of 1 to {TIME_AT_MOST}, the time over that of all fast"
+                "{name} \"{text}\" must be a number of {TIME_AT_LEAST} to {TIME_AT_MOST}, the time over that of all fast"
             )),
         }
     };

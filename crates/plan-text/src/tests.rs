@@ -60,8 +60,8 @@ const MALFORMED: [(&str, &str, &str); 56] = [
     ),
     (
         "all-slow 2.5",
-        "all-slow 0.9",
-        "line 12: all-slow \"0.9\" must be a number of 1 to 1000000, the time over that of all fast",
+        "all-slow 0.0009",
+        "line 12: all-slow \"0.0009\" must be a number of 0.001 to 1000000, the time over that of all fast",
     ),
     (
         "planned 1.25",
@@ -608,7 +608,7 @@ fn colours(tiers: u32, devices: u32) -> Vec<ColourDevices> {
 
 /// Times are written in thousandths.
 fn expected() -> impl Strategy<Value = ExpectedTimes> {
-    let thousandths = prop::array::uniform4(1_000..=1_000_000_u32);
+    let thousandths = prop::array::uniform4(1..=1_000_000_u32);
     thousandths.prop_map(|times| {
         let [all_slow, first_touch, planned, bound] = times.map(|time| f64::from(time) / 1e3);
         ExpectedTimes {

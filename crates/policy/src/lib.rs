@@ -37,6 +37,7 @@ mod fractional;
 mod minknap;
 mod knapsack;
 mod hotset;
+mod balance;
 mod thermos;
 mod pieces;
 mod fill;
@@ -50,6 +51,7 @@ pub mod sharing;
 
 pub use all_fast::AllFast;
 pub use all_slow::AllSlow;
+pub use balance::Balance;
 pub use first_touch::FirstTouch;
 pub use fractional::Fractional;
 pub use hotset::Hotset;

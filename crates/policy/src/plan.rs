@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Assignment, Caller, Item, PartItem, Plan, Value, Weight};
-use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::port::{Choice, FilledTier, SitePolicy};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
@@ -169,8 +169,13 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) 
         let mut used = Bytes::ZERO;
         let chooser = std::mem::replace(&mut fastest, Chooser::Policy);
         let fills = request.policy.fills() && !matches!(chooser, Chooser::Made(_));
+        let filled = FilledTier {
+            capacity,
+            tiers: request.tiers,
+            index: TierIndex(index),
+        };
         let choices = match chooser {
-            Chooser::Policy => request.policy.choose(&offered, capacity),
+            Chooser::Policy => request.policy.choose_for(&offered, &filled),
             Chooser::Heat => left_out(offered.len()),
             Chooser::Made(choices) => choices,
         };

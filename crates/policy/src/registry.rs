@@ -5,10 +5,12 @@ use isotherm_model::port::SitePolicy;
 use crate::energy::ColdSetPolicy;
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::thermos::Displaced;
-use crate::{AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, StaticRatio, Thermos};
+use crate::{
+    AllFast, AllSlow, Balance, FirstTouch, Fractional, Hotset, Knapsack, StaticRatio, Thermos,
+};
 
 /// Every site policy, the recommended one first.
-pub static POLICIES: [&(dyn SitePolicy + Sync); 12] = [
+pub static POLICIES: [&(dyn SitePolicy + Sync); 13] = [
     &Thermos {
         displaced: Displaced::Hottest,
     },
@@ -27,6 +29,7 @@ pub static POLICIES: [&(dyn SitePolicy + Sync); 12] = [
         threshold: None,
     },
     &ColdSetPolicy::DEFAULT,
+    &Balance,
     &FirstTouch,
     &AllFast,
     &AllSlow,

@@ -4,7 +4,7 @@
 //! divided by the number in flight at once; and for either tier its traffic at its bandwidth. Moved
 //! pages are added, because the program waits for them.
 
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersError};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::epoch::MoveCosts;
 
@@ -147,12 +147,39 @@ impl Machine {
             TierKind::EmulatedSlow(emulation) => emulation.migrate(),
             _ => Self::CXL.move_page,
         };
-        Self {
+        let mut machine = Self {
             fast: known(fast, Self::CXL.fast.read),
             slow: known(slow, Self::CXL.slow.read),
             move_page,
             overlap: 1,
+        };
+        if tiers.emulates() {
+            machine.fast.limit(tiers.bandwidth(TierIndex::FASTEST));
+            machine.slow.limit(tiers.bandwidth(tiers.slowest()));
         }
+        machine
+    }
+
+    /// Its tiers as a policy sees them: `fast` bytes of the fast one, all data in the slow one.
+    pub(crate) fn tiers(&self, fast: Bytes, all: Bytes) -> Result<Tiers, TiersError> {
+        let tier = |number: u32, name: &str, modelled: ModelledTier, capacity| Tier {
+            name: name.to_owned(),
+            kind: TierKind::Nodes(vec![number]),
+            capacity,
+            placement: Placement::Preferred,
+            latency: Some(modelled.read),
+            read_bandwidth: Some(modelled.read_bandwidth),
+            write_bandwidth: Some(modelled.write_bandwidth),
+            reason: String::new(),
+        };
+        let fast = tier(0, "fast", self.fast, fast);
+        Tiers::new(vec![fast, tier(1, "slow", self.slow, all)])
+    }
+
+    /// Time of these accesses in fast memory if its bandwidth had no limit: the time in which a program asks for them.
+    pub(crate) fn time_without_limit(&self, fast: Traffic) -> Nanos {
+        let overlap = u128::from(self.overlap.max(1));
+        Nanos(u64::try_from(self.fast.waiting(fast) / overlap).unwrap_or(u64::MAX))
     }
 
     /// The same machine with pages of this size, such as the chunks of a profile.
@@ -205,6 +232,12 @@ fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
 }
 
 impl ModelledTier {
+    /// Limits the bandwidth in both directions, where there is a limit.
+    fn limit(&mut self, bandwidth: Option<u64>) {
+        let bandwidth = bandwidth.unwrap_or(0);
+        (self.read_bandwidth, self.write_bandwidth) = (bandwidth, bandwidth);
+    }
+
     /// Nanoseconds of all accesses one after the other.
     fn waiting(&self, traffic: Traffic) -> u128 {
         u128::from(traffic.reads) * u128::from(self.read.0)
@@ -226,7 +259,8 @@ impl ModelledTier {
 #[cfg(test)]
 mod tests {
     use super::{Machine, Traffic};
-    use isotherm_model::emulation::Emulation;
+    use isotherm_model::emulation::{Emulation, TimeCosts};
+    use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
@@ -275,6 +309,19 @@ mod tests {
     fn huge_counts_saturate() {
         let all = traffic(u64::MAX, u64::MAX);
         assert_eq!(Machine::CXL.time(all, all, u64::MAX), Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn the_emulated_pair_has_the_bandwidths_of_its_limits() {
+        let limit = |gib: u64| BytesPerSecond::new(gib << 30);
+        let costs = TimeCosts {
+            shared: SharedBandwidth::new(limit(10), limit(5), None),
+            ..TimeCosts::CXL
+        };
+        let tiers = Tiers::emulated(Bytes(1), Bytes(2), Emulation::Time(costs));
+        let machine = Machine::of_tiers(&tiers);
+        let bandwidths = [machine.fast.read_bandwidth, machine.slow.write_bandwidth];
+        assert_eq!(bandwidths, [10 << 30, 5 << 30]);
     }
 
     #[test]

@@ -53,9 +53,10 @@ impl fmt::Debug for SimulationRequest<'_> {
 
 /// Policies that are replayed only where they are named. Most are bounds: either each result already stands between them, or, as
 /// the fractional one, they bound a plan and mean little for a run. The cold set adds fast memory instead of keeping to its
-/// capacity.
-const ON_REQUEST: [&str; 7] = [
+/// capacity, and a balance differs from other policies only where a tier is overloaded.
+const ON_REQUEST: [&str; 8] = [
     "cold-set",
+    "balance",
     "oracle",
     "first-come-first-allocated",
     "first-touch",

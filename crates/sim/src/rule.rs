@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::emulation::Emulation;
 use isotherm_model::page::PageIndex;
+use isotherm_model::plan::Item;
 use isotherm_model::port::{EpochPolicy, SitePolicy};
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::CountedObject;
 use isotherm_policy::chunks::{ChunkParameters, select};
@@ -14,6 +14,7 @@ use isotherm_policy::{
     ATMEM, PlanRequest, chunk_parameters_from_text, epoch, plan, policy_from_text,
 };
 
+use crate::machine::{LINE, Traffic};
 use crate::request::{SimulateError, SimulationRequest};
 
 /// The rule by which pages get their tier.
@@ -87,9 +88,15 @@ fn of_sites(
     if !workload.has_sites() {
         return Err(SimulateError::NeedsSites(policy.name().to_owned()));
     }
-    // Only the capacities of these tiers matter: the plan is replayed, not carried out.
-    let tiers = Tiers::emulated(fast, workload.bytes(), Emulation::TMP);
-    let items = workload.items();
+    // The plan is replayed, not carried out.
+    let machine = request.machine();
+    let tiers = machine
+        .tiers(fast, workload.bytes())
+        .map_err(|error| SimulateError::Parameter(error.to_string()))?;
+    let mut items = workload.items();
+    if policy.balances() {
+        in_bytes_per_second(&mut items, request);
+    }
     let plan = plan(&PlanRequest::new(policy, &items, &tiers));
     let tier_of: BTreeMap<SiteId, TierIndex> =
         plan.assignments.iter().map(|a| (a.site, a.tier)).collect();
@@ -98,6 +105,22 @@ fn of_sites(
     Ok(Rule::Planned(
         places.map(|place| is_fast(place.site)).collect(),
     ))
+}
+
+/// Turns the accesses of the sites into the bytes a second that the program asks for.
+fn in_bytes_per_second(items: &mut [Item], request: &SimulationRequest<'_>) {
+    let scale = request.accesses_per_count.max(1);
+    let reads = items.iter().map(|item| item.value.saturating_mul(scale));
+    let all = Traffic {
+        reads: reads.fold(0, u64::saturating_add),
+        writes: 0,
+    };
+    let time = request.machine().time_without_limit(all).0.max(1);
+    for item in items {
+        let bytes = u128::from(item.value) * u128::from(scale) * u128::from(LINE.0);
+        let rate = bytes.saturating_mul(1_000_000_000) / u128::from(time);
+        item.value = u64::try_from(rate).unwrap_or(u64::MAX);
+    }
 }
 
 /// The pages in the ranges that ATMem selects.

@@ -69,7 +69,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         true => Box::new(Thermos::default()),
         false => policy_from_text(&args.policy).context("--policy")?,
     };
-    let (value, weight) = quantities(args)?;
+    let (value, weight) = quantities(args, &*policy)?;
     let shown = args.profile.display();
     if profile.sites.is_empty() {
         bail!("{shown}: holds no allocation site; was the program stopped at once?");
@@ -86,6 +86,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         Value::Accesses | Value::Latency => counted,
     };
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
+    check_balance(&*policy, &tiers)?;
     let items = items(profile, (value, weight), &shown.to_string(), console)?;
     let has_value = !items.is_empty();
     let footprint = profile.footprint().0;
@@ -160,14 +161,44 @@ fn items(
 }
 
 /// What is the value of a site, and what its weight.
-fn quantities(args: &PlanArgs) -> Result<(Value, Weight)> {
-    let value = Value::from_word(&args.value).with_context(|| {
-        format!(
-            "--value {}: must be `accesses`, `bandwidth` or `latency`",
-            args.value
-        )
-    })?;
+fn quantities(args: &PlanArgs, policy: &dyn SitePolicy) -> Result<(Value, Weight)> {
+    let default = if policy.balances() {
+        Value::Bandwidth
+    } else {
+        Value::Accesses
+    };
+    let word = args.value.as_deref().unwrap_or(default.word());
+    let value = Value::from_word(word)
+        .with_context(|| format!("--value {word}: must be `accesses`, `bandwidth` or `latency`"))?;
+    if policy.balances() && value != Value::Bandwidth {
+        bail!(
+            "--policy {} --value {word}: only bytes a second tell how much load a site is; leave out --value",
+            policy.name()
+        );
+    }
     Ok((value, weight(&args.weight)?))
+}
+
+/// Refuses a policy that balances tiers whose latencies under load are not known.
+fn check_balance(policy: &dyn SitePolicy, tiers: &Tiers) -> Result<()> {
+    let unknown = (0..tiers.all().len() as u32)
+        .map(TierIndex)
+        .find(|tier| tiers.loaded_latency(*tier).is_none());
+    let Some(tier) = unknown
+        .and_then(|tier| tiers.get(tier))
+        .filter(|_| policy.balances())
+    else {
+        return Ok(());
+    };
+    let remedy = match tiers.emulates() {
+        true => "give the emulated tiers limits: --tiers emulated:limit:5GiB/s,fast-limit:10GiB/s",
+        false => "measure them: isotherm tiers --measure -o tiers.toml; then --tiers tiers.toml",
+    };
+    bail!(
+        "--policy {} compares the latencies of the tiers under load, and tier {} has no known bandwidth or latency; {remedy}",
+        policy.name(),
+        tier.name
+    );
 }
 
 /// The weight that `--weight` names.
@@ -179,10 +210,13 @@ pub(super) fn weight(word: &str) -> Result<Weight> {
         .with_context(|| format!("--weight {word}: must be `peak-rss` or `peak-requested`"))
 }
 
-/// The plan of a site policy, and the parts that it may have.
+/// The plan of a site policy, and the parts that it may have: none for a policy that balances, whose plan does not pay by the value
+/// that fast memory serves.
 fn by_sites(split: Split, profile: &Profile, whole: &PlanRequest<'_>) -> (Plan, SiteParts) {
     let parts = match split {
-        Split::Auto if split::is_possible(whole.tiers) => isotherm_pipeline::site_parts(profile),
+        Split::Auto if split::is_possible(whole.tiers) && !whole.policy.balances() => {
+            isotherm_pipeline::site_parts(profile)
+        }
         Split::Auto | Split::Never => SiteParts::new(),
     };
     let items = isotherm_pipeline::part_items(whole.items, &parts);
@@ -491,6 +525,73 @@ mod tests {
         let idle = refused_after(IsolatedData::Site(SiteId(1)));
         assert!(idle.contains("counted no bytes of any site"), "{idle}");
         assert!(!idle.contains("access"), "{idle}");
+    }
+
+    /// The profile of [`plan`] with another site, of 8 and of 4 GB/s.
+    fn with_bandwidths() -> Profile {
+        let mut profile = profile(500, 0);
+        let second = SiteId(2);
+        profile.sites.push(Site {
+            peak_rss: Bytes(1 << 20),
+            ..Site::new(second, SiteKind::Heap)
+        });
+        let row = Heat {
+            site: second,
+            ..profile.heat[0]
+        };
+        profile.heat.push(row);
+        let run = |(site, gigabytes): (u64, u64)| IsolationRun {
+            isolated: IsolatedData::Site(SiteId(site)),
+            bytes: Bytes(gigabytes * 1_000_000_000),
+            time: Nanos(1_000_000_000),
+        };
+        profile.isolation = Some(IsolationRuns {
+            tiers: TierPair::from_text(String::new()),
+            counter: BandwidthCounter::EmulatedAccount,
+            runs: [(1, 8), (2, 4)].map(run).to_vec(),
+        });
+        profile
+    }
+
+    #[test]
+    fn a_balance_leaves_a_site_out_of_fast_memory_that_has_room_for_it() {
+        let limits = "emulated:L:1,B:1,fast-limit:10GB/s,limit:5GB/s";
+        let profile = with_bandwidths();
+        let by = |policy: &[&str]| {
+            let flags = [&["--tiers", limits, "--fast", "4MiB"], policy].concat();
+            decided(&profile, &flags).expect("a plan")
+        };
+        let (filled, balanced) = (by(&[]), by(&["--policy", "balance"]));
+        assert_eq!(filled.bytes_in(TierIndex::FASTEST), Bytes(2 << 20));
+        assert_eq!(balanced.bytes_in(TierIndex::FASTEST), Bytes(1 << 20));
+        assert_eq!(balanced.tier_of(SiteId(1)), TierIndex::FASTEST);
+        let expected = |plan: &Plan| plan.expected.expect("the timer sampled").planned;
+        assert_eq!(expected(&filled), 1.0);
+        // 12 GB/s of which fast memory serves 10: balanced, no tier is overloaded.
+        assert!(
+            (expected(&balanced) - 1.0 / 1.2).abs() < 1e-9,
+            "{balanced:?}"
+        );
+    }
+
+    #[test]
+    fn a_balance_is_refused_without_bandwidths_of_sites_or_of_tiers() {
+        let balance = |profile: &Profile, more: &[&str]| {
+            let flags = [&["--policy", "balance"], more].concat();
+            decided(profile, &flags).expect_err("refused")
+        };
+        let limits = ["--tiers", "emulated:fast-limit:10GB/s,limit:5GB/s"];
+        let sites = balance(&profile(500, 0), &limits);
+        assert!(sites.contains("isotherm record --isolate sites"), "{sites}");
+        let profile = with_bandwidths();
+        let tiers = balance(&profile, &["--tiers", "emulated:limit:5GB/s"]);
+        assert!(
+            tiers.contains("tier fast has no known bandwidth"),
+            "{tiers}"
+        );
+        assert!(tiers.contains("fast-limit:10GiB/s"), "{tiers}");
+        let value = balance(&profile, &[&limits[..], &["--value", "accesses"]].concat());
+        assert!(value.contains("only bytes a second"), "{value}");
     }
 
     /// A profile of one object of 128 chunks, of which seven hold most of the accesses.

@@ -1,0 +1,111 @@
+//! The latency of a tier's memory as the load on it rises.
+//!
+//! ```text
+//! latency                  /     beyond the last point: every access waits for those before it, so the
+//!    |                   /       latency is in proportion to the demand
+//!    |               __x
+//!    |       ___x---             between two points: a straight line
+//!    | x----
+//!    +-------------------- bytes a second
+//! ```
+
+use crate::units::Nanos;
+
+/// The latency of a load while the memory serves so many bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadPoint {
+    /// Bytes a second.
+    pub bandwidth: u64,
+    /// Latency.
+    pub latency: Nanos,
+}
+
+/// Latency by load: points whose bandwidth rises and whose latency does not fall, at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadedLatency(Vec<LoadPoint>);
+
+impl LoadedLatency {
+    /// The curve through these points, in any order. A latency that falls under a higher load is noise, and so is a bandwidth that
+    /// falls behind: the highest latency seen until there counts. `None` without a point of any bandwidth and latency.
+    #[must_use]
+    pub fn through(mut points: Vec<LoadPoint>) -> Option<Self> {
+        points.retain(|point| point.bandwidth > 0 && point.latency > Nanos::ZERO);
+        points.sort_by_key(|point| (point.bandwidth, point.latency));
+        let mut highest = Nanos::ZERO;
+        for point in &mut points {
+            highest = highest.max(point.latency);
+            point.latency = highest;
+        }
+        points.reverse();
+        // Of one bandwidth the first one, which has the highest latency now.
+        points.dedup_by_key(|point| point.bandwidth);
+        points.reverse();
+        (!points.is_empty()).then_some(Self(points))
+    }
+
+    /// The points, by bandwidth.
+    #[must_use]
+    pub fn points(&self) -> &[LoadPoint] {
+        &self.0
+    }
+
+    /// The highest bandwidth that was served.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.0.last().map_or(0, |point| point.bandwidth)
+    }
+
+    /// The latency in nanoseconds under a demand of so many bytes a second.
+    #[must_use]
+    pub fn at(&self, demand: u64) -> f64 {
+        let after = self.0.partition_point(|point| point.bandwidth < demand);
+        let before = after.checked_sub(1).and_then(|at| self.0.get(at));
+        let latency = |point: &LoadPoint| point.latency.0 as f64;
+        match (before, self.0.get(after)) {
+            (Some(low), Some(high)) => {
+                let way = (demand - low.bandwidth) as f64 / (high.bandwidth - low.bandwidth) as f64;
+                latency(low) + way * (latency(high) - latency(low))
+            }
+            (Some(last), None) => latency(last) * (demand as f64 / last.bandwidth as f64),
+            (None, Some(first)) => latency(first),
+            (None, None) => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LoadPoint, LoadedLatency};
+    use crate::units::Nanos;
+
+    fn through(points: &[(u64, u64)]) -> Option<LoadedLatency> {
+        let point = |&(bandwidth, latency)| LoadPoint {
+            bandwidth,
+            latency: Nanos(latency),
+        };
+        LoadedLatency::through(points.iter().map(point).collect())
+    }
+
+    #[test]
+    fn latency_is_idle_below_the_first_point_between_points_in_between_and_beyond_in_proportion() {
+        let curve = through(&[(10, 100), (30, 200)]).expect("a curve");
+        for (demand, latency) in [
+            (0, 100.0),
+            (10, 100.0),
+            (20, 150.0),
+            (30, 200.0),
+            (60, 400.0),
+        ] {
+            let found = curve.at(demand);
+            assert!((found - latency).abs() < 1e-9, "{demand}: {found}");
+        }
+        assert_eq!(curve.peak(), 30);
+    }
+
+    #[test]
+    fn noise_of_a_measurement_never_lets_the_latency_fall() {
+        let noisy = through(&[(30, 190), (10, 100), (20, 210), (30, 150), (0, 90), (5, 0)]);
+        assert_eq!(noisy, through(&[(10, 100), (20, 210), (30, 210)]));
+        assert_eq!(through(&[(0, 100), (7, 0)]), None);
+    }
+}
