@@ -25,10 +25,11 @@ pub(crate) const RUN_POLICIES: KnownValues<String> =
 /// When `isotherm run` optimizes.
 pub(crate) const OPTIMIZE_AFTER: KnownValues<OptimizeAfter> =
     KnownValues::new(|| vec![FIRST_ITERATION], OptimizeAfter::read);
-/// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
+/// Policies of `isotherm simulate`: epoch policies, site policies, ATMem, which selects chunks of data objects, and the cache mode.
 pub(crate) const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
-    all.chain([isotherm_policy::ATMEM]).collect()
+    all.chain([isotherm_policy::ATMEM, isotherm_sim::CACHE_MODE])
+        .collect()
 });
 /// Policies of `isotherm colocate`.
 pub(crate) const SHARING_POLICIES: KnownValues<String> =

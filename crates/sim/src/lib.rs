@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod machine;
+mod cache_mode;
 mod residency;
 mod monitor;
 mod energy;
@@ -52,6 +53,7 @@ mod rule;
 mod run;
 mod simulate;
 
+pub use cache_mode::CACHE_MODE;
 pub use energy::{
     DataLayout, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, LinkedPower, PairPower,
     Picojoules, TierActivity, TierEnergy,

@@ -51,6 +51,69 @@ pub(crate) struct Traffic {
     pub(crate) writes: u64,
 }
 
+impl Traffic {
+    pub(crate) const fn all(self) -> u64 {
+        self.reads.saturating_add(self.writes)
+    }
+
+    /// So many times as many.
+    pub(crate) const fn scaled(self, scale: u64) -> Self {
+        Self {
+            reads: self.reads.saturating_mul(scale),
+            writes: self.writes.saturating_mul(scale),
+        }
+    }
+}
+
+/// Accesses of one epoch to fast memory that is a cache of slow memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheTraffic {
+    /// Accesses that fast memory served.
+    pub(crate) hits: Traffic,
+    /// Accesses that slow memory served.
+    pub(crate) misses: u64,
+    /// Lines written to fast memory by misses, after a look there.
+    pub(crate) filled: u64,
+    /// Lines written back to slow memory.
+    pub(crate) written_back: u64,
+}
+
+impl CacheTraffic {
+    pub(crate) fn add(&mut self, other: Self) {
+        for (sum, more) in [
+            (&mut self.hits.reads, other.hits.reads),
+            (&mut self.hits.writes, other.hits.writes),
+            (&mut self.misses, other.misses),
+            (&mut self.filled, other.filled),
+            (&mut self.written_back, other.written_back),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
+    }
+
+    pub(crate) const fn scaled(self, scale: u64) -> Self {
+        Self {
+            hits: self.hits.scaled(scale),
+            misses: self.misses.saturating_mul(scale),
+            filled: self.filled.saturating_mul(scale),
+            written_back: self.written_back.saturating_mul(scale),
+        }
+    }
+
+    /// All lines that fast and slow memory transfer.
+    pub(crate) const fn lines(self) -> (Traffic, Traffic) {
+        let fast = Traffic {
+            reads: self.hits.reads.saturating_add(self.filled),
+            writes: self.hits.writes.saturating_add(self.filled),
+        };
+        let slow = Traffic {
+            reads: self.misses,
+            writes: self.written_back,
+        };
+        (fast, slow)
+    }
+}
+
 impl Machine {
     /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB, copied at 2
     /// GB/s.
@@ -210,6 +273,21 @@ impl Machine {
         let total = waiting.max(busiest).saturating_add(moves);
         Nanos(u64::try_from(total).unwrap_or(u64::MAX))
     }
+
+    /// Time of an epoch with fast memory as a cache. A miss waits for a look into fast memory and then for slow memory; lines are written
+    /// to either memory without a wait.
+    pub(crate) fn time_with_cache(&self, cache: CacheTraffic) -> Nanos {
+        let (fast, slow) = cache.lines();
+        let waited_fast = Traffic {
+            writes: cache.hits.writes,
+            ..fast
+        };
+        let waited_slow = Traffic { writes: 0, ..slow };
+        let waiting = (self.fast.waiting(waited_fast) + self.slow.waiting(waited_slow))
+            / u128::from(self.overlap.max(1));
+        let busiest = self.fast.transfer(fast).max(self.slow.transfer(slow));
+        Nanos(u64::try_from(waiting.max(busiest)).unwrap_or(u64::MAX))
+    }
 }
 
 const fn at_least_one(number: u64) -> u64 {
@@ -258,7 +336,7 @@ impl ModelledTier {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, Traffic};
+    use super::{CacheTraffic, Machine, Traffic};
     use isotherm_model::emulation::{Emulation, TimeCosts};
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::tier::Tiers;
@@ -295,6 +373,29 @@ mod tests {
             machine.time(traffic(25_000_000, 0), NONE, 0),
             Nanos(16_000_000)
         );
+    }
+
+    #[test]
+    fn a_miss_of_the_cache_waits_for_both_memories_and_loads_them() {
+        let cache = CacheTraffic {
+            hits: traffic(3, 1),
+            misses: 2,
+            filled: 2,
+            written_back: 1,
+        };
+        // CXL: 4 hits and 2 looks of 100 ns, 2 misses of 250 ns.
+        assert_eq!(Machine::CXL.time_with_cache(cache), Nanos(600 + 500));
+        assert_eq!(cache.lines(), (traffic(5, 3), traffic(2, 1)));
+        let wide = Machine {
+            overlap: 1_000_000,
+            ..Machine::CXL
+        };
+        // 25 million misses and as many lines written back, at 25 GB/s.
+        let busy = CacheTraffic {
+            hits: NONE,
+            ..cache.scaled(25_000_000)
+        };
+        assert_eq!(wide.time_with_cache(busy), Nanos(3 * 64_000_000));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_policy::{ATMEM, epoch};
 
+use crate::cache_mode::CACHE_MODE;
 use crate::energy::{EnergyModel, FlatPower};
 use crate::machine::Machine;
 use crate::monitor::{Monitor, MonitorSource};
@@ -32,7 +33,7 @@ pub struct SimulationRequest<'a> {
     pub energy: &'a dyn EnergyModel,
     /// Capacities of the fast tier; shares are of the workload's footprint.
     pub capacities: Vec<Capacity>,
-    /// Names of epoch policies, and of site policies and `atmem` if the workload has sites; some
+    /// Names of epoch policies, `cache-mode`, and names of site policies and `atmem` if the workload has sites; some
     /// take a parameter after `=`.
     pub policies: Vec<String>,
     /// The observations that epoch policies receive.
@@ -83,6 +84,7 @@ impl<'a> SimulationRequest<'a> {
             capacities: HALVINGS.to_vec(),
             policies: epoch_policies
                 .chain(site_policies)
+                .chain([CACHE_MODE])
                 .map(str::to_owned)
                 .collect(),
             monitor: Monitor::default(),
@@ -151,5 +153,8 @@ pub enum SimulateError {
 
 fn known_policies() -> String {
     let known = epoch::names().chain(isotherm_policy::names());
-    known.chain([ATMEM]).collect::<Vec<_>>().join(", ")
+    known
+        .chain([ATMEM, CACHE_MODE])
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -14,6 +14,7 @@ use isotherm_policy::{
     ATMEM, PlanRequest, chunk_parameters_from_text, epoch, plan, policy_from_text,
 };
 
+use crate::cache_mode::{CACHE_MODE, CacheMode};
 use crate::machine::{LINE, Traffic};
 use crate::request::{SimulateError, SimulationRequest};
 
@@ -23,6 +24,8 @@ pub(crate) enum Rule {
     Epoch(Box<dyn EpochPolicy>),
     /// By a plan made before the run: marked pages enter while there is room, the others never.
     Planned(Vec<bool>),
+    /// Fast memory is a cache of slow memory.
+    Cached(CacheMode),
     /// All pages over all devices of both tiers: those of the fast one, and of both.
     Interleaved(u64, u64),
 }
@@ -39,6 +42,11 @@ impl Rule {
             .move_costs(request.accesses_per_count.max(1));
         if let Some(policy) = epoch::by_name(text, costs) {
             return Ok(Self::Epoch(policy));
+        }
+        if text == CACHE_MODE {
+            let page = request.workload.page();
+            let cache = CacheMode::new(pages, page, request.accesses_per_count);
+            return Ok(Self::Cached(cache));
         }
         let name = text.split('=').next().unwrap_or_default().trim();
         if name != ATMEM && isotherm_policy::by_name(name).is_none() {
@@ -65,14 +73,14 @@ impl Rule {
                 let devices = pages.div_ceil(u64::from(device.max(1))).max(1);
                 u32::try_from(devices.saturating_mul(device.into())).unwrap_or(u32::MAX)
             }
-            Self::Epoch(_) | Self::Planned(_) | Self::Interleaved(..) => device,
+            Self::Epoch(_) | Self::Planned(_) | Self::Cached(_) | Self::Interleaved(..) => device,
         }
     }
 
     /// True if a page that is touched for the first time may enter the fast tier.
     pub(crate) fn admits(&self, page: PageIndex) -> bool {
         match self {
-            Self::Epoch(_) | Self::Interleaved(..) => true,
+            Self::Epoch(_) | Self::Cached(_) | Self::Interleaved(..) => true,
             Self::Planned(fast) => fast[page.at()],
         }
     }

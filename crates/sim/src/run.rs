@@ -7,7 +7,7 @@ use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::energy::{DataLayout, Picojoules, TierActivity, TierEnergy};
-use crate::machine::Traffic;
+use crate::machine::{CacheTraffic, Traffic};
 use crate::report::PolicyResult;
 use crate::request::SimulationRequest;
 use crate::residency::{Moves, Residency};
@@ -62,6 +62,10 @@ impl Run {
 
     /// Decides, moves, admits new pages, and accounts for the accesses of the epoch.
     pub(crate) fn step(&mut self, turn: &EpochTurn<'_>, request: &SimulationRequest<'_>) {
+        if let Rule::Cached(cache) = &mut self.rule {
+            let served = cache.serve(turn.counts, &turn.new);
+            return self.account_cache(served, request);
+        }
         let moves = self.place(turn);
         self.moved_pages += moves.promoted + moves.demoted;
         let fast = self.fast_traffic(turn);
@@ -100,7 +104,7 @@ impl Run {
             Rule::Interleaved(devices, all) => {
                 Bytes(part_of(request.workload.bytes().0, devices, all))
             }
-            Rule::Epoch(_) | Rule::Planned(_) => {
+            Rule::Epoch(_) | Rule::Planned(_) | Rule::Cached(_) => {
                 Bytes((pages as u64).saturating_mul(request.workload.page().0))
             }
         }
@@ -133,16 +137,39 @@ impl Run {
         request: &SimulationRequest<'_>,
     ) {
         let scale = request.accesses_per_count.max(1);
-        let scaled = |traffic: Traffic| Traffic {
-            reads: traffic.reads.saturating_mul(scale),
-            writes: traffic.writes.saturating_mul(scale),
-        };
-        let (fast, slow) = (scaled(fast), scaled(slow));
-        let machine = request.machine();
-        let span = machine.time(fast, slow, moves.promoted + moves.demoted);
+        let (fast, slow) = (fast.scaled(scale), slow.scaled(scale));
+        let moved = moves.promoted + moves.demoted;
+        let span = request.machine().time(fast, slow, moved);
+        self.charge(span, (fast, slow), moves, request);
+    }
+
+    /// Accounts for an epoch in which fast memory is a cache.
+    fn account_cache(&mut self, served: CacheTraffic, request: &SimulationRequest<'_>) {
+        self.hits = self.hits.saturating_add(served.hits.all());
+        let served = served.scaled(request.accesses_per_count.max(1));
+        let span = request.machine().time_with_cache(served);
+        self.charge(span, served.lines(), Moves::default(), request);
+    }
+
+    /// Pages of fast memory that hold data.
+    fn fast_pages(&self) -> usize {
+        match &self.rule {
+            Rule::Cached(cache) => cache.used(),
+            _ => self.residency.pages().len(),
+        }
+    }
+
+    /// Adds the time of an epoch and the energy of its accesses, which are not scaled any more.
+    fn charge(
+        &mut self,
+        span: Nanos,
+        (fast, slow): (Traffic, Traffic),
+        moves: Moves,
+        request: &SimulationRequest<'_>,
+    ) {
         let page = request.workload.page().0;
         let bytes = |pages: u64| Bytes(pages.saturating_mul(page));
-        let used = self.fast_bytes(request, self.residency.pages().len());
+        let used = self.fast_bytes(request, self.fast_pages());
         let layout = DataLayout {
             device: request.device(),
             is_interleaved: matches!(self.rule, Rule::Interleaved(..)),
@@ -174,13 +201,14 @@ impl Run {
         }
         self.time += span;
         // Wake-ups of accesses in flight at once overlap as the accesses do.
-        self.time += Nanos(waited.0 / machine.overlap.max(1));
+        self.time += Nanos(waited.0 / request.machine.overlap.max(1));
     }
 
     /// The result of the run.
     pub(crate) fn result(self, request: &SimulationRequest<'_>) -> PolicyResult {
         let page = request.workload.page().0;
-        let fast_used = self.fast_bytes(request, self.residency.most());
+        let most = self.residency.most().max(self.fast_pages());
+        let fast_used = self.fast_bytes(request, most);
         PolicyResult {
             policy: self.name,
             accesses: request.workload.accesses(),

@@ -7,8 +7,8 @@ use isotherm_model::trace::Access;
 use isotherm_model::units::{Accesses, Bytes, Capacity, Nanos};
 use isotherm_policy::epoch;
 use isotherm_sim::{
-    EpochLength, Monitor, MonitorSource, PolicyResult, SimulateError, SimulationRequest, Workload,
-    replay, simulate,
+    EpochLength, Machine, ModelledTier, Monitor, MonitorSource, PolicyResult, SimulateError,
+    SimulationRequest, Workload, replay, simulate,
 };
 use proptest::prelude::*;
 
@@ -137,6 +137,61 @@ fn a_plan_of_sites_is_replayed_chunk_by_chunk_and_what_does_not_fit_spills() {
     // Hotset takes sites 4 and 3, of which the chunks of 3 came first: 2 + 2 + 50, three times.
     assert_eq!(hits_and_moves(&workload, "hotset", 3), (162, 0));
     assert_eq!(hits_and_moves(&workload, "oracle", 3), (306, 0));
+}
+
+#[test]
+fn a_balance_takes_less_time_than_a_full_fast_tier_where_that_is_overloaded() {
+    let mut profile = profile();
+    // Three sites of one chunk, alike.
+    profile
+        .heat
+        .retain(|heat| heat.address % (2 * PAGE.0) == 0 && heat.address > 0);
+    for heat in &mut profile.heat {
+        heat.accesses = Accesses(100);
+        heat.site = SiteId(2 + heat.address / PAGE.0);
+    }
+    let workload = Workload::of_profile(&profile).unwrap();
+    let tier = |bandwidth| ModelledTier {
+        read_bandwidth: bandwidth,
+        write_bandwidth: bandwidth,
+        ..Machine::CXL.fast
+    };
+    let request = SimulationRequest {
+        machine: Machine {
+            fast: tier(10_000_000_000),
+            slow: tier(5_000_000_000),
+            overlap: 20,
+            ..Machine::CXL
+        },
+        ..SimulationRequest::new(&workload)
+    };
+    let capacity = Capacity::Bytes(Bytes(3 * PAGE.0));
+    let by = |policy: &str| replay(&request, policy, capacity).unwrap();
+    // In each epoch 300 lines at 10 GB/s; and 300 accesses of 100 ns, 20 at once, with 200 lines at 10 GB/s beside 100 at 5 GB/s.
+    assert_eq!(
+        (by("thermos").hits, by("thermos").time),
+        (900, Nanos(3 * 1_920))
+    );
+    assert_eq!(
+        (by("balance").hits, by("balance").time),
+        (600, Nanos(3 * 1_500))
+    );
+}
+
+#[test]
+fn a_cache_serves_what_its_places_hold_and_costs_a_look_at_each_miss() {
+    // Room for two pages; pages 1 and 3 share a place. A page has 64 lines, which are new in the first epoch.
+    let epoch: Vec<u64> = [(1, 100), (2, 100), (3, 100)]
+        .iter()
+        .flat_map(|(page, count)| vec![*page; *count])
+        .collect();
+    let workload = trace(&[epoch.clone(), epoch]);
+    let cached = result(&workload, "cache-mode", 2);
+    // 36 of 100 accesses to page 2 and half as many to the others, then 100 and half of 100 each.
+    assert_eq!((cached.hits, cached.moved), (36 + 18 + 18 + 200, Bytes(0)));
+    assert_eq!(cached.fast_used, Bytes(2 * PAGE.0));
+    let misses = 600 - cached.hits;
+    assert_eq!(cached.time, Nanos(600 * 100 + misses * 250));
 }
 
 #[test]
