@@ -242,6 +242,7 @@ mod tests {
             latency: None,
             read_bandwidth: None,
             write_bandwidth: None,
+            loaded: Vec::new(),
             reason: String::new(),
         };
         Tiers::new(nodes.iter().enumerate().map(tier).collect()).unwrap()

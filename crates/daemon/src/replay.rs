@@ -120,6 +120,7 @@ fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
         latency: None,
         read_bandwidth: None,
         write_bandwidth: None,
+        loaded: Vec::new(),
         reason: "imagined for a recording".to_owned(),
     };
     Tiers::new(vec![tier("fast", fast), tier("slow", footprint)]).context("the imagined tiers")

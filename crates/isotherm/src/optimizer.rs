@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use isotherm_abi::interface::InterfaceHint;
 use isotherm_console::Console;
 use isotherm_model::batch::{AllocatedObject, Process};
@@ -64,7 +64,15 @@ fn choice(text: &str, period: u64) -> Result<ChunkChoice> {
         true => {
             ChunkChoice::Selection(chunk_parameters_from_text(text, period).context("--policy")?)
         }
-        false => ChunkChoice::Policy(policy_from_text(text).context("--policy")?),
+        false => {
+            let policy = policy_from_text(text).context("--policy")?;
+            if policy.balances() {
+                bail!(
+                    "--policy {text}: a run does not measure the bandwidth of its sites; plan by it from a profile: isotherm plan --policy {text}"
+                );
+            }
+            ChunkChoice::Policy(policy)
+        }
     };
     Ok(choice)
 }

@@ -57,6 +57,8 @@ pub struct Tier {
     pub read_bandwidth: Option<u64>,
     /// Write bandwidth in bytes a second, where the firmware or a measurement reports it.
     pub write_bandwidth: Option<u64>,
+    /// Latencies under load, where they were measured; else empty.
+    pub loaded: Vec<LoadPoint>,
     /// The reason for its position in the order.
     pub reason: String,
 }
@@ -170,6 +172,7 @@ impl Tiers {
             latency: None,
             read_bandwidth: None,
             write_bandwidth: None,
+            loaded: Vec::new(),
             reason: reason.to_owned(),
         };
         Self(vec![
@@ -256,11 +259,14 @@ impl Tiers {
         }
     }
 
-    /// Latency of a tier by its load. Of two numbers, the latency of an idle memory and its bandwidth, the latency is that of the idle
+    /// Latency of a tier by its load, as it was measured. Of two numbers, the latency of an idle memory and its bandwidth, the latency is that of the idle
     /// memory up to the bandwidth. `None` where one of them is not known.
     #[must_use]
     pub fn loaded_latency(&self, index: TierIndex) -> Option<LoadedLatency> {
         let tier = self.get(index)?;
+        if !tier.loaded.is_empty() {
+            return LoadedLatency::through(tier.loaded.clone());
+        }
         let latency = match tier.kind {
             TierKind::Nodes(_) => tier.latency?,
             TierKind::EmulatedFast => ORDINARY,
@@ -289,7 +295,7 @@ impl Tiers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tier, TierIndex, TierKind, Tiers, TiersError};
+    use super::{LoadPoint, Tier, TierIndex, TierKind, Tiers, TiersError};
     use crate::emulation::{Emulation, TimeCosts};
     use crate::shared_bandwidth::SharedBandwidth;
     use crate::units::{Bytes, Nanos};
@@ -317,6 +323,17 @@ mod tests {
         let nodes = Tiers::new(vec![node.clone()]).expect("a tier");
         let latency = nodes.loaded_latency(TierIndex::FASTEST);
         assert_eq!(latency.map(|it| it.at(500)), Some(90.0));
+        let point = |bandwidth, nanos| LoadPoint {
+            bandwidth,
+            latency: Nanos(nanos),
+        };
+        let measured = Tier {
+            loaded: vec![point(500, 100), point(1_000, 180)],
+            ..node.clone()
+        };
+        let nodes = Tiers::new(vec![measured]).expect("a tier");
+        let latency = nodes.loaded_latency(TierIndex::FASTEST);
+        assert_eq!(latency.map(|it| it.at(750)), Some(140.0));
         let unknown = Tier {
             latency: None,
             ..node

@@ -275,6 +275,7 @@ mod tests {
             latency: None,
             read_bandwidth: None,
             write_bandwidth: None,
+            loaded: Vec::new(),
             reason: String::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
 use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::site::{CallerId, SiteId};
@@ -22,6 +23,8 @@ const DEPTH_AT_MOST: u32 = 8;
 const NODE_AT_MOST: u32 = 1023;
 /// Longest latency of a load, far above any memory.
 const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
+/// Most points of a curve of latency by load.
+const LOADS_AT_MOST: usize = 64;
 /// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
 const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
 /// Shortest expected time over that of all fast: tiers together have more bandwidth than the fastest.
@@ -284,6 +287,8 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
     };
     let (read_bandwidth, write_bandwidth) =
         (bandwidth("read-bandwidth")?, bandwidth("write-bandwidth")?);
+    let loaded = pairs.remove("loaded");
+    let loaded = loaded.map(|text| loaded_points(line, text)).transpose()?;
     line.done(&pairs)?;
     Ok(Tier {
         name: name.clone(),
@@ -293,8 +298,34 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
         latency,
         read_bandwidth,
         write_bandwidth,
+        loaded: loaded.unwrap_or_default(),
         reason: unescaped(&line.comment),
     })
+}
+
+/// `1000000000:95ns,9000000000:130ns`: bytes a second, and the latency under this load.
+fn loaded_points(line: &Line, text: &str) -> Result<Vec<LoadPoint>, PlanTextError> {
+    let points: Vec<&str> = text.split(',').collect();
+    if points.len() > LOADS_AT_MOST {
+        return line.wrong(format!(
+            "loaded: {} points, and {LOADS_AT_MOST} are enough",
+            points.len()
+        ));
+    }
+    let point = |text: &&str| {
+        let Some((bandwidth, latency)) = text.split_once(':') else {
+            return line.wrong(format!(
+                "loaded: \"{text}\" is no point such as 1000000000:95ns"
+            ));
+        };
+        let latency = line.quantity("loaded", latency)?;
+        line.at_most("loaded", latency, &LATENCY_AT_MOST)?;
+        Ok(LoadPoint {
+            bandwidth: line.bounded("loaded", bandwidth, BANDWIDTH_AT_MOST)?,
+            latency,
+        })
+    };
+    points.iter().map(point).collect()
 }
 
 fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation, PlanTextError> {

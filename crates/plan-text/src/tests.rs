@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use isotherm_model::colour::{Colour, ColourDevices};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::plan::{
     Assignment, Caller, ExpectedTimes, PlacedPart, Plan, PlanBounds, Value, Weight,
 };
@@ -490,8 +491,8 @@ fn tiers() -> impl Strategy<Value = Tiers> {
         ".{0,12}",
         0_usize..3,
     );
-    let nodes = prop::collection::vec(node, 1..4).prop_map(|list| {
-        let tier = |(i, (capacity, bind, facts, text, nodes)): (usize, _)| {
+    let nodes = prop::collection::vec((node, loaded()), 1..4).prop_map(|list| {
+        let tier = |(i, ((capacity, bind, facts, text, nodes), loaded)): (usize, _)| {
             let first = i as u32 * 10;
             let [latency, read_bandwidth, write_bandwidth]: [Option<u64>; 3] = facts;
             Tier {
@@ -506,6 +507,7 @@ fn tiers() -> impl Strategy<Value = Tiers> {
                 latency: latency.map(Nanos),
                 read_bandwidth,
                 write_bandwidth,
+                loaded,
                 reason: text,
             }
         };
@@ -604,6 +606,16 @@ fn colours(tiers: u32, devices: u32) -> Vec<ColourDevices> {
     };
     let all = [(Colour::Hot, 0), (Colour::Cold, tiers - 1)].map(devices_of);
     all.into_iter().take(tiers.min(2) as usize).collect()
+}
+
+/// Points of a curve of latency by load, which the reader takes in any order.
+fn loaded() -> impl Strategy<Value = Vec<LoadPoint>> {
+    let point = (0_u64..=1_000_000_000_000_000, 0_u64..=1_000_000_000);
+    let point = point.prop_map(|(bandwidth, nanos)| LoadPoint {
+        bandwidth,
+        latency: Nanos(nanos),
+    });
+    prop::collection::vec(point, 0..5)
 }
 
 /// Times are written in thousandths.

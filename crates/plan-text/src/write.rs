@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use isotherm_model::emulation::Emulation;
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind};
 
@@ -114,6 +115,11 @@ fn tier_line(tier: &Tier) -> String {
     }
     if let Some(bandwidth) = tier.write_bandwidth {
         field("write-bandwidth", bandwidth.to_string());
+    }
+    if !tier.loaded.is_empty() {
+        let point = |point: &LoadPoint| format!("{}:{}", point.bandwidth, point.latency.exact());
+        let points: Vec<String> = tier.loaded.iter().map(point).collect();
+        field("loaded", points.join(","));
     }
     match tier.kind {
         TierKind::EmulatedSlow(Emulation::Time(costs)) => {

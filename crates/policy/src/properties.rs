@@ -37,6 +37,7 @@ pub(crate) fn node_tiers(capacities: &[u64]) -> Tiers {
         latency: None,
         read_bandwidth: None,
         write_bandwidth: None,
+        loaded: Vec::new(),
         reason: String::new(),
     };
     Tiers::new(capacities.iter().enumerate().map(tier).collect()).unwrap()

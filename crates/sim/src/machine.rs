@@ -233,6 +233,7 @@ impl Machine {
             latency: Some(modelled.read),
             read_bandwidth: Some(modelled.read_bandwidth),
             write_bandwidth: Some(modelled.write_bandwidth),
+            loaded: Vec::new(),
             reason: String::new(),
         };
         let fast = tier(0, "fast", self.fast, fast);

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersError};
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -314,12 +315,34 @@ fn tier(
         latency: None,
         read_bandwidth: None,
         write_bandwidth: None,
+        loaded: Vec::new(),
         reason,
     }
 }
 
+/// The nodes under equal shares of a load; nothing where they were not measured at the same loads.
+fn loaded(speeds: &[&Speed]) -> Vec<LoadPoint> {
+    let Some((first, others)) = speeds.split_first() else {
+        return Vec::new();
+    };
+    if others
+        .iter()
+        .any(|other| other.loaded.len() != first.loaded.len())
+    {
+        return Vec::new();
+    }
+    let mut all = first.loaded.clone();
+    for other in others {
+        for (sum, point) in all.iter_mut().zip(&other.loaded) {
+            sum.bandwidth = sum.bandwidth.saturating_add(point.bandwidth);
+            sum.latency = sum.latency.max(point.latency);
+        }
+    }
+    all
+}
+
 /// Latency is that of the slowest node, bandwidth the sum of all; each only where it is known of
-/// every node.
+/// every node. So are the latencies under load, point by point.
 fn with_speed(tier: Tier, speeds: &[&Speed]) -> Tier {
     let all = |figure: fn(&Speed) -> Option<f64>| -> Option<Vec<f64>> {
         speeds.iter().map(|speed| figure(speed)).collect()
@@ -330,6 +353,7 @@ fn with_speed(tier: Tier, speeds: &[&Speed]) -> Tier {
         latency: slowest.map(|nanos| Nanos(nanos.round() as u64)),
         read_bandwidth: sum(all(|speed| speed.read)),
         write_bandwidth: sum(all(|speed| speed.write)),
+        loaded: loaded(speeds),
         ..tier
     }
 }

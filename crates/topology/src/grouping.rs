@@ -24,6 +24,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::loaded_latency::LoadPoint;
+
 use super::nodes::{Make, Node};
 
 /// The processors from which the machine is viewed.
@@ -49,6 +51,8 @@ pub(crate) struct Speed {
     pub tolerance: f64,
     /// Nodes of different kinds never form one tier, whatever their figures.
     pub kind: usize,
+    /// Latencies under load, by rising load; empty where none were measured.
+    pub loaded: Vec<LoadPoint>,
     /// The source of the figures, and the figures: `HMAT (access1): 100 ns, 102 GB/s`.
     pub words: String,
 }
@@ -359,6 +363,7 @@ fn own(node: &Node) -> Option<Speed> {
         tolerance: TOLD_TOLERANCE,
         // Persistent memory with the figures of DRAM: the firmware copied them.
         kind: usize::from(rank(node.make.as_ref())),
+        loaded: Vec::new(),
         words: String::new(),
     };
     let words = format!("HMAT ({}): {}", figures.access, figures_in_words(&speed));

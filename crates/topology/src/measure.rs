@@ -5,6 +5,7 @@
 //! for each node with memory:   map, prefer the node, touch, query the real node of the pages
 //!   for each node with CPUs:     chase   one thread, dependent loads in random order
 //!   for each node with CPUs:     stream  1, 2, 4, ... all of its CPUs: read, write, triad
+//!   for each node with CPUs:     load    chase again, while its other CPUs read, with less and less pauses
 //! ```
 //!
 //! Memory is mapped with `MPOL_PREFERRED` and not with `MPOL_BIND`, with which a full node would
@@ -14,6 +15,7 @@
 mod chase;
 mod pair;
 mod stream;
+mod load;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -76,8 +78,19 @@ pub struct MeasureStep {
     pub cpu_node: u32,
     /// Node of the memory.
     pub memory_node: u32,
-    /// Threads of a bandwidth; `None` while latency is measured.
-    pub threads: Option<u32>,
+    /// What is measured of the pair.
+    pub figure: MeasuredFigure,
+}
+
+/// What a step measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeasuredFigure {
+    /// The latency of idle memory.
+    Latency,
+    /// The bandwidth of so many threads.
+    Bandwidth(u32),
+    /// The latency as the load rises.
+    LoadedLatency,
 }
 
 /// The result and the cost of a measurement.
@@ -134,7 +147,7 @@ pub fn measure(
     let with_memory: Vec<&Target> = targets.iter().filter(|it| it.memory > 0).collect();
     let steps = with_cpus
         .iter()
-        .map(|target| 1 + thread_counts(target.cpus.len()).len());
+        .map(|target| 2 + thread_counts(target.cpus.len()).len());
     let mut progress = Progress {
         done: 0,
         total: steps.sum::<usize>() * with_memory.len(),
@@ -259,14 +272,14 @@ impl Progress<'_> {
         &mut self,
         cpu_node: u32,
         memory_node: u32,
-        threads: Option<u32>,
+        figure: MeasuredFigure,
     ) -> Result<(), MeasureError> {
         let step = MeasureStep {
             done: self.done,
             total: self.total,
             cpu_node,
             memory_node,
-            threads,
+            figure,
         };
         self.done += 1;
         match (self.watch)(step) {
@@ -301,7 +314,8 @@ impl Run<'_, '_> {
         let mut pairs = Vec::new();
         chase::line_up(memory.words());
         for from in self.with_cpus {
-            self.progress.step(from.number, target.number, None)?;
+            let figure = MeasuredFigure::Latency;
+            self.progress.step(from.number, target.number, figure)?;
             let latency = chase::latency(memory.words(), from.cpus[0], self.settings.chase)
                 .map_err(MeasureError::Pinning)?;
             pairs.push(Pair {
@@ -309,13 +323,14 @@ impl Run<'_, '_> {
                 memory_node: target.number,
                 latency,
                 rates: Vec::new(),
+                loaded: Vec::new(),
             });
         }
         for (from, pair) in self.with_cpus.iter().zip(&mut pairs) {
             for threads in thread_counts(from.cpus.len()) {
                 let count = u32::try_from(threads).unwrap_or(u32::MAX);
                 self.progress
-                    .step(from.number, target.number, Some(count))?;
+                    .step(from.number, target.number, MeasuredFigure::Bandwidth(count))?;
                 let cpus = &from.cpus[..threads];
                 let (rates, ran) = stream::rates(memory.words(), cpus, self.settings.trial)
                     .map_err(MeasureError::Pinning)?;
@@ -323,7 +338,26 @@ impl Run<'_, '_> {
                 pair.rates.push(rates);
             }
         }
+        self.loaded(memory.words(), target.number, &mut pairs)?;
         Ok(pairs)
+    }
+
+    /// Adds the latencies under load. The chain in the first half of the memory is made anew: writing has overwritten it.
+    fn loaded(
+        &mut self,
+        words: &mut [u64],
+        memory_node: u32,
+        pairs: &mut [Pair],
+    ) -> Result<(), MeasureError> {
+        let half = words.len() / 2;
+        chase::line_up(&mut words[..half]);
+        for (from, pair) in self.with_cpus.iter().zip(pairs) {
+            let figure = MeasuredFigure::LoadedLatency;
+            self.progress.step(from.number, memory_node, figure)?;
+            pair.loaded = load::points(words, &from.cpus, self.settings.trial)
+                .map_err(MeasureError::Pinning)?;
+        }
+        Ok(())
     }
 
     /// Allocates and touches memory on the node; the error is the reason in words.
@@ -420,6 +454,7 @@ pub(crate) fn speeds(pairs: &[Pair], view: View) -> BTreeMap<u32, Speed> {
             write: Some(pair.most(|rates| rates.write) as f64).filter(|write| *write > 0.0),
             tolerance: MEASURED_TOLERANCE,
             kind: 0,
+            loaded: pair.loaded.clone(),
             words: String::new(),
         };
         let words = figures_in_words(&speed);

@@ -8,6 +8,8 @@
 //! latency = "90ns"            # optional, like the next three
 //! read-bandwidth = "100GB/s"
 //! write-bandwidth = "80GB/s"
+//! load = ["1GB/s", "60GB/s"]  # optional: latencies under load
+//! loaded-latency = ["90ns", "140ns"]
 //! placement = "preferred"     # spills when full; or "bind", which fails
 //!
 //! [[tier]]
@@ -24,6 +26,8 @@
 //! read = ["9GB/s", "18GB/s", "25GB/s"]
 //! write = ["5GB/s", "10GB/s", "12GB/s"]
 //! triad = ["8GB/s", "15GB/s", "20GB/s"]
+//! load = ["1GB/s", "12GB/s", "24GB/s"]
+//! loaded-latency = ["260ns", "280ns", "450ns"]
 //! ```
 //!
 //! `docs/tiers.md` describes the file for its authors.
@@ -35,6 +39,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
@@ -99,6 +104,10 @@ struct PairTable {
     read: Vec<Text>,
     write: Vec<Text>,
     triad: Vec<Text>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    load: Vec<Text>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    loaded_latency: Vec<Text>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -111,6 +120,10 @@ struct TierTable {
     latency: Option<Text>,
     read_bandwidth: Option<Text>,
     write_bandwidth: Option<Text>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    load: Vec<Text>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    loaded_latency: Vec<Text>,
     placement: Option<Text>,
     reason: Option<String>,
     emulation: Option<EmulationTable>,
@@ -213,6 +226,26 @@ impl Place<'_> {
         }
     }
 
+    fn loaded(
+        &self,
+        start: usize,
+        loads: Vec<Text>,
+        latencies: Vec<Text>,
+    ) -> Result<Vec<LoadPoint>, FileError> {
+        if loads.len() != latencies.len() {
+            let why = "`load` and `loaded-latency` must be of one length";
+            return Err(self.error(Some(start), why.to_owned()));
+        }
+        let points = loads.into_iter().zip(latencies);
+        let point = |(load, latency)| {
+            Ok(LoadPoint {
+                bandwidth: self.bandwidth(load)?,
+                latency: self.value(Some(latency))?.unwrap_or_default(),
+            })
+        };
+        points.map(point).collect()
+    }
+
     fn pair(&self, start: usize, read: PairTable) -> Result<Pair, FileError> {
         let lengths = [&read.read, &read.write, &read.triad].map(Vec::len);
         if lengths != [read.threads.len(); 3] {
@@ -235,6 +268,7 @@ impl Place<'_> {
             memory_node: read.memory_node,
             latency,
             rates: rates.collect::<Result<_, FileError>>()?,
+            loaded: self.loaded(start, read.load, read.loaded_latency)?,
         })
     }
 
@@ -288,6 +322,7 @@ impl Place<'_> {
             latency: self.value(read.latency)?,
             read_bandwidth: bandwidth(read.read_bandwidth)?,
             write_bandwidth: bandwidth(read.write_bandwidth)?,
+            loaded: self.loaded(start, read.load, read.loaded_latency)?,
             reason,
         })
     }

@@ -207,6 +207,7 @@ fn a_measurement_overrides_the_firmware_and_noise_makes_no_tiers() {
             write: gigabytes * 500_000_000,
             triad: gigabytes * 900_000_000,
         }],
+        loaded: Vec::new(),
     };
     // By the firmware the slowest, by measurement the fastest; the sockets differ by noise.
     let pairs = [
@@ -250,6 +251,7 @@ fn where_a_node_was_not_measured_the_firmware_counts_for_all() {
             write: 1_000_000_000,
             triad: 1_000_000_000,
         }],
+        loaded: Vec::new(),
     };
     // Node 0 was full; measurements of the others are not compared with its firmware figures.
     let pairs = [pair(1, 300), pair(2, 20)];
@@ -276,6 +278,7 @@ fn a_machine_that_tells_of_no_nodes_has_what_was_measured_of_all() {
             write: 20_000_000_000,
             triad: 30_000_000_000,
         }],
+        loaded: Vec::new(),
     };
     let detected = examine_measured(root.path(), &[pair], View::Machine).expect("a tier");
     let tier = &detected.tiers.all()[0];

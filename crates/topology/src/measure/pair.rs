@@ -1,5 +1,6 @@
 //! The result of a measurement: latency and bandwidth of one pair of processor node and memory node.
 
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::units::Nanos;
 
 /// Trials of a bandwidth; other programs only reduce it, so the best is the most accurate.
@@ -16,6 +17,8 @@ pub struct Pair {
     pub latency: Nanos,
     /// One entry for each number of threads, in their order.
     pub rates: Vec<Rates>,
+    /// The latency as the load rises, from none to all that the other processors of the node can read; empty where there is only one.
+    pub loaded: Vec<LoadPoint>,
 }
 
 /// Bandwidth of a number of threads, in bytes a second.

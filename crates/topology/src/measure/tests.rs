@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{
@@ -35,6 +36,10 @@ fn this_machine_is_measured_pair_by_pair_with_every_step_announced() {
                 .all(|rates| rates.read > 0 && rates.write > 0),
             "{pair:?}"
         );
+        assert!(
+            pair.loaded.len() == if pair.rates.len() > 1 { 5 } else { 0 },
+            "{pair:?}"
+        );
         let threads: Vec<u32> = pair.rates.iter().map(|rates| rates.threads).collect();
         assert!(threads.is_sorted() && threads[0] == 1, "{threads:?}");
     }
@@ -46,7 +51,9 @@ fn this_machine_is_measured_pair_by_pair_with_every_step_announced() {
     );
     let detected = crate::examine_measured(Path::new("/"), &found.pairs, View::Machine);
     let tiers = detected.expect("tiers").tiers;
-    assert!(tiers.all()[0].latency.is_some(), "{tiers:?}");
+    let fastest = &tiers.all()[0];
+    assert!(fastest.latency.is_some(), "{tiers:?}");
+    assert_eq!(fastest.loaded.is_empty(), found.pairs[0].loaded.is_empty());
 }
 
 #[test]
@@ -99,6 +106,10 @@ fn a_memory_is_judged_from_its_best_processors_or_from_those_of_the_view() {
             write: read,
             triad: read,
         }],
+        loaded: vec![LoadPoint {
+            bandwidth: read / 2,
+            latency: Nanos(latency + 1),
+        }],
     };
     let pairs = [
         pair(0, 4, 200, 40_000_000_000),
@@ -108,6 +119,8 @@ fn a_memory_is_judged_from_its_best_processors_or_from_those_of_the_view() {
     let best = speeds(&pairs, View::Machine);
     assert_eq!(best[&4].words, "measured from node 1: 100 ns, 90 GB/s");
     assert!(!best.contains_key(&5), "nothing was measured there");
+    assert_eq!(best[&4].loaded, pairs[1].loaded);
     let viewed = speeds(&pairs, View::Node(0));
     assert_eq!(viewed[&4].latency, Some(200.0));
+    assert_eq!(viewed[&4].loaded, pairs[0].loaded);
 }

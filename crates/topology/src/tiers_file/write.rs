@@ -1,6 +1,7 @@
 //! Prints a tiers file; [`super::parse`] documents the format.
 
 use isotherm_model::emulation::{Emulation, TimeCosts};
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::tier::{Placement, Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
@@ -37,6 +38,14 @@ fn time(time: Nanos) -> Text {
     unplaced(time.exact())
 }
 
+fn load(point: &LoadPoint) -> Text {
+    bandwidth(point.bandwidth)
+}
+
+fn loaded_latency(point: &LoadPoint) -> Text {
+    time(point.latency)
+}
+
 fn of_pair(pair: &Pair) -> Spanned<PairTable> {
     let rates = |kind: fn(&Rates) -> u64| pair.rates.iter().map(kind).map(bandwidth).collect();
     unplaced(PairTable {
@@ -47,6 +56,8 @@ fn of_pair(pair: &Pair) -> Spanned<PairTable> {
         read: rates(|rates| rates.read),
         write: rates(|rates| rates.write),
         triad: rates(|rates| rates.triad),
+        load: pair.loaded.iter().map(load).collect(),
+        loaded_latency: pair.loaded.iter().map(loaded_latency).collect(),
     })
 }
 
@@ -64,6 +75,8 @@ fn of_tier(tier: &Tier) -> Spanned<TierTable> {
         latency: tier.latency.map(time),
         read_bandwidth: tier.read_bandwidth.map(bandwidth),
         write_bandwidth: tier.write_bandwidth.map(bandwidth),
+        load: tier.loaded.iter().map(load).collect(),
+        loaded_latency: tier.loaded.iter().map(loaded_latency).collect(),
         placement: Some(word(match tier.placement {
             Placement::Preferred => "preferred",
             Placement::Bind => "bind",
@@ -103,12 +116,12 @@ fn of_time_costs(costs: &TimeCosts) -> EmulationTable {
 
 #[cfg(test)]
 mod tests {
-    use super::print;
+    use super::{LoadPoint, print};
     use crate::measure::{Pair, Rates};
     use crate::tiers_file::{TiersFile, parse};
     use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
-    use isotherm_model::tier::Tiers;
+    use isotherm_model::tier::{Tier, TierKind, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]
@@ -155,6 +168,34 @@ mod tests {
             memory_node: 8,
             latency: Nanos(131),
             rates: vec![rates(1, 8_123_456_789), rates(2, 16 << 30)],
+            loaded: loads(),
         }
+    }
+
+    fn loads() -> Vec<LoadPoint> {
+        let point = |(bandwidth, nanos)| LoadPoint {
+            bandwidth,
+            latency: Nanos(nanos),
+        };
+        [(400_000_001, 131), (9 << 30, 207)].map(point).to_vec()
+    }
+
+    #[test]
+    fn latencies_under_load_are_kept_of_tiers_and_refused_where_one_is_missing() {
+        let tier = Tier {
+            kind: TierKind::Nodes(vec![0]),
+            loaded: loads(),
+            ..Tiers::emulated(Bytes(1), Bytes(2), Emulation::TMP).all()[0].clone()
+        };
+        let file = TiersFile {
+            tiers: Tiers::new(vec![tier]).unwrap(),
+            measured: Vec::new(),
+        };
+        let text = print(&file);
+        assert_eq!(parse(&text, "x"), Ok(file));
+        let short = text.replace("\"131ns\", ", "");
+        assert_ne!(short, text);
+        let error = parse(&short, "x").unwrap_err().to_string();
+        assert!(error.contains("must be of one length"), "{error}");
     }
 }

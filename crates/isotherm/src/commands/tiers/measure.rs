@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
 use isotherm_topology::measure::{
-    MeasureError, MeasureSettings, MeasureStep, Measurement, measure,
+    MeasureError, MeasureSettings, MeasureStep, MeasuredFigure, Measurement, measure,
 };
 use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -101,10 +101,11 @@ fn watched(
     let mut watch = |step: MeasureStep| {
         bar.set_length(step.total as u64);
         bar.set_position(step.done as u64);
-        let what = match step.threads {
-            None => "latency".to_owned(),
-            Some(1) => "bandwidth, 1 thread".to_owned(),
-            Some(threads) => format!("bandwidth, {threads} threads"),
+        let what = match step.figure {
+            MeasuredFigure::Latency => "latency".to_owned(),
+            MeasuredFigure::Bandwidth(1) => "bandwidth, 1 thread".to_owned(),
+            MeasuredFigure::Bandwidth(threads) => format!("bandwidth, {threads} threads"),
+            MeasuredFigure::LoadedLatency => "latency under load".to_owned(),
         };
         let (cpus, memory) = (step.cpu_node, step.memory_node);
         bar.set_message(format!("node {cpus} to node {memory}: {what}"));

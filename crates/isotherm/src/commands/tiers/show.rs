@@ -1,6 +1,7 @@
 //! Tiers, nodes and measurements as text and as JSON.
 
 use isotherm_model::emulation::Emulation;
+use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -74,6 +75,10 @@ impl Shown {
         if !self.measured.is_empty() {
             text.push('\n');
             text.push_str(&pairs_table(&self.measured));
+            if self.measured.iter().any(|pair| !pair.loaded.is_empty()) {
+                text.push('\n');
+                text.push_str(&loads_table(&self.measured));
+            }
         }
         if let Some((time, memory)) = self.cost {
             text.push_str(&format!(
@@ -248,6 +253,28 @@ fn pairs_table(pairs: &[Pair]) -> String {
         .render()
 }
 
+/// The latency of each pair as the load rises.
+fn loads_table(pairs: &[Pair]) -> String {
+    let rows: Vec<(&Pair, &LoadPoint)> = pairs.iter().flat_map(pair_loads).collect();
+    DataTable::of(&rows)
+        .right("processors of", |row| format!("node {}", row.0.cpu_node))
+        .right("memory of", |row| format!("node {}", row.0.memory_node))
+        .right("load", |row| bandwidth(row.1.bandwidth))
+        .right("latency under load", |row| row.1.latency)
+        .render()
+}
+
+fn pair_loads(pair: &Pair) -> impl Iterator<Item = (&Pair, &LoadPoint)> {
+    pair.loaded.iter().map(move |point| (pair, point))
+}
+
+fn load_json(point: &LoadPoint) -> Value {
+    json!({
+        "bytes_per_second": point.bandwidth,
+        "latency_ns": point.latency.0,
+    })
+}
+
 fn pair_rates(pair: &Pair) -> impl Iterator<Item = (usize, &Pair, &Rates)> {
     let rates = pair.rates.iter().enumerate();
     rates.map(move |(index, rates)| (index, pair, rates))
@@ -288,6 +315,7 @@ fn tier_json(tier: &Tier) -> Value {
         "latency_ns": tier.latency.map(|latency| latency.0),
         "read_bytes_per_second": tier.read_bandwidth,
         "write_bytes_per_second": tier.write_bandwidth,
+        "loaded_latency": tier.loaded.iter().map(load_json).collect::<Vec<_>>(),
         "reason": tier.reason,
     })
 }
@@ -306,5 +334,6 @@ fn pair_json(pair: &Pair) -> Value {
         "memory_node": pair.memory_node,
         "latency_ns": pair.latency.0,
         "rates": rates.collect::<Vec<_>>(),
+        "loaded_latency": pair.loaded.iter().map(load_json).collect::<Vec<_>>(),
     })
 }
