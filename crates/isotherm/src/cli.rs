@@ -312,6 +312,10 @@ pub(crate) struct RunArgs {
     /// [default: 2MiB]
     #[arg(long, value_name = "SIZE", requires = "policy", conflicts_with = "optimize_after", value_parser = input::unit)]
     pub unit: Option<Bytes>,
+    /// Keep hot data on as many memory devices as its bandwidth needs, by this model (`isotherm fit-bandwidth`), and undo a change that
+    /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["plan", "policy", "optimize_after", "mover", "undo"])]
+    pub remap: Option<PathBuf>,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,

@@ -186,6 +186,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "isotherm run --policy history --unit 64KiB --tiers emulated --fast 1GiB -- ./app",
                 "Move the hottest pages of each second into the fast tier of an emulated machine",
             ),
+            (
+                "isotherm run --remap bandwidth.toml --tiers emulated:L:1,B:1,fast-limit:1GiB/s,limit:3GiB/s --fast 4GiB -- ./app",
+                "Hot data on the first of four emulated memory devices, and on more while it needs their bandwidth",
+            ),
         ],
         files: &[PLAN, PROFILE, SESSION],
         exit_status: AS_THE_PROGRAM,

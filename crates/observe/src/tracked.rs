@@ -441,7 +441,7 @@ fn covers(owned: &[Owned], address: u64) -> bool {
 }
 
 /// Names under which the runtime's counters are recorded, unit last.
-const COUNTER_NAMES: [(SessionCounter, &str); 20] = [
+const COUNTER_NAMES: [(SessionCounter, &str); 22] = [
     (SessionCounter::Allocations, "allocations"),
     (SessionCounter::ContextMisses, "context_misses"),
     (SessionCounter::ContextChecks, "context_checks"),
@@ -462,4 +462,6 @@ const COUNTER_NAMES: [(SessionCounter, &str); 20] = [
     (SessionCounter::Unslowed, "unslowed_pages"),
     (SessionCounter::MappingsLost, "mappings_lost"),
     (SessionCounter::AccessesLost, "accesses_lost"),
+    (SessionCounter::FastTrafficBytes, "bytes_served_fast"),
+    (SessionCounter::SlowTrafficBytes, "bytes_served_slow"),
 ];

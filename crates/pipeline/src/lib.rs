@@ -52,6 +52,7 @@ mod rebuilt;
 mod regroup;
 mod online;
 mod unit_step;
+mod remapping;
 mod step;
 
 pub use access_counts::AccessCounts;
@@ -75,6 +76,7 @@ pub use parts::{
 pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
+pub use remapping::{RemapDecision, RemapSample, Remapping};
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;
 pub use site_bandwidths::{hottest_sites, site_bandwidths, sites_without_bandwidth};

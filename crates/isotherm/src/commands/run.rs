@@ -2,6 +2,7 @@
 
 mod optimize_after;
 mod page_policy;
+mod remap;
 mod results;
 mod site_executor;
 
@@ -52,6 +53,9 @@ pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     args.summary.as_deref().map_or(Ok(()), output::check)?;
     if let Some(path) = &args.plan {
         return guided(args, &super::read_plan(path)?, console);
+    }
+    if let Some(model) = &args.remap {
+        return remap::run(args, model, console);
     }
     match (args.optimize_after, &args.policy) {
         (Some(after), _) => optimize_after::run(args, after, console),

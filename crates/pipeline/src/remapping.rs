@@ -1,0 +1,320 @@
+//! Keeps hot data on as many memory devices as its bandwidth needs, while a program runs (Cross-Layer, sections 7.1.2 and 7.2).
+//!
+//! ```text
+//! samples      --> temperatures of sites, cooled after 0.1 s --> which extents are hot
+//! bytes served --> remapper, once a second                   --> on how many devices
+//! ```
+//!
+//! The fast tier is the first device, the slow tier all others. With hot data on k devices every k-th piece of it, by address, is on the
+//! first one; cold data is on the others. A site takes the place of a method: it is hot while its data is sampled.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::{Batch, Extent, Process};
+use isotherm_model::colour::Colour;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
+use isotherm_model::profile::Segment;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_policy::energy::{
+    BandwidthModel, COOL_DOWN, MethodId, Remap, RemapSettings, Remapper, Temperatures,
+};
+
+/// Counts of the bytes that memory served.
+const SERVED: [&str; 2] = ["bytes_served_fast", "bytes_served_slow"];
+
+/// Time between two samples of the bandwidth (section 7.2).
+const SAMPLE_EACH: Nanos = Nanos(1_000_000_000);
+
+/// Size of a piece that moves as a whole.
+const PIECE: u64 = 2 << 20;
+
+/// The tiers, as requests number them.
+const FIRST: NodeId = NodeId(0);
+const OTHERS: NodeId = NodeId(1);
+
+/// The temperatures, the remapper, and what they have asked for so far.
+#[derive(Debug)]
+pub struct Remapping {
+    temperatures: Temperatures,
+    remapper: Remapper,
+    /// Time of the run.
+    now: Nanos,
+    /// Time and bytes at the last sample of the bandwidth.
+    sampled: (Nanos, u64),
+    /// Where each piece was asked to be; a piece that is not listed is on the first device, where new data goes.
+    placed: BTreeMap<(Process, u64), NodeId>,
+}
+
+/// The decision of an epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemapDecision {
+    /// The moves, those that leave the first device first.
+    pub actions: Vec<RangeAction>,
+    /// The sample of the bandwidth and what the remapper made of it; `None` between two samples.
+    pub sample: Option<RemapSample>,
+}
+
+/// A sample of the bandwidth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemapSample {
+    /// Time of the run.
+    pub at: Nanos,
+    /// Bytes a second.
+    pub bandwidth: u64,
+    /// Devices for hot data.
+    pub remap: Remap,
+}
+
+impl Remapping {
+    /// Hot data begins on one device.
+    #[must_use]
+    pub fn new(model: BandwidthModel, settings: RemapSettings) -> Self {
+        Self {
+            temperatures: Temperatures::new(COOL_DOWN),
+            remapper: Remapper::new(model, settings, 1),
+            now: Nanos::ZERO,
+            sampled: (Nanos::ZERO, 0),
+            placed: BTreeMap::new(),
+        }
+    }
+
+    /// Devices that hold hot data.
+    #[must_use]
+    pub const fn devices(&self) -> u32 {
+        self.remapper.devices()
+    }
+
+    /// Decides after an epoch, at whose end there are these extents.
+    pub fn decide(
+        &mut self,
+        batch: &Batch,
+        segment: &Segment,
+        extents: &[Extent],
+    ) -> RemapDecision {
+        self.now = self.now.saturating_add(batch.span);
+        let sampled = segment.heat.iter().filter(|heat| heat.accesses.0 > 0);
+        for heat in sampled {
+            self.temperatures.sample(MethodId(heat.site.0), self.now);
+        }
+        let sample = self.sample_bandwidth(batch);
+        RemapDecision {
+            actions: self.place(extents),
+            sample,
+        }
+    }
+
+    /// Samples the bandwidth, where a second has passed.
+    fn sample_bandwidth(&mut self, batch: &Batch) -> Option<RemapSample> {
+        let served = batch.counts.iter();
+        let served = served.filter(|count| SERVED.contains(&count.name.as_str()));
+        let bytes = served.fold(0, |sum: u64, count| sum.saturating_add(count.value));
+        let (since, before) = self.sampled;
+        let span = self.now.saturating_sub(since);
+        if span < SAMPLE_EACH {
+            return None;
+        }
+        self.sampled = (self.now, bytes);
+        // The counts of a process that ends stay in the sum.
+        let moved = u128::from(bytes.saturating_sub(before)) * 1_000_000_000;
+        let bandwidth = u64::try_from(moved / u128::from(span.0)).unwrap_or(u64::MAX);
+        Some(RemapSample {
+            at: self.now,
+            bandwidth,
+            remap: self.remapper.sample(bandwidth),
+        })
+    }
+
+    /// The moves that bring every piece where it belongs.
+    fn place(&mut self, extents: &[Extent]) -> Vec<RangeAction> {
+        let mut placed = BTreeMap::new();
+        let mut moves = Vec::new();
+        let resident = extents.iter().filter(|extent| extent.site.is_placeable());
+        for extent in resident.filter(|extent| extent.resident > Bytes::ZERO) {
+            let colour = self.temperatures.method(MethodId(extent.site.0), self.now);
+            for range in pieces(extent) {
+                let key = (extent.process, range.start);
+                let node = self.node_of(colour, range.start);
+                let before = self.placed.get(&key).copied().unwrap_or(FIRST);
+                placed.insert(key, node);
+                if node != before {
+                    moves.push(RangeAction {
+                        process: extent.process,
+                        range,
+                        node,
+                    });
+                }
+            }
+        }
+        self.placed = placed;
+        // Room first. The order among equals stays.
+        moves.sort_by_key(|action| action.node == FIRST);
+        moves
+    }
+
+    fn node_of(&self, colour: Colour, address: u64) -> NodeId {
+        let is_first = (address / PIECE).is_multiple_of(u64::from(self.remapper.devices().max(1)));
+        match colour {
+            Colour::Hot if is_first => FIRST,
+            Colour::Hot | Colour::Cold => OTHERS,
+        }
+    }
+}
+
+/// The pieces of an extent, cut at multiples of their size.
+fn pieces(extent: &Extent) -> impl Iterator<Item = AddressRange> {
+    let end = extent.address.saturating_add(extent.bytes.0);
+    let next = move |start: u64| (start / PIECE + 1).saturating_mul(PIECE).min(end);
+    let starts = std::iter::successors(Some(extent.address), move |start| Some(next(*start)));
+    starts
+        .take_while(move |start| *start < end)
+        .map(move |start| AddressRange {
+            start,
+            bytes: Bytes(next(start) - start),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST, OTHERS, PIECE, Remap, RemapDecision, Remapping, SERVED};
+    use isotherm_model::batch::{Batch, Count, Epoch, Extent, Process};
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::profile::{EpochSpan, Heat, Segment};
+    use isotherm_model::site::SiteId;
+    use isotherm_model::units::{Accesses, Bytes, Nanos};
+    use isotherm_policy::energy::{BandwidthModel, RemapSettings};
+
+    const HOT: SiteId = SiteId(10);
+    const COLD: SiteId = SiteId(11);
+
+    /// Four pieces of hot data and two of cold data.
+    fn extents() -> [Extent; 2] {
+        [(HOT, 0, 4), (COLD, 8, 2)].map(|(site, first, pieces)| Extent {
+            process: Process::default(),
+            site,
+            address: first * PIECE,
+            bytes: Bytes(pieces * PIECE),
+            resident: Bytes(pieces * PIECE),
+            tier: None,
+        })
+    }
+
+    struct Run {
+        remapping: Remapping,
+        served: u64,
+    }
+
+    impl Run {
+        /// One device below 1 GB/s, two below 2 GB/s, else three.
+        fn new() -> Self {
+            let model = BandwidthModel::new(vec![1_000_000_000, 2_000_000_000]);
+            let model = model.expect("rising");
+            Self {
+                remapping: Remapping::new(model, RemapSettings::default()),
+                served: 0,
+            }
+        }
+
+        /// An epoch of a second in which memory serves so many megabytes and these sites are sampled.
+        fn epoch(&mut self, megabytes: u64, sites: &[SiteId]) -> RemapDecision {
+            self.served += megabytes * 1_000_000;
+            let span = Nanos(1_000_000_000);
+            let heat = |site: &SiteId| Heat {
+                epoch: Epoch(0),
+                process: Process::default(),
+                site: *site,
+                address: 0,
+                object: None,
+                accesses: Accesses(1),
+                streamed: Accesses::ZERO,
+                served: Accesses::ZERO,
+            };
+            let half = |name: &&str| Count {
+                process: None,
+                name: (*name).to_owned(),
+                value: self.served / 2,
+            };
+            let batch = Batch {
+                span,
+                counts: SERVED.iter().map(half).collect(),
+                ..Batch::default()
+            };
+            let segment = Segment {
+                epoch: EpochSpan {
+                    epoch: Epoch(0),
+                    span,
+                },
+                heat: sites.iter().map(heat).collect(),
+                ..Segment::default()
+            };
+            self.remapping.decide(&batch, &segment, &extents())
+        }
+    }
+
+    /// The pieces that move, and where to.
+    fn moves(decision: &RemapDecision) -> Vec<(u64, NodeId)> {
+        let actions = decision.actions.iter();
+        actions
+            .map(|action| (action.range.start / PIECE, action.node))
+            .collect()
+    }
+
+    #[test]
+    fn cold_data_leaves_the_first_device_and_comes_back_when_it_is_sampled() {
+        let mut run = Run::new();
+        let first = run.epoch(500, &[HOT]);
+        assert_eq!(moves(&first), [(8, OTHERS), (9, OTHERS)]);
+        assert_eq!(moves(&run.epoch(500, &[HOT])), []);
+        let warm = run.epoch(500, &[HOT, COLD]);
+        assert_eq!(moves(&warm), [(8, FIRST), (9, FIRST)]);
+        // Not sampled for longer than 0.1 s.
+        assert_eq!(moves(&run.epoch(500, &[HOT])), [(8, OTHERS), (9, OTHERS)]);
+    }
+
+    #[test]
+    fn hot_data_spreads_after_two_seconds_of_a_higher_bandwidth_and_stays_where_that_helped() {
+        let mut run = Run::new();
+        run.epoch(500, &[HOT]);
+        assert_eq!(moves(&run.epoch(1_200, &[HOT])), []);
+        let spread = run.epoch(1_200, &[HOT]);
+        assert_eq!(moves(&spread), [(1, OTHERS), (3, OTHERS)]);
+        let sample = spread.sample.expect("a second has passed");
+        assert_eq!(sample.bandwidth, 1_200_000_000);
+        assert_eq!(sample.remap, Remap::To { from: 1, to: 2 });
+        for _ in 0..3 {
+            assert_eq!(moves(&run.epoch(1_700, &[HOT])), []);
+        }
+        assert_eq!(run.remapping.devices(), 2);
+    }
+
+    #[test]
+    fn a_spread_that_brings_no_bandwidth_is_undone() {
+        let mut run = Run::new();
+        for _ in 0..3 {
+            run.epoch(1_200, &[HOT]);
+        }
+        assert_eq!(run.remapping.devices(), 2);
+        let undone = run.epoch(1_200, &[HOT]);
+        assert_eq!(
+            undone.sample.expect("a sample").remap,
+            Remap::Undo { from: 2, to: 1 }
+        );
+        assert_eq!(moves(&undone), [(1, FIRST), (3, FIRST)]);
+    }
+
+    #[test]
+    fn shorter_epochs_add_up_to_a_sample() {
+        let mut run = Run::new();
+        let batch = |milliseconds: u64| Batch {
+            span: Nanos(milliseconds * 1_000_000),
+            ..Batch::default()
+        };
+        let mut sampled = |span| {
+            let decision = run.remapping.decide(&batch(span), &Segment::default(), &[]);
+            decision.sample.is_some()
+        };
+        assert_eq!(
+            [400, 400, 400, 900].map(&mut sampled),
+            [false, false, true, false]
+        );
+    }
+}
