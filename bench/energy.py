@@ -10,6 +10,7 @@ import os
 import statistics
 import tomllib
 
+from bandwidth import balance, remap
 from emulator import everything
 from measure import Contender, Problem, Samples, interleave
 from table import Table
@@ -27,6 +28,8 @@ LOSS, SAVED, VARIES = 0.05, 0.25, 0.10
 # What two threads ask for on the emulated machine, in bytes a second.
 DEMAND = 2 * 64 * 10**7
 UNBOUNDED = 2**64 - 1
+# A remap takes two samples of a second, its judgement two more.
+REMAP_SECONDS = 8
 
 
 class Settings:
@@ -39,8 +42,8 @@ class Settings:
         self.rounds = max(2, options.rounds if options.has_rounds else 2 if options.quick else 6)
         self.seconds = 0.5 if options.quick else 1.5
 
-    def program(self, tools: Tools, name: str, delay: int, *more: str):
-        passes = max(1, round(self.seconds * 2e9 / (delay + 250) / self.objects))
+    def program(self, tools: Tools, name: str, delay: int, *more: str, seconds: float | None = None):
+        passes = max(1, round((seconds or self.seconds) * 2e9 / (delay + 250) / self.objects))
         return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), *more)
 
 
@@ -176,4 +179,11 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     settings = Settings(options)
     runs = by_devices(tools, settings, folder, options, say)
     fits = [fit(tools, folder, runs, first) for first in (0, 1)]
-    return [figure_3(runs), figure_4(runs, fits[0]), figure_5(tools, settings, folder, options, say), table_1(runs[0]), table_2(fits)]
+    tables = [figure_3(runs), figure_4(runs, fits[0]), figure_5(tools, settings, folder, options, say), table_1(runs[0]), table_2(fits)]
+    return [*tables, balance(tools, options, folder, say), remapping(tools, settings, fits[0], folder, options, say)]
+
+
+def remapping(tools: Tools, settings: Settings, bounds: list[int], folder: str, options, say) -> Table:
+    """Runs that last for some samples of the bandwidth, one a second."""
+    programs = [settings.program(tools, "membench", delay, seconds=REMAP_SECONDS) for delay in (0, DELAYS[-1])]
+    return remap(tools, *programs, bounds, DEMAND // len(DEVICES), folder, options, say)
