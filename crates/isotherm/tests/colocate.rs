@@ -149,6 +149,35 @@ fn the_recorded_programs_run_alone_and_together_until_the_longest_has_ended_once
 }
 
 #[test]
+fn too_few_processors_and_too_little_fast_memory_are_warned_of() {
+    let directory = recorded();
+    let processors = isotherm_sys::affinity::allowed()
+        .expect("the kernel tells")
+        .len();
+    let programs = vec!["short.iso"; processors + 1];
+    let share = |fast: &'static str, policy: &'static str, programs: &[&'static str]| {
+        let tiers = [
+            "--tiers",
+            "emulated:nvm",
+            "--fast",
+            fast,
+            "--policy",
+            policy,
+        ];
+        let output = succeeds(&directory, &[&["colocate"], programs, &tiers].concat());
+        stderr(&output)
+    };
+    let said = share("1MiB", "comerge", &programs);
+    let crowded = format!("{} programs on {processors} processor", processors + 1);
+    assert!(said.contains(&crowded), "{said}");
+    assert!(said.contains("holds no whole site"), "{said}");
+    assert!(said.contains("--share chunks"), "{said}");
+    let said = share("16MiB", "least-slowdown", &programs[..1]);
+    assert!(!said.contains("programs on"), "{said}");
+    assert!(!said.contains("holds no"), "{said}");
+}
+
+#[test]
 fn a_program_that_gets_no_fast_memory_runs_by_its_plan() {
     let directory = recorded();
     let shared = succeeds(

@@ -4,6 +4,7 @@ mod program_plan;
 mod program_times;
 mod runs;
 mod shared_programs;
+mod shortages;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_policy::sharing::{SharedPlan, least_possible, slowdowns};
 use isotherm_report::sharing::{Sharing, SharingOutcome, SharingProgram, SharingSource};
+use isotherm_sys::affinity;
 
 use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
@@ -63,6 +65,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
     warn_of_unknown(&forms[0], console);
     let capacity = tiers.all()[0].capacity;
     let (policies, form, shared) = choose(args, &forms, capacity)?;
+    warn_of_shortages(form, forms.len() > 1, capacity, console);
     let expected = slowdowns(&form.colocation, &shared);
     let (mut programs, mut timed) = (Vec::new(), Vec::new());
     for (program, slowdown) in form.colocation.programs().iter().zip(expected) {
@@ -196,6 +199,17 @@ fn forms(
     }
     let of = |objects| SharedPrograms::of(objects, programs, factors, (weight, args.chunk));
     all.into_iter().map(of).collect()
+}
+
+/// Warns of too few processors, and of a fast tier in which no object of this form fits.
+fn warn_of_shortages(form: &SharedPrograms, has_chunks: bool, capacity: Bytes, console: Console) {
+    let programs = form.colocation.programs().len();
+    let processors = affinity::allowed().map_or(usize::MAX, |allowed| allowed.len());
+    let of_processors = shortages::of_processors(programs, processors);
+    let of_room = shortages::of_room(&form.colocation, form.objects, has_chunks, capacity);
+    for warning in of_processors.into_iter().chain(of_room) {
+        console.warn(&warning);
+    }
 }
 
 /// Warns of sites that were not measured and cannot be predicted.
