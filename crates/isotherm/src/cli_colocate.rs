@@ -17,7 +17,7 @@ pub(crate) struct ColocateArgs {
     pub profiles: Vec<PathBuf>,
     #[command(flatten)]
     pub tiers: TiersChoice,
-    /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge
+    /// The policy: least-slowdown, or one of CoMerge's: equal-split, proportional-split, fair-merge, blind-merge, comerge, comerge-printed
     #[arg(long, default_value = "least-slowdown", value_parser = SHARING_POLICIES, hide_possible_values = true)]
     pub policy: String,
     /// What the policy shares: whole `sites`, as CoMerge does, or `chunks` of them [default: chunks for least-slowdown, sites for the

@@ -49,7 +49,7 @@ pub use colocation::{
     Colocation, ColocationError, Grant, LONGEST_RUN, MeasuredObject, MeasuredProgram,
     SensitivityClass, SharedPlan,
 };
-pub use comerge::CoMerge;
+pub use comerge::{CoMerge, CoMergePrinted};
 pub use equal_split::EqualSplit;
 pub use fair_merge::FairMerge;
 pub use floor::FloorError;
@@ -58,13 +58,14 @@ pub use policy::SharingPolicy;
 pub use proportional_split::ProportionalSplit;
 pub use slowdown::{slowdowns, summed_slowdown};
 
-/// The paper's policies, in its order (table 4).
-pub static PAPER_POLICIES: [&(dyn SharingPolicy + Sync); 5] = [
+/// The paper's policies, in its order (table 4), and the last of them by the formula that it prints.
+pub static PAPER_POLICIES: [&(dyn SharingPolicy + Sync); 6] = [
     &EqualSplit,
     &ProportionalSplit,
     &FairMerge,
     &BlindMerge,
     &CoMerge,
+    &CoMergePrinted,
 ];
 
 #[cfg(test)]

@@ -305,7 +305,7 @@ mod tests {
         let tiers = emulated("cxl");
         let form = form(&profiles, &tiers, objects);
         let all = form.share(&BTreeMap::new(), Bytes(8 * MIB));
-        assert_eq!(all.len(), 6);
+        assert_eq!(all.len(), 7);
         let mut chosen = all
             .into_iter()
             .filter(|(outcome, _)| outcome.policy == policy);

@@ -80,10 +80,13 @@ impl Benefit {
 }
 
 impl Ord for Benefit {
-    /// Compares by cross products: times are at most 2^60 and factors at most 3, so they fit 128
-    /// bits. A printed co-benefit has any factor; it is shown, not compared.
+    /// Compares exactly: times and printed factors are at most 2^60, so what is saved is at most 2^120. A cross product of that would not fit
+    /// 128 bits, so the integer parts are compared first, and then the remainders, which are less than 2^60.
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.saved * other.whole).cmp(&(other.saved * self.whole))
+        let parts = |it: &Self| (it.saved.div_euclid(it.whole), it.saved.rem_euclid(it.whole));
+        let ((ours, our_rest), (theirs, their_rest)) = (parts(self), parts(other));
+        let rests = || (our_rest * other.whole).cmp(&(their_rest * self.whole));
+        ours.cmp(&theirs).then_with(rests)
     }
 }
 
@@ -155,5 +158,18 @@ mod tests {
         assert_eq!(benefit(20, 100, 60), benefit(1, 3, 2));
         let longest = LONGEST_RUN.0;
         assert!(benefit(1, longest, 1) > benefit(1, longest, 2));
+        let printed = |alone| {
+            let object = MeasuredObject {
+                name: "o".to_owned(),
+                size: Bytes(1),
+                alone: Nanos(alone),
+            };
+            let program =
+                MeasuredProgram::new("p", Nanos(1), LONGEST_RUN, vec![object.clone()]).unwrap();
+            Benefit::printed_co_benefit(&program, &object)
+        };
+        assert!(printed(1) > printed(2));
+        assert!(printed(longest - 1) > printed(longest));
+        assert_eq!(printed(longest), benefit(20, 100, 100));
     }
 }

@@ -8,7 +8,8 @@ use super::colocation::{
     Colocation, MeasuredObject, MeasuredProgram, SensitivityClass, SharedPlan,
 };
 use super::{
-    Benefit, BlindMerge, CoMerge, EqualSplit, FairMerge, ProportionalSplit, SharingPolicy,
+    Benefit, BlindMerge, CoMerge, CoMergePrinted, EqualSplit, FairMerge, ProportionalSplit,
+    SharingPolicy,
 };
 
 const MEGABYTE: u64 = 1_000_000;
@@ -328,4 +329,61 @@ fn comerge_gives_an_insensitive_program_what_room_is_left_by_its_benefits() {
         placed(&plan),
         ["adi.X", "adi.B", "adi.A", "doitgen.C4", "doitgen.sum"]
     );
+}
+
+#[test]
+fn the_printed_formula_is_comerge_from_class_low_to_a_slow_down_below_four() {
+    for names in [
+        &["STREAM", "CLOMP", "XSBench"][..],
+        &["jacobi-2d", "adi"],
+        &["trmm", "fdtd-2d"],
+    ] {
+        let programs = programs(names);
+        for megabytes in [250, 1000, 3000] {
+            let [tables, formula] = [&CoMerge as &dyn SharingPolicy, &CoMergePrinted]
+                .map(|policy| placed(&plan(policy, &programs, megabytes)));
+            assert_eq!(tables, formula, "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn the_printed_formula_prefers_a_program_that_is_slowed_six_times_to_one_that_is_slowed_four_times()
+{
+    // STREAM with the benefits of table 3 and a slow-down of 6, within the 4 to 6 of figure 1 at B:0.15 L:5. Its co-benefits by the tables are
+    // those of table 3: c 1.75, a 1.20, b 1.20; by the formula c 3.50, a 2.41, b 2.39. Both give jacobi-2d, which is below 4, A 1.85 and B 1.75.
+    let stream: Part = (
+        "STREAM",
+        2_883,
+        17_298,
+        SensitivityClass::High,
+        &[
+            ("a", 11_517, 0.4, 1.2, 534),
+            ("b", 11_545, 0.4, 1.2, 534),
+            ("c", 8_886, 0.58, 1.75, 534),
+        ],
+    );
+    let jacobi = TABLE_3.iter().find(|part| part.0 == "jacobi-2d").unwrap();
+    let pair = Colocation::new(vec![measured(&stream), measured(jacobi)]).unwrap();
+    let tables = plan(&CoMerge, &pair, 1100);
+    assert_eq!(placed(&tables), ["jacobi-2d.A", "STREAM.c"]);
+    let formula = plan(&CoMergePrinted, &pair, 1100);
+    assert_eq!(placed(&formula), ["STREAM.c", "STREAM.a"]);
+    assert!(
+        formula.grants[1]
+            .reason
+            .contains("its printed co-benefit is 2.406"),
+        "{:?}",
+        formula.grants[1]
+    );
+}
+
+#[test]
+fn the_printed_formula_counts_a_program_of_class_none_once() {
+    let pair = programs(&["doitgen", "adi"]);
+    assert_eq!(
+        placed(&plan(&CoMergePrinted, &pair, 1000)),
+        ["doitgen.C4", "doitgen.sum", "adi.X"]
+    );
+    assert_eq!(placed(&plan(&CoMerge, &pair, 1000)), ["adi.X", "adi.B"]);
 }

@@ -22,10 +22,6 @@ impl Candidate<'_> {
     pub(super) fn benefit(&self) -> Benefit {
         Benefit::of(self.program, self.object)
     }
-
-    pub(super) fn co_benefit(&self) -> Benefit {
-        Benefit::co_benefit(self.program, self.object)
-    }
 }
 
 /// Every object of every program, by program and object name.
@@ -56,7 +52,7 @@ pub(super) fn by_program(colocation: &Colocation) -> Vec<Vec<Candidate<'_>>> {
 }
 
 /// What a policy orders objects by, in words.
-type Worth = fn(&Candidate<'_>) -> String;
+pub(super) type Worth = fn(&Candidate<'_>) -> String;
 
 /// The benefit, which ranks the objects of one program.
 pub(super) fn in_words_of_benefit(candidate: &Candidate<'_>) -> String {
@@ -65,7 +61,14 @@ pub(super) fn in_words_of_benefit(candidate: &Candidate<'_>) -> String {
 
 /// The co-benefit, which ranks those of all programs.
 pub(super) fn in_words_of_co_benefit(candidate: &Candidate<'_>) -> String {
-    format!("its co-benefit is {:.3}", candidate.co_benefit().value())
+    let co_benefit = Benefit::co_benefit(candidate.program, candidate.object);
+    format!("its co-benefit is {:.3}", co_benefit.value())
+}
+
+/// The co-benefit by the paper's formula.
+pub(super) fn in_words_of_printed_co_benefit(candidate: &Candidate<'_>) -> String {
+    let co_benefit = Benefit::printed_co_benefit(candidate.program, candidate.object);
+    format!("its printed co-benefit is {:.3}", co_benefit.value())
 }
 
 /// Places objects in this order while they fit into the room, and records each with its reason.
