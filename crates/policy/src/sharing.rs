@@ -46,7 +46,7 @@ mod whole_objects;
 pub use benefit::Benefit;
 pub use blind_merge::BlindMerge;
 pub use colocation::{
-    Colocation, ColocationError, Grant, LONGEST_RUN, MeasuredObject, MeasuredProgram,
+    Colocation, ColocationError, Grant, LONGEST_RUN, MeasuredObject, MeasuredProgram, Rival,
     SensitivityClass, SharedPlan,
 };
 pub use comerge::{CoMerge, CoMergePrinted};

@@ -1,5 +1,6 @@
 //! `isotherm colocate`: shares the fast memory among programs, and writes a plan for each.
 
+mod object_names;
 mod program_plan;
 mod program_times;
 mod runs;
@@ -26,6 +27,7 @@ use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
 use crate::sharing::{self, SharedObjects};
 use crate::{split, tiers_choice};
+use object_names::ObjectNames;
 use program_plan::program_plan;
 use program_times::ProfiledProgram;
 use runs::{RoundResults, TimedProgram};
@@ -67,11 +69,12 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
     let (policies, form, shared) = choose(args, &forms, capacity)?;
     warn_of_shortages(form, forms.len() > 1, capacity, console);
     let expected = slowdowns(&form.colocation, &shared);
+    let names = ObjectNames::new(parts.iter().map(|(name, part)| (name, &part.profile)));
     let (mut programs, mut timed) = (Vec::new(), Vec::new());
     for (program, slowdown) in form.colocation.programs().iter().zip(expected) {
         let part = &parts[program.name()];
         let data = (&part.profile, &form.chunks[program.name()]);
-        let plan = program_plan(program.name(), data, &shared, &tiers, weight)?;
+        let plan = program_plan(program.name(), data, (&shared, &names), &tiers, weight)?;
         super::write_text(&part.plan, &isotherm_plan_text::write(&plan))?;
         if args.run {
             let (name, profile) = (program.name(), &part.profile);
@@ -234,7 +237,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::program_plan::program_plan;
-    use super::{ProfiledProgram, SharedPrograms, SharingSource};
+    use super::{ObjectNames, ProfiledProgram, SharedPrograms, SharingSource};
     use crate::sharing::SharedObjects;
     use isotherm_console::Console;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
@@ -311,9 +314,14 @@ mod tests {
             .filter(|(outcome, _)| outcome.policy == policy);
         let (_, shared) = chosen.next().expect("a policy");
         let shared = shared.expect("no floor");
+        let owned = profiles
+            .iter()
+            .map(|(name, profile)| ((*name).to_owned(), profile));
+        let owned: Vec<_> = owned.collect();
+        let names = ObjectNames::new(owned.iter().map(|(name, profile)| (name, *profile)));
         let plan = |(name, profile): (&&str, &Profile)| {
             let data = (profile, &form.chunks[*name]);
-            let plan = program_plan(name, data, &shared, &tiers, Weight::PeakRss);
+            let plan = program_plan(name, data, (&shared, &names), &tiers, Weight::PeakRss);
             let plan = plan.expect("a pair");
             let fast = plan.assignments.iter();
             let fast = fast.filter(|site| site.tier == TierIndex::FASTEST);

@@ -282,6 +282,30 @@ impl Colocation {
     }
 }
 
+/// An object of another program beside a [`Grant`]: the reason why one program has memory that another lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rival {
+    /// The other program.
+    pub program: String,
+    /// Its object.
+    pub object: String,
+    /// Whether that object comes before the granted one in the order of the policy, and is placed; else it comes after it, and is left out at
+    /// least in part.
+    pub comes_before: bool,
+}
+
+impl Rival {
+    /// In words, with a name of its object for people.
+    #[must_use]
+    pub fn text(&self, object: &str) -> String {
+        let program = &self.program;
+        match self.comes_before {
+            true => format!("{program} has {object}, which comes before it"),
+            false => format!("{program} lacks {object}, which comes after it"),
+        }
+    }
+}
+
 /// The share of one object in the fast tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
@@ -295,6 +319,9 @@ pub struct Grant {
     pub fast: Bytes,
     /// The reason for this number of bytes, one sentence.
     pub reason: String,
+    /// The object of another program that comes next to it, on the other side of what is fast. Policies that give each program a part of
+    /// the tier have none.
+    pub rival: Option<Rival>,
 }
 
 /// The share of each object of each program in a fast tier.
@@ -425,6 +452,7 @@ mod tests {
                 size: Bytes(9),
                 fast: Bytes(3),
                 reason: String::new(),
+                rival: None,
             }],
         };
         assert!((plan(12).utility() - 0.25).abs() < 1e-12);

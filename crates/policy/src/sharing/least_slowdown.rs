@@ -116,6 +116,7 @@ fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
             size: object.size,
             fast,
             reason: reason(object, fast, worth(program, object), is_at_its_best),
+            rival: None,
         }
     };
     let mut grants: Vec<Grant> = order.iter().map(grant).collect();

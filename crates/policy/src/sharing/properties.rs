@@ -282,23 +282,26 @@ fn every_reason_says_what_became_of_the_object_and_why() {
     let reason = |program: &str, object: &str| {
         let mut grants = plan.grants.iter();
         let grant = grants.find(|grant| grant.program == program && grant.object == object);
-        grant.unwrap().reason.clone()
+        let grant = grant.unwrap();
+        let rival = grant.rival.as_ref().unwrap();
+        format!("{}; {}", grant.reason, rival.text(&rival.object))
     };
     assert_eq!(
         reason("CLOMP", "zones"),
-        "placed whole: all of it saves up to 2.288 of the summed slowdown; XSBench lacks what comes \
-         after it"
+        "placed whole: all of it saves up to 2.288 of the summed slowdown; XSBench lacks energy, which \
+         comes after it"
     );
     // The benefits of c and a sum to 0.985; 20 MiB of b add the rest.
     assert_eq!(
         reason("STREAM", "b"),
         "placed in part, 20 MiB: all of it saves up to 1.076 of the summed slowdown, but its \
-         program is as fast as it can be with the placed objects; XSBench lacks what comes after it"
+         program is as fast as it can be with the placed objects; XSBench lacks energy, which comes \
+         after it"
     );
     assert_eq!(
         reason("XSBench", "energy"),
         "placed in part, 600 MiB: all of it saves up to 0.305 of the summed slowdown, but the room \
-         went to bytes that save more; CLOMP has what comes before it"
+         went to bytes that save more; CLOMP has zones, which comes before it"
     );
 }
 

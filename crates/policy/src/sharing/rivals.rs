@@ -1,12 +1,12 @@
-//! Which other program an object was before or after: the reason why one program has memory that another lacks.
+//! Which object of another program an object was before or after: the reason why one program has memory that another lacks.
 
 use isotherm_model::units::Bytes;
 
-use super::colocation::Grant;
+use super::colocation::{Grant, Rival};
 
-/// Adds to the reasons of grants, which are in the order of the policy, the other program that comes next to them: to one that is placed, the
-/// program whose next data is left out; to one that is left out at least in part, the program whose data was placed last before it.
-/// `has_enough`: more memory would not make this program faster, so it lacks nothing.
+/// Names the rivals of grants, which are in the order of the policy: to one that is placed, the next object of another program that is left
+/// out; to one that is left out at least in part, the last object of another program that was placed before it. `has_enough`: more memory
+/// would not make this program faster, so it lacks nothing.
 pub(super) fn name(grants: &mut [Grant], has_enough: impl Fn(&str) -> bool) {
     let is_left_out = |grant: &Grant| grant.fast < grant.size && !has_enough(&grant.program);
     let is_placed = |grant: &Grant| grant.fast > Bytes::ZERO;
@@ -14,29 +14,40 @@ pub(super) fn name(grants: &mut [Grant], has_enough: impl Fn(&str) -> bool) {
     let before = nearest_others(grants.iter(), is_placed);
     let of_each = before.into_iter().zip(after.into_iter().rev());
     for (grant, (before, after)) in grants.iter_mut().zip(of_each) {
-        let rival = match (is_left_out(grant), is_placed(grant)) {
-            (true, _) => before.map(|program| format!("; {program} has what comes before it")),
-            (false, true) => after.map(|program| format!("; {program} lacks what comes after it")),
-            (false, false) => None,
+        let (comes_before, other) = match (is_left_out(grant), is_placed(grant)) {
+            (true, _) => (true, before),
+            (false, true) => (false, after),
+            (false, false) => continue,
         };
-        grant.reason.push_str(&rival.unwrap_or_default());
+        grant.rival = other.map(|(program, object)| Rival {
+            program,
+            object,
+            comes_before,
+        });
     }
 }
 
-/// For each grant the program, other than its own, of the last one before it that `counts`.
+/// A program and its object.
+type Named = (String, String);
+
+/// For each grant the last one before it that `counts` and is of another program.
 fn nearest_others<'a>(
     grants: impl Iterator<Item = &'a Grant>,
     counts: impl Fn(&Grant) -> bool,
-) -> Vec<Option<String>> {
-    // The last program, and the last other than that.
-    let mut last = [None::<&str>; 2];
+) -> Vec<Option<Named>> {
+    // The last grant, and the last of another program than that.
+    let mut last = [None::<&Grant>; 2];
     let of_grant = |grant: &'a Grant| {
-        let program = grant.program.as_str();
-        let other = last.into_iter().flatten().find(|last| *last != program);
-        if counts(grant) && last[0] != Some(program) {
-            last = [Some(program), last[0]];
+        let is_other = |last: &&Grant| last.program != grant.program;
+        let other = last.into_iter().flatten().find(is_other);
+        if counts(grant) {
+            let next = match last[0].is_some_and(|last| last.program == grant.program) {
+                true => last[1],
+                false => last[0],
+            };
+            last = [Some(grant), next];
         }
-        other.map(str::to_owned)
+        other.map(|other| (other.program.clone(), other.object.clone()))
     };
     grants.map(of_grant).collect()
 }
@@ -47,64 +58,88 @@ mod tests {
 
     use super::{Grant, name};
 
-    fn grant(program: &str, size: u64, fast: u64) -> Grant {
+    fn grant((program, object): (&str, &str), size: u64, fast: u64) -> Grant {
         Grant {
             program: program.to_owned(),
-            object: String::new(),
+            object: object.to_owned(),
             size: Bytes(size),
             fast: Bytes(fast),
             reason: "why".to_owned(),
+            rival: None,
         }
     }
 
+    /// The rivals in words.
+    fn rivals<const N: usize>(mut grants: [Grant; N], enough: &str) -> [String; N] {
+        name(&mut grants, |program| program == enough);
+        grants.map(|grant| {
+            let rival = grant.rival.map(|rival| rival.text(&rival.object));
+            rival.unwrap_or_default()
+        })
+    }
+
     #[test]
-    fn the_nearest_other_program_on_the_other_side_is_named() {
-        let mut grants = [
-            grant("a", 4, 4),
-            grant("b", 4, 4),
-            grant("b", 4, 2),
-            grant("c", 4, 0),
-            grant("a", 4, 0),
+    fn the_nearest_object_of_another_program_on_the_other_side_is_named() {
+        let grants = [
+            grant(("a", "one"), 4, 4),
+            grant(("b", "two"), 4, 4),
+            grant(("b", "three"), 4, 2),
+            grant(("c", "four"), 4, 0),
+            grant(("a", "five"), 4, 0),
         ];
-        name(&mut grants, |_| false);
-        let reasons = grants.map(|grant| grant.reason);
         assert_eq!(
-            reasons,
+            rivals(grants, ""),
             [
-                "why; b lacks what comes after it",
-                "why; c lacks what comes after it",
-                "why; a has what comes before it",
-                "why; b has what comes before it",
-                "why; b has what comes before it",
+                "b lacks three, which comes after it",
+                "c lacks four, which comes after it",
+                "a has one, which comes before it",
+                "b has three, which comes before it",
+                "b has three, which comes before it",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_several_objects_of_a_program_the_nearest_is_named() {
+        let grants = [
+            grant(("a", "one"), 4, 4),
+            grant(("a", "two"), 4, 4),
+            grant(("b", "three"), 4, 0),
+            grant(("b", "four"), 4, 0),
+        ];
+        assert_eq!(
+            rivals(grants, ""),
+            [
+                "b lacks three, which comes after it",
+                "b lacks three, which comes after it",
+                "a has two, which comes before it",
+                "a has two, which comes before it",
             ]
         );
     }
 
     #[test]
     fn a_program_that_has_enough_lacks_nothing() {
-        let mut grants = [
-            grant("a", 4, 4),
-            grant("b", 4, 2),
-            grant("c", 4, 0),
-            grant("b", 4, 0),
+        let grants = [
+            grant(("a", "one"), 4, 4),
+            grant(("b", "two"), 4, 2),
+            grant(("c", "three"), 4, 0),
+            grant(("b", "four"), 4, 0),
         ];
-        name(&mut grants, |program| program == "b");
-        let reasons = grants.map(|grant| grant.reason);
         assert_eq!(
-            reasons,
+            rivals(grants, "b"),
             [
-                "why; c lacks what comes after it",
-                "why; c lacks what comes after it",
-                "why; b has what comes before it",
-                "why",
+                "c lacks three, which comes after it",
+                "c lacks three, which comes after it",
+                "b has two, which comes before it",
+                "",
             ]
         );
     }
 
     #[test]
     fn a_program_alone_has_no_rival() {
-        let mut grants = [grant("a", 4, 4), grant("a", 4, 0)];
-        name(&mut grants, |_| false);
-        assert_eq!(grants.map(|grant| grant.reason), ["why", "why"]);
+        let grants = [grant(("a", "one"), 4, 4), grant(("a", "two"), 4, 0)];
+        assert_eq!(rivals(grants, ""), ["", ""]);
     }
 }

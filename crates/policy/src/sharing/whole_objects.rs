@@ -94,6 +94,7 @@ fn fill(order: &[Candidate<'_>], worth: Worth, room: Bytes, grants: &mut Vec<Gra
             size,
             fast,
             reason,
+            rival: None,
         });
     }
 }

@@ -11,16 +11,18 @@ use isotherm_model::units::Bytes;
 use isotherm_pipeline::{SiteChunks, site_of_object};
 use isotherm_policy::sharing::{Grant, SharedPlan};
 
+use super::object_names::ObjectNames;
 use crate::commands::plan::of_chosen;
 
-/// The plan of the program of this name. A site that is granted in part spills; of a chunk its first bytes are fast.
+/// The plan of the program of this name. A site that is granted in part spills; of a chunk its first bytes are fast. `names` name the
+/// objects of the other programs in its reasons.
 ///
 /// # Errors
 /// None is expected: the pair of tiers was checked.
 pub(super) fn program_plan(
     name: &str,
     (profile, chunks): (&Profile, &SiteChunks),
-    shared: &SharedPlan,
+    (shared, names): (&SharedPlan, &ObjectNames),
     tiers: &Tiers,
     weight: Weight,
 ) -> Result<Plan> {
@@ -42,7 +44,7 @@ pub(super) fn program_plan(
     }
     for site in &mut plan.assignments {
         if let Some(grants) = of_site.get(&site.site) {
-            site.reason = reason(grants);
+            site.reason = reason(grants, names);
         }
     }
     Ok(plan)
@@ -56,15 +58,19 @@ fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
 }
 
 /// The reason of a site: the policy's, or those of the first chunk that is fast and of the first that is not.
-fn reason(grants: &[&Grant]) -> String {
+fn reason(grants: &[&Grant], names: &ObjectNames) -> String {
+    let with_rival = |grant: &Grant| match &grant.rival {
+        Some(rival) => format!("{}; {}", grant.reason, rival.text(&names.of(rival))),
+        None => grant.reason.clone(),
+    };
     if let [whole] = grants {
-        return whole.reason.clone();
+        return with_rival(whole);
     }
     let sum = |of: fn(&Grant) -> Bytes| grants.iter().map(|grant| of(grant)).sum::<Bytes>();
     let first = |is_fast: bool| {
         let mut of_kind = grants.iter();
         let found = of_kind.find(|grant| (grant.fast > Bytes::ZERO) == is_fast);
-        found.map(|grant| grant.reason.as_str())
+        found.map(|grant| with_rival(grant))
     };
     let (fast, size) = (sum(|grant| grant.fast), sum(|grant| grant.size));
     let chunks = grants.len();
