@@ -7,7 +7,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
-use crate::sharing::{self, SharedObjects};
+use crate::sharing::{self, Fairness, SharedObjects};
 
 /// Flags of `isotherm colocate`.
 #[derive(Debug, Args)]
@@ -31,6 +31,10 @@ pub(crate) struct ColocateArgs {
     /// (policy least-slowdown)
     #[arg(long = "floor", value_name = "PROGRAM=PERCENT", value_parser = sharing::floor)]
     pub floors: Vec<(String, u32)>,
+    /// The most that a program may be slowed, in percent of what equal split slows it, 100 to 1,000, or `none`; the floors come first
+    /// (policy least-slowdown) [default: 125]
+    #[arg(long, value_name = "PERCENT", value_parser = sharing::fairness)]
+    pub fairness: Option<Fairness>,
     /// The weight of a site: `peak-rss` or `peak-requested`
     #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
     pub weight: String,

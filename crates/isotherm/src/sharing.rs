@@ -1,10 +1,11 @@
 //! The words of `isotherm colocate`: its policies, what they share, its floors, and the names of its programs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use isotherm_policy::sharing::{LeastSlowdown, PAPER_POLICIES, SharingPolicy};
+use isotherm_policy::sharing::{DEFAULT_FAIRNESS, LeastSlowdown, PAPER_POLICIES, SharingPolicy};
 
 /// What a policy shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,44 @@ impl SharedObjects {
     }
 }
 
+/// The most that a program may be slowed, in percent of what equal split slows it; `None` for no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fairness(Option<NonZeroU32>);
+
+/// What our policy promises to programs.
+#[derive(Clone, Debug)]
+pub(crate) struct Promises {
+    /// The least that a program must get, by its name, in percent of the most that fast memory can gain it.
+    pub floors: BTreeMap<String, u32>,
+    /// The bound of each slow-down.
+    pub fairness: Fairness,
+}
+
+impl Default for Promises {
+    fn default() -> Self {
+        Self {
+            floors: BTreeMap::new(),
+            fairness: Fairness(Some(DEFAULT_FAIRNESS)),
+        }
+    }
+}
+
+impl Promises {
+    /// Of the flags.
+    pub(crate) fn new(floors: &[(String, u32)], fairness: Option<Fairness>) -> Self {
+        let default = Self::default();
+        Self {
+            floors: floors.iter().cloned().collect(),
+            fairness: fairness.unwrap_or(default.fairness),
+        }
+    }
+}
+
 /// The policies: ours, then the paper's.
-pub(crate) fn policies(floors: &BTreeMap<String, u32>) -> Vec<Box<dyn SharingPolicy>> {
+pub(crate) fn policies(promises: &Promises) -> Vec<Box<dyn SharingPolicy>> {
     let ours = LeastSlowdown {
-        floors: floors.clone(),
+        floors: promises.floors.clone(),
+        fairness: promises.fairness.0,
         ..LeastSlowdown::default()
     };
     let paper = PAPER_POLICIES.iter();
@@ -60,15 +95,19 @@ pub(crate) fn policies(floors: &BTreeMap<String, u32>) -> Vec<Box<dyn SharingPol
 
 /// The names of the policies.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    let policies = policies(&BTreeMap::new());
+    let policies = policies(&Promises::default());
     policies.into_iter().map(|policy| policy.name())
 }
 
-/// Checks the name of a policy, and that floors are given to one that has them.
+/// Checks the name of a policy, and that floors and a fairness are given to one that has them.
 ///
 /// # Errors
-/// An unknown name, floors that the policy does not know.
-pub(crate) fn check(policy: &str, floors: &[(String, u32)]) -> Result<()> {
+/// An unknown name, promises that the policy does not know.
+pub(crate) fn check(
+    policy: &str,
+    floors: &[(String, u32)],
+    fairness: Option<Fairness>,
+) -> Result<()> {
     if !names().any(|name| name == policy) {
         let known: Vec<_> = names().collect();
         bail!(
@@ -83,6 +122,12 @@ pub(crate) fn check(policy: &str, floors: &[(String, u32)]) -> Result<()> {
             ours.name()
         );
     }
+    if policy != ours.name() && fairness.is_some() {
+        bail!(
+            "--fairness is for --policy {}: {policy} has no bound of a slow-down",
+            ours.name()
+        );
+    }
     Ok(())
 }
 
@@ -92,6 +137,19 @@ pub(crate) fn floor(text: &str) -> Result<(String, u32), String> {
     match percent.trim_end_matches('%').parse() {
         Ok(percent @ 0..=100) if !name.is_empty() => Ok((name.to_owned(), percent)),
         _ => Err("must be the name of a program, `=` and 0 to 100".to_owned()),
+    }
+}
+
+/// Reads a fairness: a percentage, or `none`.
+pub(crate) fn fairness(text: &str) -> Result<Fairness, String> {
+    if text == "none" {
+        return Ok(Fairness(None));
+    }
+    match text.trim_end_matches('%').parse() {
+        Ok(percent @ 100..=1000) => Ok(Fairness(NonZeroU32::new(percent))),
+        _ => Err(
+            "must be 100 to 1000, in percent of the slow-down by equal split, or `none`".to_owned(),
+        ),
     }
 }
 
@@ -114,7 +172,7 @@ pub(crate) fn program_names<'a>(profiles: impl Iterator<Item = &'a Path>) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{check, floor, program_names};
+    use super::{Fairness, check, fairness, floor, program_names};
     use std::path::Path;
 
     #[test]
@@ -123,6 +181,17 @@ mod tests {
         assert_eq!(floor("a=b=100%"), Ok(("a=b".to_owned(), 100)));
         for wrong in ["db", "db=", "=4", "db=101", "db=-1", "db=4.5"] {
             assert!(floor(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_fairness_is_a_percentage_of_100_at_least_or_none() {
+        let percent = |percent| Fairness(std::num::NonZeroU32::new(percent));
+        assert_eq!(fairness("125"), Ok(percent(125)));
+        assert_eq!(fairness("100%"), Ok(percent(100)));
+        assert_eq!(fairness("none"), Ok(Fairness(None)));
+        for wrong in ["99", "1.25", "", "-1", "1001", "all"] {
+            assert!(fairness(wrong).is_err(), "{wrong}");
         }
     }
 
@@ -136,10 +205,19 @@ mod tests {
     }
 
     #[test]
-    fn unknown_policies_and_floors_for_others_are_refused() {
-        assert!(check("comerge", &[]).is_ok());
-        let unknown = check("comrege", &[]).unwrap_err().to_string();
+    fn unknown_policies_and_promises_for_others_are_refused() {
+        assert!(check("comerge", &[], None).is_ok());
+        let unknown = check("comrege", &[], None).unwrap_err().to_string();
         assert!(unknown.contains("least-slowdown, equal-split"), "{unknown}");
-        assert!(check("comerge", &[("db".to_owned(), 5)]).is_err());
+        assert!(check("comerge", &[("db".to_owned(), 5)], None).is_err());
+        assert!(check("comerge", &[], Some(Fairness(None))).is_err());
+        assert!(
+            check(
+                "least-slowdown",
+                &[("db".to_owned(), 5)],
+                Some(Fairness(None))
+            )
+            .is_ok()
+        );
     }
 }

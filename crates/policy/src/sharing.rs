@@ -7,9 +7,10 @@
 //!
 //! The paper's policies place whole objects in an order of their own and skip objects that do not
 //! fit. [`EqualSplit`] and [`ProportionalSplit`] give each program a part of the tier;
-//! [`FairMerge`], [`BlindMerge`] and [`CoMerge`] merge the objects of all programs into one order.
-//! [`LeastSlowdown`] is ours: it splits objects into chunks, minimises the summed slowdown, and can
-//! keep a floor for each program.
+//! [`FairMerge`], [`BlindMerge`], [`CoMerge`] and [`CoMergePrinted`] merge the objects of all programs
+//! into one order.
+//! [`LeastSlowdown`] is ours: it splits objects into chunks, minimises the summed slowdown, slows no
+//! program much more than equal split does, and can keep a floor for each program.
 //!
 //! ```
 //! use isotherm_model::units::{Bytes, Nanos};
@@ -33,6 +34,7 @@ mod blind_merge;
 mod colocation;
 mod comerge;
 mod equal_split;
+mod fairness;
 mod fair_merge;
 mod floor;
 mod increment;
@@ -53,7 +55,7 @@ pub use comerge::{CoMerge, CoMergePrinted};
 pub use equal_split::EqualSplit;
 pub use fair_merge::FairMerge;
 pub use floor::FloorError;
-pub use least_slowdown::{DEFAULT_CHUNK, LeastSlowdown, least_possible};
+pub use least_slowdown::{DEFAULT_CHUNK, DEFAULT_FAIRNESS, LeastSlowdown, least_possible};
 pub use policy::SharingPolicy;
 pub use proportional_split::ProportionalSplit;
 pub use slowdown::{slowdowns, summed_slowdown};

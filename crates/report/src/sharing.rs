@@ -66,6 +66,36 @@ impl SharingSource {
     }
 }
 
+/// The program that a policy serves worst.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WorstProgram {
+    /// Its name.
+    pub program: String,
+    /// The factor by which it is slowed.
+    pub factor: f64,
+}
+
+impl WorstProgram {
+    /// The program of the highest factor, of these in the order of the programs; `None` of no program.
+    #[must_use]
+    pub fn of<'a>(
+        names: impl Iterator<Item = &'a str>,
+        factors: impl Iterator<Item = f64>,
+    ) -> Option<Self> {
+        let worst = names.zip(factors).max_by(|a, b| a.1.total_cmp(&b.1));
+        worst.map(|(program, factor)| Self {
+            program: program.to_owned(),
+            factor,
+        })
+    }
+
+    fn text(worst: Option<&Self>) -> String {
+        worst.map_or(String::new(), |worst| {
+            format!("{} ({})", slowdown(worst.factor), worst.program)
+        })
+    }
+}
+
 /// The outcome of one policy for all programs, in the order of the programs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SharingOutcome {
@@ -77,6 +107,10 @@ pub struct SharingOutcome {
     pub utility: f64,
     /// The expected slow-down of each program.
     pub slowdowns: Vec<f64>,
+    /// The program with the highest of these.
+    pub worst: Option<WorstProgram>,
+    /// The program with the highest slow-down over what equal split of the same objects gives it, and that factor.
+    pub worst_over_equal_split: Option<WorstProgram>,
     /// Why the policy has no plan; then the other fields are empty.
     pub refused: Option<String>,
 }
@@ -226,14 +260,6 @@ impl Sharing {
     fn outcomes(&self) -> String {
         let made = self.policies.iter().filter(|row| row.refused.is_none());
         let made: Vec<&SharingOutcome> = made.collect();
-        let names = self.programs.iter().map(|program| &program.program);
-        let worst = |row: &&SharingOutcome| {
-            let of_program = names.clone().zip(&row.slowdowns);
-            let worst = of_program.max_by(|a, b| a.1.total_cmp(b.1));
-            worst.map_or(String::new(), |(name, by)| {
-                format!("{} ({name})", slowdown(*by))
-            })
-        };
         let table = DataTable::of(&made)
             .left("policy", |row| row.policy.clone())
             .left("shares", |row| row.shares)
@@ -241,7 +267,10 @@ impl Sharing {
             .right("sum of slow-downs", |row| {
                 format!("{:.2}", row.slowdowns.iter().sum::<f64>())
             })
-            .right("worst", worst);
+            .right("worst", |row| WorstProgram::text(row.worst.as_ref()))
+            .right("over equal split", |row| {
+                WorstProgram::text(row.worst_over_equal_split.as_ref())
+            });
         let mut text = table.render() + &format!("least possible sum: {:.2}\n", self.least_sum);
         for row in &self.policies {
             if let Some(why) = &row.refused {
@@ -266,10 +295,10 @@ fn slowdown(factor: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sharing, SharingOutcome, SharingProgram, SharingSource};
+    use super::{Sharing, SharingOutcome, SharingProgram, SharingSource, WorstProgram};
 
-    #[test]
-    fn a_policy_that_has_no_plan_says_why_and_the_worst_program_is_named() {
+    /// Three programs, by one policy that has a plan and one that has none.
+    fn sharing() -> Sharing {
         let measured = |measured_sites| SharingSource::Measured {
             rounds: 3,
             measured_sites,
@@ -286,14 +315,19 @@ mod tests {
             times,
             plan: format!("{name}.plan"),
         };
-        let outcome = |policy: &str, slowdowns, refused| SharingOutcome {
+        let outcome = |policy: &str, slowdowns: Vec<f64>, refused| SharingOutcome {
             policy: policy.to_owned(),
             shares: "sites",
             utility: 0.5,
+            worst: WorstProgram::of(["a", "b", "c"].into_iter(), slowdowns.iter().copied()),
+            worst_over_equal_split: WorstProgram::of(
+                ["a", "b", "c"].into_iter(),
+                slowdowns.iter().map(|slowdown| 3.0 / slowdown),
+            ),
             slowdowns,
             refused,
         };
-        let sharing = Sharing {
+        Sharing {
             schema_version: 1,
             capacity_bytes: 2 << 20,
             policy: "comerge".to_owned(),
@@ -309,7 +343,12 @@ mod tests {
                 outcome("least-slowdown", vec![], Some("no room".to_owned())),
             ],
             runs: None,
-        };
+        }
+    }
+
+    #[test]
+    fn a_policy_that_has_no_plan_says_why_and_the_worst_program_is_named() {
+        let sharing = sharing();
         let text = sharing.text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
@@ -322,8 +361,8 @@ mod tests {
                 "b        high             4 MiB  1 MiB     3.50x     2.50x  measured (1 of 2 sites)  b.plan",
                 "c        high             4 MiB  1 MiB     3.50x     1.00x  measured                 c.plan",
                 "",
-                "policy   shares  memory used  sum of slow-downs      worst",
-                "comerge  sites          50 %               4.75  2.50x (b)",
+                "policy   shares  memory used  sum of slow-downs      worst  over equal split",
+                "comerge  sites          50 %               4.75  2.50x (b)         3.00x (c)",
                 "least possible sum: 3.20",
                 "least-slowdown, sites: no room",
             ]
@@ -332,5 +371,12 @@ mod tests {
         assert!(json.contains("\"least_sum\": 3.2"));
         assert!(json.contains("\"source\": \"predicted\""));
         assert!(json.contains("\"measured_sites\": 1"));
+        let printed: serde_json::Value = serde_json::from_str(&json).expect("is JSON");
+        assert_eq!(printed["policies"][0]["worst"]["program"], "b");
+        assert_eq!(
+            printed["policies"][0]["worst_over_equal_split"]["factor"],
+            3.0
+        );
+        assert!(printed["policies"][1]["worst"].is_null());
     }
 }

@@ -25,7 +25,7 @@ use isotherm_sys::affinity;
 
 use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
-use crate::sharing::{self, SharedObjects};
+use crate::sharing::{self, Promises, SharedObjects};
 use crate::{split, tiers_choice};
 use object_names::ObjectNames;
 use program_plan::program_plan;
@@ -49,7 +49,7 @@ struct Part {
 /// # Errors
 /// An unreadable profile or one without times, measured or predicted, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
 pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitStatus>> {
-    sharing::check(&args.policy, &args.floors)?;
+    sharing::check(&args.policy, &args.floors, args.fairness)?;
     if let Some(folder) = args.output.as_deref().filter(|folder| !folder.is_dir()) {
         bail!(
             "--output {}: is no directory; make it first",
@@ -122,14 +122,14 @@ fn choose<'a>(
     forms: &'a [SharedPrograms],
     capacity: Bytes,
 ) -> Result<(Vec<SharingOutcome>, &'a SharedPrograms, SharedPlan)> {
-    let floors = args.floors.iter().cloned().collect();
+    let promises = Promises::new(&args.floors, args.fairness);
     let by_policy = || SharedObjects::of_policy(&args.policy);
     let wanted = args.share.unwrap_or_else(by_policy);
     let (mut outcomes, mut chosen) = (Vec::new(), None);
     for form in forms {
         // Where the tiers place no parts, there are whole sites only.
         let is_wanted = form.objects == wanted || forms.len() == 1;
-        for (outcome, shared) in form.share(&floors, capacity) {
+        for (outcome, shared) in form.share(&promises, capacity) {
             if is_wanted && outcome.policy == args.policy {
                 chosen = Some((form, shared.context("--floor")?));
             }
@@ -238,7 +238,7 @@ mod tests {
 
     use super::program_plan::program_plan;
     use super::{ObjectNames, ProfiledProgram, SharedPrograms, SharingSource};
-    use crate::sharing::SharedObjects;
+    use crate::sharing::{Promises, SharedObjects};
     use isotherm_console::Console;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::emulation::Emulation;
@@ -307,7 +307,7 @@ mod tests {
         let profiles = BTreeMap::from(profiles);
         let tiers = emulated("cxl");
         let form = form(&profiles, &tiers, objects);
-        let all = form.share(&BTreeMap::new(), Bytes(8 * MIB));
+        let all = form.share(&Promises::default(), Bytes(8 * MIB));
         assert_eq!(all.len(), 7);
         let mut chosen = all
             .into_iter()

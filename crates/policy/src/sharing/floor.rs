@@ -148,7 +148,7 @@ pub(super) fn reserve(
 
 /// The densest bytes with this gain, the last object in whole chunks, rounded up; all bytes with a
 /// gain if even they do not reach it.
-fn fewest(program: &MeasuredProgram, target: f64, chunk: u64) -> Vec<Bytes> {
+pub(super) fn fewest(program: &MeasuredProgram, target: f64, chunk: u64) -> Vec<Bytes> {
     let mut fast = vec![Bytes::ZERO; program.objects().len()];
     let mut missing = target - gain(program, &fast);
     for index in by_density(program) {

@@ -1,14 +1,18 @@
 //! Least slowdown, our own policy: objects may be fast in part, the sum of the slowdowns in the
-//! model of [`super::slowdown`] is minimal, and no program falls below its floor.
+//! model of [`super::slowdown`] is minimal, no program falls below its floor, and none is slowed much
+//! more than equal split would slow it.
 //!
 //! The paper's policies place whole objects, which leaves holes (0.45 to 0.96 of the tier used on
 //! its own example), rank by benefit and not by benefit per byte, and may leave a program without
 //! fast memory. Here:
 //!
 //! 1. Each program with a floor gets the fewest chunks that keep it, or the plan is refused.
-//! 2. The rest goes to the bytes that save the most of the summed slowdown, chunk by chunk.
-//! 3. If a plan of the paper's policies is better in the same model and keeps the floors, it is
-//!    used instead: with chunks as large as objects the second step alone could be worse.
+//! 2. Each program that would be slowed by more than the fairness allows over equal split gets what it
+//!    needs for that ([`super::fairness`]).
+//! 3. The rest goes to the bytes that save the most of the summed slowdown, chunk by chunk.
+//! 4. If a plan of the paper's policies is better in the same model and keeps the floors and the
+//!    fairness, it is used instead: with chunks as large as objects the third step alone could be
+//!    worse.
 //!
 //! ```text
 //!     STREAM |cccccccccc|aaaaaaaa..|..........|      fast: c, a part of a
@@ -17,12 +21,13 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::num::NonZeroU64;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use isotherm_model::units::Bytes;
 
 use super::PAPER_POLICIES;
 use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
+use super::fairness::Reserve;
 use super::floor::{self, FloorError};
 use super::increment::{Increment, increments};
 use super::policy::SharingPolicy;
@@ -33,6 +38,9 @@ use super::whole_objects::{Candidate, candidates};
 /// Default bytes of a chunk: a huge page, which the kernel moves as a whole.
 pub const DEFAULT_CHUNK: NonZeroU64 = NonZeroU64::new(2 << 20).unwrap();
 
+/// Default fairness, in percent: a slowdown of at most 1.25 times that under equal split.
+pub const DEFAULT_FAIRNESS: NonZeroU32 = NonZeroU32::new(125).unwrap();
+
 /// Objects in chunks, the least summed slowdown, an optional floor for each program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlowdown {
@@ -42,6 +50,9 @@ pub struct LeastSlowdown {
     /// The least that a program must get, by its name: 0 to 100 percent of the most that fast
     /// memory can gain it. A program without a gain from fast memory keeps every floor.
     pub floors: BTreeMap<String, u32>,
+    /// The most that a program may be slowed, in percent of its slowdown under equal split, 100 or more; `None` for no bound. Where the
+    /// floors leave too little room for it, they alone are kept.
+    pub fairness: Option<NonZeroU32>,
 }
 
 impl Default for LeastSlowdown {
@@ -49,6 +60,7 @@ impl Default for LeastSlowdown {
         Self {
             chunk: DEFAULT_CHUNK,
             floors: BTreeMap::new(),
+            fairness: Some(DEFAULT_FAIRNESS),
         }
     }
 }
@@ -61,8 +73,17 @@ impl SharingPolicy for LeastSlowdown {
     fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError> {
         let chunk = self.chunk.get();
         let targets = floor::targets(colocation, &self.floors)?;
-        let mut fast = floor::reserve(colocation, &targets, capacity, chunk)?;
-        fill(&mut fast, &increments(colocation, chunk), capacity, chunk);
+        let fast = floor::reserve(colocation, &targets, capacity, chunk)?;
+        let floors = Reserve { targets, fast };
+        let Reserve { targets, mut fast } = match self.fairness {
+            Some(percent) => floors.made_fair(percent, colocation, capacity, chunk),
+            None => floors,
+        };
+        let steps = increments(colocation, chunk);
+        fill(&mut fast, &steps, capacity, chunk);
+        let mut without_promises = nothing(colocation);
+        fill(&mut without_promises, &steps, capacity, chunk);
+        let is_bound = fast != without_promises;
         for policy in PAPER_POLICIES {
             let other = allotment(colocation, &policy.share(colocation, capacity)?);
             let is_better = summed(colocation, &other) < summed(colocation, &fast);
@@ -73,9 +94,16 @@ impl SharingPolicy for LeastSlowdown {
         Ok(SharedPlan {
             policy: self.name().to_owned(),
             capacity,
-            grants: grants(colocation, &fast),
+            grants: grants(colocation, &fast, is_bound),
         })
     }
+}
+
+/// No byte of any object.
+fn nothing(colocation: &Colocation) -> Allotment {
+    let programs = colocation.programs().iter();
+    let of_program = |program: &MeasuredProgram| vec![Bytes::ZERO; program.objects().len()];
+    programs.map(of_program).collect()
 }
 
 /// Takes the steps in order while there is room; one that does not fit is taken in whole chunks.
@@ -95,8 +123,8 @@ fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) 
     }
 }
 
-/// Every object with its bytes, the highest worth per byte first.
-fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
+/// Every object with its bytes, the highest worth per byte first. `is_bound`: floors or the fairness changed what is fast.
+fn grants(colocation: &Colocation, fast: &Allotment, is_bound: bool) -> Vec<Grant> {
     let worth = |program: &MeasuredProgram, object: &MeasuredObject| {
         avoidable(program) * useful_benefit(program, object)
     };
@@ -109,13 +137,19 @@ fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
         let (program, object) = (candidate.program, candidate.object);
         let of_program = &fast[candidate.at.0];
         let fast = of_program[candidate.at.1];
-        let is_at_its_best = gain(program, of_program) >= 1.0;
+        let end = match (gain(program, of_program) >= 1.0, is_bound) {
+            (true, _) => "its program is as fast as it can be with the placed objects",
+            (false, false) => "the room went to bytes that save more",
+            (false, true) => {
+                "the room went to bytes that save more, or that a floor or the fairness keeps"
+            }
+        };
         Grant {
             program: program.name().to_owned(),
             object: object.name.clone(),
             size: object.size,
             fast,
-            reason: reason(object, fast, worth(program, object), is_at_its_best),
+            reason: reason(object, fast, worth(program, object), end),
             rival: None,
         }
     };
@@ -127,7 +161,8 @@ fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
     grants
 }
 
-fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool) -> String {
+/// The reason for these bytes; `end` says why there are no more.
+fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, end: &str) -> String {
     if fast == Bytes::ZERO && worth <= 0.0 {
         return "left out: alone in the fast tier it did not make its program faster".to_owned();
     }
@@ -135,11 +170,6 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool
     if fast == object.size {
         return format!("placed whole: {worth}");
     }
-    let end = if is_at_its_best {
-        "its program is as fast as it can be with the placed objects"
-    } else {
-        "the room went to bytes that save more"
-    };
     if fast == Bytes::ZERO {
         format!("left out: {worth}, but {end}")
     } else {
@@ -147,15 +177,11 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool
     }
 }
 
-/// The least summed slowdown that any plan without floors can reach in the model, the bound beside
+/// The least summed slowdown that any plan without floors and fairness can reach in the model, the bound beside
 /// every result. Bytes are taken by worth, without rounding to chunks.
 #[must_use]
 pub fn least_possible(colocation: &Colocation, capacity: Bytes) -> f64 {
-    let mut taken: Allotment = colocation
-        .programs()
-        .iter()
-        .map(|program| vec![Bytes::ZERO; program.objects().len()])
-        .collect();
+    let mut taken = nothing(colocation);
     let mut room = capacity;
     let mut saved = 0.0;
     for step in increments(colocation, 1) {

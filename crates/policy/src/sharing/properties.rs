@@ -6,11 +6,11 @@ use std::num::NonZeroU64;
 use isotherm_model::units::{Bytes, Nanos};
 use proptest::prelude::*;
 
-use super::colocation::{Colocation, MeasuredObject, MeasuredProgram};
+use super::colocation::{Colocation, MeasuredObject, MeasuredProgram, SharedPlan};
 use super::golden::programs;
 use super::{
-    DEFAULT_CHUNK, FloorError, LeastSlowdown, PAPER_POLICIES, SharingPolicy, least_possible,
-    slowdowns, summed_slowdown,
+    DEFAULT_CHUNK, EqualSplit, FloorError, LeastSlowdown, PAPER_POLICIES, SharingPolicy,
+    least_possible, slowdowns, summed_slowdown,
 };
 
 const GRAIN: u64 = 4096;
@@ -50,11 +50,30 @@ fn capacity() -> impl Strategy<Value = Bytes> {
     ]
 }
 
+/// Least slowdown without promises.
 fn ours(chunk: u64) -> LeastSlowdown {
     LeastSlowdown {
-        chunk: NonZeroU64::new(chunk).unwrap(),
-        floors: BTreeMap::new(),
+        fairness: None,
+        ..fair(chunk)
     }
+}
+
+/// Least slowdown with its default fairness.
+fn fair(chunk: u64) -> LeastSlowdown {
+    LeastSlowdown {
+        chunk: NonZeroU64::new(chunk).unwrap(),
+        ..LeastSlowdown::default()
+    }
+}
+
+/// Whether each program has at most 1.25 times the slowdown that it has by another plan.
+fn is_fair(colocation: &Colocation, plan: &SharedPlan, equal: &SharedPlan) -> bool {
+    let of_both = slowdowns(colocation, plan)
+        .into_iter()
+        .zip(slowdowns(colocation, equal));
+    of_both
+        .into_iter()
+        .all(|(slowdown, equal)| slowdown <= equal * 1.25 * (1.0 + 1e-6))
 }
 
 proptest! {
@@ -126,6 +145,23 @@ proptest! {
         for policy in PAPER_POLICIES {
             let theirs = policy.share(&colocation, capacity).unwrap();
             prop_assert!(sum <= summed_slowdown(&colocation, &theirs), "{}", policy.name());
+        }
+    }
+
+    #[test]
+    fn no_program_is_slowed_more_than_fairness_allows_and_no_fair_plan_of_the_papers_is_better(
+        measured in measured(), capacity in capacity(), chunk in 1_u64..40 * GRAIN
+    ) {
+        let colocation = Colocation::new(measured).unwrap();
+        let plan = fair(chunk).share(&colocation, capacity).unwrap();
+        prop_assert!(plan.used() <= capacity);
+        let equal = EqualSplit.share(&colocation, capacity).unwrap();
+        prop_assert!(is_fair(&colocation, &plan, &equal));
+        let sum = summed_slowdown(&colocation, &plan);
+        for policy in PAPER_POLICIES {
+            let theirs = policy.share(&colocation, capacity).unwrap();
+            let is_better = summed_slowdown(&colocation, &theirs) < sum * (1.0 - 1e-6);
+            prop_assert!(!is_better || !is_fair(&colocation, &theirs, &equal), "{}", policy.name());
         }
     }
 
@@ -274,6 +310,31 @@ fn with_chunks_too_large_for_the_room_the_better_plan_of_the_papers_is_taken() {
 }
 
 #[test]
+fn fairness_leaves_a_program_the_memory_without_which_it_would_be_slowed_too_much() {
+    // Of 100 bytes the first program gains most by each byte. The second is slowed five times all slow, and 3.0 times by the half that equal
+    // split gives it, so that at most 3.75 are fair: 32 of its bytes.
+    let greedy = program(0, 10, 200, &[(100, 10)]);
+    let modest = program(1, 20, 100, &[(50, 60)]);
+    let colocation = Colocation::new(vec![greedy, modest]).unwrap();
+    let fast = |policy: LeastSlowdown| {
+        let plan = policy.share(&colocation, Bytes(100)).unwrap();
+        [plan.fast_bytes("p0", "o0").0, plan.fast_bytes("p1", "o0").0]
+    };
+    assert_eq!(fast(ours(1)), [100, 0]);
+    assert_eq!(fast(fair(1)), [68, 32]);
+    // A floor comes first: all of the tier for one program leaves nothing for the fairness of the other.
+    let floors = BTreeMap::from([("p0".to_owned(), 100)]);
+    assert_eq!(fast(LeastSlowdown { floors, ..fair(1) }), [100, 0]);
+    let plan = fair(1).share(&colocation, Bytes(100)).unwrap();
+    assert!(
+        plan.grants[0]
+            .reason
+            .ends_with("or that a floor or the fairness keeps"),
+        "{plan:?}"
+    );
+}
+
+#[test]
 fn every_reason_says_what_became_of_the_object_and_why() {
     let colocation = programs(&["STREAM", "CLOMP", "XSBench"]);
     let plan = LeastSlowdown::default()
@@ -314,6 +375,7 @@ fn a_floor_gives_fdtd_what_blind_merge_takes_from_it() {
     let policy = LeastSlowdown {
         chunk: DEFAULT_CHUNK,
         floors,
+        ..LeastSlowdown::default()
     };
     let plan = policy.share(&colocation, capacity).unwrap();
     let slowdown = slowdowns(&colocation, &plan);

@@ -8,11 +8,13 @@ use isotherm_model::plan::Weight;
 use isotherm_model::tier::SlowFactors;
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::SiteChunks;
-use isotherm_policy::sharing::{Colocation, FloorError, SharedPlan, SharingPolicy, slowdowns};
-use isotherm_report::sharing::{SharingOutcome, SharingSource};
+use isotherm_policy::sharing::{
+    Colocation, EqualSplit, FloorError, MeasuredProgram, SharedPlan, SharingPolicy, slowdowns,
+};
+use isotherm_report::sharing::{SharingOutcome, SharingSource, WorstProgram};
 
 use super::program_times::ProfiledProgram;
-use crate::sharing::{self, SharedObjects};
+use crate::sharing::{self, Promises, SharedObjects};
 
 /// The programs with the same objects in each policy: sites or chunks of them.
 pub(super) struct SharedPrograms {
@@ -58,25 +60,37 @@ impl SharedPrograms {
         })
     }
 
+    /// The programs' names, in their order.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.colocation.programs().iter().map(MeasuredProgram::name)
+    }
+
     /// The plan and the outcome of each policy, and the reason of those that have no plan.
     pub(super) fn share(
         &self,
-        floors: &BTreeMap<String, u32>,
+        promises: &Promises,
         capacity: Bytes,
     ) -> Vec<(SharingOutcome, Result<SharedPlan, FloorError>)> {
+        let of_plan = |plan: &SharedPlan| slowdowns(&self.colocation, plan);
+        let equal = EqualSplit.share(&self.colocation, capacity);
+        let equal = equal.as_ref().map_or(Vec::new(), of_plan);
         let of_policy = |policy: Box<dyn SharingPolicy>| {
             let shared = policy.share(&self.colocation, capacity);
             let made = shared.as_ref().ok();
+            let slowdowns = made.map_or(Vec::new(), of_plan);
+            let over_equal = slowdowns.iter().zip(&equal).map(|(by, equal)| by / equal);
             let outcome = SharingOutcome {
                 policy: policy.name().to_owned(),
                 shares: self.objects.word(),
                 utility: made.map_or(0.0, SharedPlan::utility),
-                slowdowns: made.map_or(Vec::new(), |plan| slowdowns(&self.colocation, plan)),
+                worst: WorstProgram::of(self.names(), slowdowns.iter().copied()),
+                worst_over_equal_split: WorstProgram::of(self.names(), over_equal),
+                slowdowns,
                 refused: shared.as_ref().err().map(ToString::to_string),
             };
             (outcome, shared)
         };
-        let policies = sharing::policies(floors).into_iter();
+        let policies = sharing::policies(promises).into_iter();
         policies.map(of_policy).collect()
     }
 }

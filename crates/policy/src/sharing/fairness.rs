@@ -1,0 +1,65 @@
+//! The fairness of [`LeastSlowdown`](super::LeastSlowdown): no program is slowed by more than a factor over what equal split gives it.
+//!
+//! ```text
+//!     slow-down       all slow |....................... nothing fast
+//!                              |
+//!              1.25 times that |.......................  the bound: the fewest chunks that reach it are reserved
+//!           under equal split  |....................... the objects that fit into an equal part
+//! ```
+
+use std::num::NonZeroU32;
+
+use isotherm_model::units::Bytes;
+
+use super::colocation::Colocation;
+use super::equal_split::EqualSplit;
+use super::floor::fewest;
+use super::policy::SharingPolicy;
+use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain};
+
+/// The least gain of each program, and fast bytes with which each has it.
+pub(super) struct Reserve {
+    /// Gains from 0 to 1, by program.
+    pub(super) targets: Vec<f64>,
+    /// Fast bytes.
+    pub(super) fast: Allotment,
+}
+
+impl Reserve {
+    /// Adds the bytes with which no program is slowed by more than this percentage of what equal split gives it: the fewest chunks, or the
+    /// objects of equal split itself where these are fewer bytes, so that all programs' bytes fit. Where they do not fit beside the floors,
+    /// which come first, nothing is added.
+    pub(super) fn made_fair(
+        self,
+        percent: NonZeroU32,
+        colocation: &Colocation,
+        capacity: Bytes,
+        chunk: u64,
+    ) -> Self {
+        let Ok(equal) = EqualSplit.share(colocation, capacity) else {
+            return self;
+        };
+        let equal = allotment(colocation, &equal);
+        let factor = f64::from(percent.get().max(100)) / 100.0;
+        let (mut targets, mut fast) = (self.targets.clone(), self.fast.clone());
+        for (at, program) in colocation.programs().iter().enumerate() {
+            let of_equal = all_slow(program) - avoidable(program) * gain(program, &equal[at]);
+            let target = (all_slow(program) - factor * of_equal) / avoidable(program);
+            // Without a gain from fast memory the quotient is no number, and no comparison holds.
+            if target > targets[at] {
+                targets[at] = target;
+                let chunks = fewest(program, target, chunk);
+                let bytes = |fast: &[Bytes]| fast.iter().copied().sum::<Bytes>();
+                fast[at] = match bytes(&chunks) <= bytes(&equal[at]) {
+                    true => chunks,
+                    false => equal[at].clone(),
+                };
+            }
+        }
+        let needed: Bytes = fast.iter().flatten().copied().sum();
+        match needed <= capacity {
+            true => Self { targets, fast },
+            false => self,
+        }
+    }
+}
