@@ -48,6 +48,21 @@ pub(crate) fn join(session: &Path, shared: &SharedBandwidth) -> Result<Option<Fi
     Ok(Some(file))
 }
 
+/// Gives a session directory the file of another one's machine, so that both share its limit.
+///
+/// # Errors
+/// There is no such file, or the two are on different file systems.
+pub(crate) fn join_other(session: &Path, other: &Path) -> Result<()> {
+    let [path, theirs] = [session, other].map(|directory| directory.join(machine::FILE_NAME));
+    std::fs::hard_link(&theirs, &path).with_context(|| {
+        format!(
+            "{}: cannot be linked to {}",
+            path.display(),
+            theirs.display()
+        )
+    })
+}
+
 /// This user's directory of machines in `parent`.
 fn directory(parent: &Path) -> Result<PathBuf> {
     let path = parent.join(format!("isotherm-machines-{}", getuid().as_raw()));
@@ -185,6 +200,17 @@ mod tests {
         let [a, b, c, d] = sessions.each_ref().map(|session| inode(session));
         assert_eq!(a, b);
         assert!(a != c && a != d && c != d);
+    }
+
+    #[test]
+    fn a_run_joins_the_machine_of_another_that_has_no_name() {
+        let parent = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| session(parent.path(), name));
+        join(&a, &shared(5, None)).unwrap();
+        super::join_other(&b, &a).unwrap();
+        assert_eq!(inode(&a), inode(&b));
+        let refused = super::join_other(&a, &c).unwrap_err().to_string();
+        assert!(refused.contains("cannot be linked to"), "{refused}");
     }
 
     #[test]

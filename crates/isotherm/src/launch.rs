@@ -148,6 +148,19 @@ pub(crate) fn prepare(
     configuration: &Configuration,
     output: Output,
 ) -> Result<Ready> {
+    prepare_on(None, words, configuration, output)
+}
+
+/// The same on the emulated machine of another session, whose bandwidth the program then shares; `None` for its own.
+///
+/// # Errors
+/// As [`prepare`].
+pub(crate) fn prepare_on(
+    machine: Option<&SessionDirectory>,
+    words: &[OsString],
+    configuration: &Configuration,
+    output: Output,
+) -> Result<Ready> {
     let (name, arguments) = words.split_first().context("no program was named")?;
     let path = program::check(name)?;
     let mut session = SessionDirectory::new()?;
@@ -156,8 +169,10 @@ pub(crate) fn prepare(
     if configuration.limits_a_tier() {
         session.write_capacity()?;
     }
-    if let Some(shared) = configuration.shared_bandwidth() {
-        session.join_machine(&shared)?;
+    match (machine, configuration.shared_bandwidth()) {
+        (Some(machine), Some(_)) => session.join_machine_of(machine)?,
+        (None, Some(shared)) => session.join_machine(&shared)?,
+        (_, None) => {}
     }
     let file = session.write_configuration(&configuration.to_bytes()?)?;
     let mut command = Command::new(&path);

@@ -139,6 +139,14 @@ impl SessionDirectory {
         Ok(())
     }
 
+    /// Adds the file of another run's emulated machine, so that both share its bandwidth.
+    ///
+    /// # Errors
+    /// As [`emulated_machine::join_other`].
+    pub(crate) fn join_machine_of(&self, other: &Self) -> Result<()> {
+        emulated_machine::join_other(self.path(), other.path())
+    }
+
     /// Its path.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()

@@ -17,6 +17,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_model::units::Nanos;
 
 use crate::launch::{self, EndedProgram, Output};
+use crate::session_directory::SessionDirectory;
 
 /// Interval at which a program that runs again looks whether all have ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -61,6 +62,8 @@ pub(crate) enum TogetherEnd {
 
 /// What the threads of the programs share.
 struct Progress {
+    /// The session of the emulated machine whose bandwidth the programs share; `None` where it has no limit, or a name by which they find it.
+    machine: Option<SessionDirectory>,
     /// Programs that have not ended yet.
     left: AtomicUsize,
     /// A signal or a failed program ends all.
@@ -107,6 +110,7 @@ enum KillReason {
 /// once.
 pub(crate) fn run(programs: &[PlacedProgram], limit: Option<Nanos>) -> Result<TogetherEnd> {
     let progress = Progress {
+        machine: shared_machine(programs)?,
         left: AtomicUsize::new(programs.len()),
         stopped: AtomicBool::new(false),
     };
@@ -140,18 +144,33 @@ pub(crate) fn run(programs: &[PlacedProgram], limit: Option<Nanos>) -> Result<To
     Ok(interrupted.map_or(TogetherEnd::All(first_ends), TogetherEnd::Interrupted))
 }
 
+/// The machine of programs that run at the same time on one with a limit and without a name.
+fn shared_machine(programs: &[PlacedProgram]) -> Result<Option<SessionDirectory>> {
+    let mut limits = programs
+        .iter()
+        .map(|program| program.configuration.shared_bandwidth());
+    let limit = limits.find_map(|shared| shared.filter(|shared| shared.machine.is_none()));
+    let Some(shared) = limit.filter(|_| programs.len() > 1) else {
+        return Ok(None);
+    };
+    let mut session = SessionDirectory::new()?;
+    session.join_machine(&shared)?;
+    Ok(Some(session))
+}
+
 /// Runs one program until all have ended once: the end of its first run, and how often it was started again.
 fn run_one(
     program: &PlacedProgram,
     limit: Option<Nanos>,
     progress: &Progress,
 ) -> Result<(RunEnd, u32)> {
-    let first = run_while(program, limit, || !progress.is_stopped())?;
+    let machine = progress.machine.as_ref();
+    let first = run_while(program, (limit, machine), || !progress.is_stopped())?;
     progress.left.fetch_sub(1, Ordering::AcqRel);
     let mut restarts = 0;
     while matches!(first, RunEnd::Finished(_)) && progress.goes_on() {
         restarts += 1;
-        let again = run_while(program, limit, || progress.goes_on());
+        let again = run_while(program, (limit, machine), || progress.goes_on());
         if let RunEnd::Interrupted(signal) = again.context("when it ran again")? {
             return Ok((RunEnd::Interrupted(signal), restarts));
         }
@@ -159,18 +178,19 @@ fn run_one(
     Ok((first, restarts))
 }
 
-/// Runs a program to its end, or as long as `goes_on`.
+/// Runs a program to its end, or as long as `goes_on`, on this emulated machine, or on its own.
 ///
 /// # Errors
 /// As for [`run`].
 fn run_while(
     program: &PlacedProgram,
-    limit: Option<Nanos>,
+    (limit, machine): (Option<Nanos>, Option<&SessionDirectory>),
     goes_on: impl Fn() -> bool,
 ) -> Result<RunEnd> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.context("/dev/null cannot be written")?;
-    let ready = launch::prepare(
+    let ready = launch::prepare_on(
+        machine,
         &program.words,
         &program.configuration,
         Output::File(nowhere),

@@ -183,6 +183,44 @@ fn too_few_processors_and_too_little_fast_memory_are_warned_of() {
 }
 
 #[test]
+fn the_programs_of_a_run_share_a_limit_without_a_name() {
+    let directory = compiled(PROGRAM);
+    // Each run leaves a line: its amount, the file of its machine, and the names that this file has.
+    let script = format!(
+        "stat -c \"$0 %i %h\" \"${{{}}}/{}\" >> machines; ./app $0; ended=$?; sleep 1; exit $ended",
+        isotherm_abi::env::SESSION,
+        isotherm_abi::machine::FILE_NAME
+    );
+    for (profile, amount) in [("short.iso", "20"), ("long.iso", "21")] {
+        let record = [
+            "record", "--source", "timer", "-o", profile, "--", "sh", "-c", &script, amount,
+        ];
+        succeeds(&directory, &record);
+    }
+    let limited = COLOCATE.map(|word| match word {
+        "emulated:nvm" => "emulated:nvm,limit:5GiB/s",
+        other => other,
+    });
+    succeeds(&directory, &limited);
+    let lines = std::fs::read_to_string(directory.path().join("machines")).expect("is written");
+    let shared = |amount: &str| -> Vec<String> {
+        let words = lines
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>());
+        let with_names = words.filter(|words| words[0] == amount && words[2] != "1");
+        with_names.map(|words| words[1].to_owned()).collect()
+    };
+    let [short, long] = ["20", "21"].map(shared);
+    assert!(!short.is_empty() && !long.is_empty(), "{lines}");
+    assert!(
+        short.iter().chain(&long).all(|file| *file == short[0]),
+        "{lines}"
+    );
+    let alone = lines.lines().filter(|line| line.ends_with(" 1")).count();
+    assert!(alone >= 4, "alone all fast and by plan: {lines}");
+}
+
+#[test]
 fn a_program_that_gets_no_fast_memory_runs_by_its_plan() {
     let directory = recorded();
     let shared = succeeds(
