@@ -3,6 +3,11 @@
 
 mod support;
 
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -257,4 +262,85 @@ fn a_profile_keeps_the_times_and_colocate_takes_them_on_the_same_tiers() {
     );
     let (program, _) = with_json(&colocate("emulated", "all.iso"));
     assert_eq!(program["times"]["source"], "predicted", "{program:#}");
+}
+
+/// Interrupts a measurement of 1,000 rounds once the program has started so many times; the first start is that of the recording.
+fn interrupted_after(directory: &TempDir, starts: usize) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    command.current_dir(directory).args([
+        "sensitivity",
+        "--rounds",
+        "1000",
+        "--objects",
+        "1",
+        "--tiers",
+        "emulated:cxl",
+        "--json",
+        "-o",
+        "app.iso",
+        "--",
+        "sh",
+        "-c",
+        "echo start >> starts; ./app; exit $?",
+    ]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut sensitivity = command.spawn().expect("isotherm starts");
+    let started = || {
+        let lines = std::fs::read_to_string(directory.path().join("starts"));
+        lines.map_or(0, |lines| lines.lines().count())
+    };
+    while started() < starts {
+        let ended = sensitivity.try_wait().expect("its status");
+        assert_eq!(
+            ended, None,
+            "it ended before the program had started so often"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = Pid::from_raw(sensitivity.id() as i32).expect("a process");
+    kill_process(pid, Signal::INT).expect("it runs");
+    let output = sensitivity.wait_with_output().expect("it ends");
+    let said = stderr(&output);
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{said}");
+    assert!(said.contains("interrupted after "), "{said}");
+    output
+}
+
+/// The origin of the times by which `isotherm colocate` shares among the program of this profile.
+fn source_of_times(directory: &TempDir) -> Value {
+    let colocate = [
+        "colocate",
+        "app.iso",
+        "--fast",
+        "16MiB",
+        "--tiers",
+        "emulated:cxl",
+        "--json",
+    ];
+    json(&succeeds(directory, &colocate))["programs"][0]["times"].clone()
+}
+
+#[test]
+fn an_interrupt_prints_and_keeps_the_complete_rounds() {
+    let directory = built(PROGRAM);
+    // The recording, three placements of the first round, and one of the second.
+    let output = interrupted_after(&directory, 5);
+    let table = json(&output);
+    let rounds = table["objects"][0]["measured"]["runs_seconds"].as_array();
+    assert!(rounds.is_some_and(|rounds| !rounds.is_empty()), "{table:#}");
+    let times = source_of_times(&directory);
+    assert_eq!(times["source"], "measured", "{times}");
+    assert_eq!(
+        times["rounds"].as_u64(),
+        rounds.map(|rounds| rounds.len() as u64)
+    );
+}
+
+#[test]
+fn an_interrupt_in_the_first_round_leaves_the_profile_as_it_was_recorded() {
+    let directory = built(PROGRAM);
+    let output = interrupted_after(&directory, 2);
+    assert!(output.stdout.is_empty());
+    let times = source_of_times(&directory);
+    assert_eq!(times["source"], "predicted", "{times}");
 }
