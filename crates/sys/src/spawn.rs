@@ -87,20 +87,26 @@ fn joined(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
 }
 
 impl SuspendedChild {
-    /// Lets the child continue to its `exec` and returns it.
+    /// Lets the child continue to its `exec` and returns it. A child that a signal ended before, such as an interrupt from the terminal, is
+    /// returned like one that the signal ended later.
     ///
     /// # Errors
     /// `exec` failed: no such program, no permission, or not a program.
     pub fn release(mut self) -> io::Result<Child> {
-        self.go.write_all(b"!")?;
+        let released = self.go.write_all(b"!");
         drop(self.go);
-        joined(self.spawning)
+        match released {
+            // No child reads: it has ended, and its status says why.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => joined(self.spawning),
+            released => released.and_then(|()| joined(self.spawning)),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::spawn_suspended;
+    use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
     #[test]
@@ -140,6 +146,19 @@ mod tests {
             .unwrap();
         assert!(done.status.success());
         assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+    }
+
+    #[test]
+    fn a_child_that_a_signal_ends_before_its_release_has_its_status() {
+        let held = spawn_suspended(Command::new("true")).unwrap();
+        // SAFETY: the process is a child of this one, and was not waited for.
+        let sent = unsafe { libc::kill(held.pid as i32, libc::SIGINT) };
+        assert_eq!(sent, 0);
+        while !held.spawning.is_finished() {
+            std::thread::yield_now();
+        }
+        let status = held.release().unwrap().wait().unwrap();
+        assert_eq!(status.signal(), Some(libc::SIGINT));
     }
 
     #[test]
