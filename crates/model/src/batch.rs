@@ -99,6 +99,11 @@ pub struct Extent {
 /// Smallest allocation that is a data object of its own; smaller ones are placed as a whole.
 pub const OBJECT_AT_LEAST: Bytes = Bytes(64 << 10);
 
+/// Name of the counter of data objects that have no place of their own in a profile, because there were too many at a time.
+pub const OBJECTS_FOLDED: &str = "data_objects_folded";
+/// Name of the counter of data objects that were allocated faster than they could be read; they have no place either.
+pub const OBJECTS_LOST: &str = "data_objects_lost";
+
 /// The addresses of a data object: one large allocation, mapping or variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRange {

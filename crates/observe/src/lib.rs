@@ -30,6 +30,7 @@ mod extent_changes;
 pub mod live;
 mod open_files;
 mod page_units;
+mod pending_objects;
 pub mod probe;
 mod process_usage;
 pub mod processes;

@@ -5,13 +5,16 @@ use std::path::Path;
 
 use isotherm_abi::session::{SessionCounter, SessionState};
 use isotherm_model::batch::ObjectRange;
-use isotherm_model::batch::{AllocatedObject, Count, Extent, OBJECT_AT_LEAST, Process};
+use isotherm_model::batch::{
+    AllocatedObject, Count, Extent, OBJECT_AT_LEAST, OBJECTS_LOST, Process,
+};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_session::{Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile};
 use isotherm_sys::memory::PAGE_BYTES;
 
+use crate::pending_objects::PendingObjects;
 use crate::resident::{PageTables, Span};
 use crate::sites::SiteLedger;
 
@@ -86,10 +89,10 @@ pub struct TrackedImage {
     /// there.
     departed: Vec<Owned>,
     /// Data objects that were read and not yet passed on.
-    objects: Vec<AllocatedObject>,
+    objects: PendingObjects,
     /// Data objects that were overwritten before they were read.
     objects_lost: u64,
-    /// Mappings that were taken up as data objects, by address and length.
+    /// The mappings of now that were taken up as data objects, by address and length.
     mapped: HashSet<(u64, u64)>,
     /// Measurements, by address and length of the extent.
     resident: HashMap<(u64, u64), Measured>,
@@ -113,7 +116,7 @@ impl TrackedImage {
             shared_peak: Peak::default(),
             owned: Vec::new(),
             departed: Vec::new(),
-            objects: Vec::new(),
+            objects: PendingObjects::default(),
             objects_lost: 0,
             mapped: HashSet::new(),
             resident: HashMap::new(),
@@ -211,15 +214,23 @@ impl TrackedImage {
         let (process, sites, objects) = (self.process, &self.sites, &mut self.objects);
         let mut add = |address, bytes, site: u32| {
             let site = sites.get(site as usize).map(|(site, _)| *site);
-            objects.extend(site.map(|site| AllocatedObject {
+            let Some(site) = site else { return };
+            objects.push(AllocatedObject {
                 process,
                 site,
                 range: ObjectRange {
                     address,
                     bytes: Bytes(bytes),
                 },
-            }));
+            });
         };
+        let mapped: HashSet<(u64, u64)> = self
+            .owned
+            .iter()
+            .filter(|range| range.is_object)
+            .map(|range| (range.address, range.bytes))
+            .collect();
+        self.mapped.retain(|mapping| mapped.contains(mapping));
         for range in self.owned.iter().filter(|range| range.is_object) {
             let is_new = self.mapped.insert((range.address, range.bytes));
             if let (true, Owner::Site(site)) =
@@ -236,7 +247,7 @@ impl TrackedImage {
 
     /// The data objects that were read since the last call.
     pub fn take_objects(&mut self) -> Vec<AllocatedObject> {
-        std::mem::take(&mut self.objects)
+        self.objects.take()
     }
 
     /// The sites that own memory now.
@@ -416,7 +427,18 @@ impl TrackedImage {
                 name: (*name).to_owned(),
                 value,
             })
+            .chain(self.lost_objects())
             .collect()
+    }
+
+    /// How many data objects were overwritten or dropped before they were passed on; `None` where none was.
+    fn lost_objects(&self) -> Option<Count> {
+        let value = self.objects_lost.saturating_add(self.objects.dropped());
+        (value > 0).then(|| Count {
+            process: Some(self.process),
+            name: OBJECTS_LOST.to_owned(),
+            value,
+        })
     }
 
     /// Releases the data that only a live image needs, its open file first.

@@ -13,7 +13,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::ObjectRange;
-use isotherm_model::batch::{AllocatedObject, Batch, Extent, ExtentKey, ObservedAccess, Process};
+use isotherm_model::batch::{
+    AllocatedObject, Batch, Count, Extent, ExtentKey, OBJECTS_FOLDED, ObservedAccess, Process,
+};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
@@ -77,9 +79,21 @@ impl Attribution {
                     bytes,
                 })
                 .collect(),
-            counts: batch.counts.clone(),
+            counts: self.counts(batch),
             sources: batch.sources.clone(),
         }
+    }
+
+    /// The counters of the batch, and how many data objects were folded into their sites, where any was. A batch without counters leaves
+    /// the last ones as they were.
+    fn counts(&self, batch: &Batch) -> Vec<Count> {
+        let folded = self.objects.folded();
+        let own = (folded > 0 && !batch.counts.is_empty()).then(|| Count {
+            process: None,
+            name: OBJECTS_FOLDED.to_owned(),
+            value: folded,
+        });
+        batch.counts.iter().cloned().chain(own).collect()
     }
 
     /// The extents that a segment reports: the changed ones, and the departed ones whose addresses are free, by key.
@@ -315,7 +329,10 @@ fn resident_by_site<'a>(extents: impl Iterator<Item = &'a Extent>) -> BTreeMap<S
 #[cfg(test)]
 mod tests {
     use super::Attribution;
-    use isotherm_model::batch::{Batch, Epoch, Extent, ObservedAccess, Process};
+    use isotherm_model::batch::{
+        AllocatedObject, Batch, Count, Epoch, Extent, OBJECTS_FOLDED, ObjectRange, ObservedAccess,
+        Process,
+    };
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::source_kind::SourceKind;
@@ -392,6 +409,47 @@ mod tests {
                 (2, 0x1000, stray, 1),
             ]
         );
+    }
+
+    #[test]
+    fn objects_beyond_the_limit_are_counted_and_their_accesses_count_for_the_site() {
+        let mut attribution = Attribution::new(&meta(0x1_0000));
+        let (bytes, most) = (0x1_0000, 1 << 18);
+        let objects = (0..most + 9).map(|number| AllocatedObject {
+            process: process(1),
+            site: A,
+            range: ObjectRange {
+                address: number * bytes,
+                bytes: Bytes(bytes),
+            },
+        });
+        let batch = Batch {
+            objects: objects.collect(),
+            counts: vec![Count {
+                process: None,
+                name: "cpu_ns".to_owned(),
+                value: 1,
+            }],
+            ..batch(
+                0,
+                vec![extent(1, A, 0, (most + 9) * bytes, 1)],
+                vec![sample(1, 8 * bytes), sample(1, 9 * bytes)],
+            )
+        };
+        let segment = attribution.attribute(&batch);
+        let folded = segment
+            .counts
+            .iter()
+            .find(|count| count.name == OBJECTS_FOLDED);
+        assert_eq!(folded.map(|count| count.value), Some(9));
+        let known: Vec<_> = segment
+            .heat
+            .iter()
+            .map(|heat| heat.object.is_some())
+            .collect();
+        assert_eq!(known, [false, true]);
+        assert!(segment.heat.iter().all(|heat| heat.site == A));
+        assert_eq!(attribution.objects().count() as u64, most);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Every figure of a report, computed once. Serialised, this is the JSON report; units are in the
 //! names. `docs/formats.md` documents each field.
 
-use isotherm_model::batch::{Count, SourceReport};
+use isotherm_model::batch::{Count, OBJECTS_FOLDED, OBJECTS_LOST, SourceReport};
 use isotherm_model::plan::Plan;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::site::SiteId;
@@ -281,6 +281,22 @@ fn headline(run: &Run, totals: &SummaryTotals) -> String {
     format!("{ran} {taught}")
 }
 
+/// How many data objects have no places, if any.
+fn without_places(counters: &[CounterSummary]) -> Option<String> {
+    let all = |name: &str| {
+        let values = counters.iter().filter(|counter| counter.name == name);
+        values.fold(0, |sum: u64, counter| sum.saturating_add(counter.value))
+    };
+    let objects = all(OBJECTS_FOLDED).saturating_add(all(OBJECTS_LOST));
+    (objects > 0).then(|| {
+        format!(
+            "The program made more data objects than are told apart: {} count for their sites only, so where in them the \
+             accesses fell is not known.",
+            words::counted(objects, "smaller one")
+        )
+    })
+}
+
 fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.sources.is_empty() {
@@ -305,6 +321,7 @@ fn notes(summary: &Summary) -> Vec<String> {
             words::counted(source.taken_samples, "sample")
         ));
     }
+    notes.extend(without_places(&summary.counters));
     if let Some(plan) = &summary.plan {
         notes.extend(plan.doubts(&summary.totals));
     }

@@ -252,6 +252,25 @@ fn a_source_that_delivers_nothing_is_loud() {
 }
 
 #[test]
+fn data_objects_without_places_are_counted_in_a_note() {
+    let mut profile = graph::profile();
+    for (name, value) in [("data_objects_folded", 37_856), ("data_objects_lost", 4)] {
+        profile.counts.push(isotherm_model::batch::Count {
+            process: None,
+            name: name.to_owned(),
+            value,
+        });
+    }
+    let notes = Report::new(&profile, None).summary().notes.join("\n");
+    assert!(notes.contains("37,860 smaller ones"), "{notes}");
+    let none = Report::new(&graph::profile(), None)
+        .summary()
+        .notes
+        .join("\n");
+    assert!(!none.contains("data objects"), "{none}");
+}
+
+#[test]
 fn a_plan_of_another_recording_is_doubted() {
     let profile = graph::profile();
     let mut plan = graph::plan(&profile, Bytes(1 << 28));

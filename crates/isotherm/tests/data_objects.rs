@@ -1,0 +1,75 @@
+//! What a recording keeps of data objects: no more of them than its memory allows.
+//!
+//! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
+
+mod support;
+
+use isotherm_model::profile::Profile;
+use tempfile::TempDir;
+
+use support::{built, succeeds};
+
+const KIB: u64 = 1 << 10;
+
+/// An array of 4 MiB that is read throughout, beside 300,000 blocks of 64 KiB, more than a recorder tells apart. They are never touched,
+/// and not made faster than a recorder reads of them.
+const MANY: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+enum { BLOCKS = 300000, AT_ONCE = 2000, COUNT = (4 << 20) / 8 };
+static void *volatile block;
+int main(void) {
+    double *array = malloc(COUNT * sizeof(double)), sum = 0;
+    for (int i = 0; i < COUNT; i++) array[i] = i;
+    for (int i = 0; i < BLOCKS; i++) {
+        block = malloc(64 << 10);
+        if (i % AT_ONCE == 0) usleep(10000);
+    }
+    unsigned random = 1;
+    for (int i = 0; i < 200000000; i++) {
+        random = random * 1664525u + 1013904223u;
+        sum += array[(random >> 8) % COUNT];
+    }
+    printf("%f\n", sum);
+    return 0;
+}
+"#;
+
+/// A directory with the program of this source, and its profile.
+fn recorded(source: &str) -> (TempDir, Profile) {
+    let directory = built(source);
+    let record = ["record", "--cache", "0B", "-o", "app.iso", "--", "./app"];
+    succeeds(&directory, &record);
+    let path = directory.path().join("app.iso");
+    let (profile, warnings) = isotherm_profile::read(&path).expect("a profile");
+    assert!(warnings.is_empty(), "{warnings:?}");
+    (directory, profile)
+}
+
+#[test]
+fn more_objects_than_are_told_apart_are_counted_and_reported() {
+    let (directory, profile) = recorded(MANY);
+    let all = |name: &str| {
+        let counts = profile.counts.iter().filter(|count| count.name == name);
+        counts.map(|count| count.value).sum::<u64>()
+    };
+    let (folded, lost) = (all("data_objects_folded"), all("data_objects_lost"));
+    // Those that were overwritten before they were read need not be folded.
+    assert!(
+        folded + lost >= 300_000 - (1 << 18),
+        "{folded} folded, {lost} lost"
+    );
+    let known = profile.heat.iter().filter_map(|heat| heat.object);
+    assert!(known.clone().all(|object| object.bytes.0 >= 64 * KIB));
+    let largest = known.map(|object| object.bytes.0).max();
+    assert!(
+        largest.is_none_or(|bytes| bytes == 4096 * KIB),
+        "the largest is kept: {largest:?}"
+    );
+    let report = succeeds(&directory, &["report", "--text", "app.iso"]);
+    let text = String::from_utf8(report.stdout).expect("text");
+    assert!(
+        text.contains("more data objects than are told apart"),
+        "{text}"
+    );
+}
