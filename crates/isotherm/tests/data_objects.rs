@@ -1,4 +1,4 @@
-//! What a recording keeps of data objects: no more of them than its memory allows.
+//! What a recording keeps of data objects: heat that is finer than a chunk, and no more objects than its memory allows.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -10,6 +10,23 @@ use tempfile::TempDir;
 use support::{built, succeeds};
 
 const KIB: u64 = 1 << 10;
+
+/// An array of 8 MiB, of which 512 KiB from 1,000 KiB on are read at random.
+const FINE: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+enum { KIB = 1 << 10, COUNT = 8192 * KIB / 8, FROM = 1000 * KIB / 8, HOT = 512 * KIB / 8 };
+int main(void) {
+    double *array = malloc(COUNT * sizeof(double)), sum = 0;
+    for (int i = 0; i < COUNT; i++) array[i] = i;
+    unsigned random = 1;
+    for (int i = 0; i < 1000000000; i++) {
+        random = random * 1664525u + 1013904223u;
+        sum += array[FROM + (random >> 8) % HOT];
+    }
+    printf("%f\n", sum);
+    return 0;
+}
+"#;
 
 /// An array of 4 MiB that is read throughout, beside 300,000 blocks of 64 KiB, more than a recorder tells apart. They are never touched,
 /// and not made faster than a recorder reads of them.
@@ -47,6 +64,47 @@ fn recorded(source: &str) -> (TempDir, Profile) {
 }
 
 #[test]
+fn a_part_may_be_smaller_than_the_chunk_of_the_profile() {
+    let (directory, profile) = recorded(FINE);
+    assert_eq!(profile.meta.chunk.0, 64 * KIB);
+    let in_bins = profile.heat.iter().filter_map(|heat| {
+        let bin = heat.object?.bin?;
+        assert_eq!(bin.bytes.0, 4 * KIB);
+        Some(heat.accesses.0)
+    });
+    if in_bins.sum::<u64>() < 100 {
+        return isotherm_skip::skip!("threads cannot be sampled here");
+    }
+    let plan = [
+        "plan",
+        "app.iso",
+        "--tiers",
+        "emulated:cxl",
+        "--fast",
+        "1MiB",
+        "-o",
+        "app.plan",
+    ];
+    succeeds(&directory, &plan);
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let plan = isotherm_plan_text::read(&text).expect("a plan");
+    let parts: Vec<_> = plan
+        .assignments
+        .iter()
+        .flat_map(|site| &site.parts)
+        .collect();
+    let hot = parts
+        .iter()
+        .find(|part| part.value * 2 > plan.standing.total);
+    let hot = hot.unwrap_or_else(|| panic!("{text}"));
+    let (start, end) = (hot.start.0 / KIB, hot.end.0 / KIB);
+    assert!(
+        (992..=1004).contains(&start) && (1508..=1520).contains(&end),
+        "{text}"
+    );
+}
+
+#[test]
 fn more_objects_than_are_told_apart_are_counted_and_reported() {
     let (directory, profile) = recorded(MANY);
     let all = |name: &str| {
@@ -60,8 +118,8 @@ fn more_objects_than_are_told_apart_are_counted_and_reported() {
         "{folded} folded, {lost} lost"
     );
     let known = profile.heat.iter().filter_map(|heat| heat.object);
-    assert!(known.clone().all(|object| object.bytes.0 >= 64 * KIB));
-    let largest = known.map(|object| object.bytes.0).max();
+    assert!(known.clone().all(|object| object.range.bytes.0 >= 64 * KIB));
+    let largest = known.map(|object| object.range.bytes.0).max();
     assert!(
         largest.is_none_or(|bytes| bytes == 4096 * KIB),
         "the largest is kept: {largest:?}"

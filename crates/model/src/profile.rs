@@ -58,13 +58,57 @@ pub struct Heat {
     /// First address of the chunk, a multiple of [`Meta::chunk`].
     pub address: u64,
     /// The data object that was accessed, where one is known. It may begin inside the chunk.
-    pub object: Option<ObjectRange>,
+    pub object: Option<HeatObject>,
     /// Number of accesses, weighted by the source: of one that cannot see the caches, those that waited beyond them.
     pub accesses: Accesses,
     /// Those of them that follow a stream, and so wait for the bandwidth of the memory, where the source can tell.
     pub streamed: Accesses,
     /// Accesses beside these that the caches served, by an estimate.
     pub served: Accesses,
+}
+
+/// A data object that was accessed, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeatObject {
+    /// Its addresses.
+    pub range: ObjectRange,
+    /// The bin that was accessed; `None` where only the chunk is known.
+    pub bin: Option<HeatBin>,
+}
+
+/// A bin of a data object: a range that is finer than the chunk and begins at a multiple of its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HeatBin {
+    /// First byte from the object's start.
+    pub start: Bytes,
+    /// Length; the last bin may reach beyond the object's end.
+    pub bytes: Bytes,
+}
+
+impl HeatBin {
+    /// Smallest bin: a page.
+    pub const LEAST: Bytes = Bytes(4096);
+
+    /// The bin that begins at this byte of an object. `None` of numbers that are no bin: a length that is no power of two or less than a
+    /// page, a start that is no multiple of it or behind the object's end.
+    #[must_use]
+    pub const fn new(start: Bytes, bytes: Bytes, object: &ObjectRange) -> Option<Self> {
+        let is_bin = bytes.0.is_power_of_two()
+            && bytes.0 >= Self::LEAST.0
+            && start.0.is_multiple_of(bytes.0)
+            && start.0 < object.bytes.0;
+        if is_bin {
+            Some(Self { start, bytes })
+        } else {
+            None
+        }
+    }
+}
+
+impl From<ObjectRange> for HeatObject {
+    fn from(range: ObjectRange) -> Self {
+        Self { range, bin: None }
+    }
 }
 
 /// Shares of a program's processor time in which it waited for the data of a site, 0 to 1. A run whose memory is slower by
@@ -260,10 +304,30 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
-    use super::{Heat, Meta, Profile};
-    use crate::batch::{Epoch, Process, SourceReport};
+    use super::{Heat, HeatBin, Meta, Profile};
+    use crate::batch::{Epoch, ObjectRange, Process, SourceReport};
     use crate::site::SiteId;
-    use crate::units::Accesses;
+    use crate::units::{Accesses, Bytes};
+
+    #[test]
+    fn numbers_that_are_no_bin_of_an_object_make_none() {
+        let object = ObjectRange {
+            address: 100,
+            bytes: Bytes(20_000),
+        };
+        let bin = |start, bytes| HeatBin::new(Bytes(start), Bytes(bytes), &object);
+        assert!(bin(0, 4096).is_some() && bin(16_384, 16_384).is_some());
+        for (start, bytes) in [
+            (0, 0),
+            (0, 2048),
+            (0, 12_288),
+            (4096, 8192),
+            (20_480, 4096),
+            (1 << 63, 1 << 63),
+        ] {
+            assert_eq!(bin(start, bytes), None, "{start} {bytes}");
+        }
+    }
 
     #[test]
     fn what_waits_for_a_site_is_a_share_of_all_samples_and_only_beyond_the_caches() {

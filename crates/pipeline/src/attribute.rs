@@ -12,11 +12,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{
     AllocatedObject, Batch, Count, Extent, ExtentKey, OBJECTS_FOLDED, ObservedAccess, Process,
 };
-use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
+use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 
@@ -136,7 +135,7 @@ impl Attribution {
 
     /// Weighted samples by process, chunk, site and data object, in that order.
     fn heat(&self, batch: &Batch) -> Vec<Heat> {
-        type Key = (Process, u64, SiteId, Option<ObjectRange>);
+        type Key = (Process, u64, SiteId, Option<HeatObject>);
         let mut sums = BTreeMap::<Key, [Accesses; 3]>::new();
         for access in &batch.accesses {
             let counts = [access.count, access.streamed, access.served];
@@ -147,7 +146,7 @@ impl Attribution {
                 }
                 self.spread(access, count, &batch.departed, |chunk, site, count| {
                     let address = chunk.max(access.address);
-                    let object = self.objects.holding((access.process, address), site);
+                    let object = self.place((access.process, address), site, access.bytes);
                     let key = (access.process, chunk, site, object);
                     sums.entry(key).or_default()[number] += Accesses(count);
                 });
@@ -167,6 +166,19 @@ impl Attribution {
                 },
             )
             .collect()
+    }
+
+    /// The data object of a site that holds an address, with the bin in it. Of accesses to a range that is longer than a bin there is none.
+    fn place(&self, at: (Process, u64), site: SiteId, accessed: Bytes) -> Option<HeatObject> {
+        let range = self.objects.holding(at, site)?;
+        let bytes = self.objects.bin_bytes(site);
+        let start = Bytes((at.1 - range.address) / bytes.0 * bytes.0);
+        let is_finer = bytes.0 < self.chunk && accessed <= bytes;
+        let bin = is_finer.then(|| HeatBin::new(start, bytes, &range));
+        Some(HeatObject {
+            range,
+            bin: bin.flatten(),
+        })
     }
 
     /// Divides a count of an access over the chunks of the extents in its range, by their sizes, and passes each
@@ -407,6 +419,56 @@ mod tests {
                 (1, 0x1100, A, 1),
                 (1, u64::MAX - 0xff, stray, 1),
                 (2, 0x1000, stray, 1),
+            ]
+        );
+    }
+
+    #[test]
+    fn accesses_to_a_large_object_are_kept_by_bin_and_those_to_longer_ranges_by_chunk() {
+        let mut attribution = Attribution::new(&meta(0x1_0000));
+        let range = ObjectRange {
+            address: 0x10_5000,
+            bytes: Bytes(16 << 20),
+        };
+        let object = AllocatedObject {
+            process: process(1),
+            site: A,
+            range,
+        };
+        let scan = |bytes| ObservedAccess {
+            bytes: Bytes(bytes),
+            ..sample(1, range.address + 0x6000)
+        };
+        let samples = [0x6010, 0x7fff, 0x8000].map(|place| sample(1, range.address + place));
+        let batch = Batch {
+            objects: vec![object],
+            ..batch(
+                0,
+                vec![extent(1, A, range.address, range.bytes.0, 1)],
+                samples
+                    .into_iter()
+                    .chain([scan(0x2000), scan(0x2001)])
+                    .collect(),
+            )
+        };
+        let segment = attribution.attribute(&batch);
+        let rows: Vec<_> = segment
+            .heat
+            .iter()
+            .map(|heat| {
+                let object = heat.object.expect("is known");
+                assert_eq!(object.range, range);
+                let bin = object.bin.map(|bin| (bin.start.0, bin.bytes.0));
+                (heat.address, bin, heat.accesses.0)
+            })
+            .collect();
+        // Objects of 16 MiB have bins of 8 KiB.
+        assert_eq!(
+            rows,
+            [
+                (0x10_0000, None, 1),
+                (0x10_0000, Some((0x6000, 0x2000)), 3),
+                (0x10_0000, Some((0x8000, 0x2000)), 1),
             ]
         );
     }

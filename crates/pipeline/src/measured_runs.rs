@@ -234,12 +234,13 @@ mod tests {
         profile.meta.chunk = Bytes(CHUNK);
         let second = FastData::Site(profile.sites[1].id);
         let whole = profile.heat.remove(1);
+        let object = ObjectRange {
+            address: 0,
+            bytes: Bytes(1 << 20),
+        };
         profile.heat.extend((0..16).map(|chunk| Heat {
             address: chunk * CHUNK,
-            object: Some(ObjectRange {
-                address: 0,
-                bytes: Bytes(1 << 20),
-            }),
+            object: Some(object.into()),
             accesses: Accesses(whole.accesses.0 / 16),
             ..whole
         }));

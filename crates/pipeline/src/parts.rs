@@ -22,10 +22,9 @@ use isotherm_model::units::{Accesses, Bytes};
 
 use crate::blocks::{Bin, blocks, penalty};
 use crate::division::Division;
+use crate::live_objects::BINS_OF_SITE;
 
-/// Most places that are told apart in a site's objects: the time of a division grows with their square.
-const BINS_AT_MOST: u64 = 2048;
-/// Samples for each place, on average: fewer prove nothing.
+/// Samples for each accessed place, on average: fewer prove nothing.
 const SAMPLES_PER_BIN: f64 = 4.0;
 /// Samples from which a site may be divided.
 const SAMPLES_AT_LEAST: f64 = 64.0;
@@ -55,7 +54,7 @@ pub type SiteParts = BTreeMap<SiteId, Vec<SitePart>>;
 /// The places in the objects of a site, from the first on, and what lies in each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SitePlaces {
-    /// Bytes of a place in an object; a multiple of the profile's chunk.
+    /// Bytes of a place in an object; a multiple of the profile's coarsest bin of the site, and of its chunk where that is all that is known.
     pub grain: Bytes,
     /// What lies in each place; the objects that are shorter have no bytes in the last ones.
     pub counts: Vec<PlaceCount>,
@@ -78,10 +77,11 @@ impl SitePlaces {
     /// These places as a part.
     pub(crate) fn part(&self, places: Range<usize>) -> SitePart {
         let counts = &self.counts[places.clone()];
-        let sum = |of: fn(&PlaceCount) -> u64| counts.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&PlaceCount) -> u64| counts.iter().map(of).fold(0, u64::saturating_add);
+        let byte = |place: usize| Bytes((place as u64).saturating_mul(self.grain.0));
         SitePart {
-            start: Bytes(places.start as u64 * self.grain.0),
-            end: Bytes(places.end as u64 * self.grain.0),
+            start: byte(places.start),
+            end: byte(places.end),
             accesses: Accesses(sum(|count| count.accesses)),
             streamed: Accesses(sum(|count| count.streamed)),
             bytes: sum(|count| count.bytes),
@@ -129,12 +129,8 @@ pub fn site_places(profile: &Profile) -> BTreeMap<SiteId, SitePlaces> {
             .add(heat, profile.meta.chunk);
     }
     let places = sites.iter().filter(|(site, _)| site.is_placeable());
-    let counted = |(site, places): (&SiteId, &Places)| {
-        Some((
-            *site,
-            places.counted(profile.meta.chunk, samples_per_access)?,
-        ))
-    };
+    let counted =
+        |(site, places): (&SiteId, &Places)| Some((*site, places.counted(samples_per_access)?));
     places.filter_map(counted).collect()
 }
 
@@ -197,8 +193,10 @@ fn samples_per_access(profile: &Profile) -> f64 {
 #[derive(Default)]
 struct Places {
     objects: BTreeSet<(Process, ObjectRange)>,
-    /// Accesses and those that follow a stream, by the middle of the chunk in the object.
+    /// Accesses and those that follow a stream, by the middle of the bin in the object, or of the chunk.
     counts: BTreeMap<u64, (u64, u64)>,
+    /// Bytes of the coarsest bin or chunk of these accesses.
+    coarsest: u64,
     known: u64,
     all: u64,
 }
@@ -208,33 +206,69 @@ impl Places {
         let accesses = heat.accesses.0;
         self.all = self.all.saturating_add(accesses);
         let Some(object) = heat.object else { return };
-        self.objects.insert((heat.process, object));
+        let (range, bin) = (object.range, object.bin);
+        self.objects.insert((heat.process, range));
         self.known = self.known.saturating_add(accesses);
-        let place = |address: u64| address.saturating_sub(object.address).min(object.bytes.0);
-        let end = heat.address.saturating_add(chunk.0);
-        let middle = place(heat.address).midpoint(place(end));
+        let place = |address: u64| address.saturating_sub(range.address);
+        let (start, end) = match bin {
+            Some(bin) => (bin.start.0, bin.start.saturating_add(bin.bytes).0),
+            None => (
+                place(heat.address),
+                place(heat.address.saturating_add(chunk.0)),
+            ),
+        };
+        self.coarsest = self.coarsest.max(bin.map_or(chunk, |bin| bin.bytes).0);
+        let middle = start.min(range.bytes.0).midpoint(end.min(range.bytes.0));
         let counts = self.counts.entry(middle).or_default();
         counts.0 = counts.0.saturating_add(accesses);
         counts.1 = counts.1.saturating_add(heat.streamed.0);
     }
 
     /// What lies in each place, of places as small as the samples allow; `None` where the places are not known.
-    fn counted(&self, chunk: Bytes, samples_per_access: f64) -> Option<SitePlaces> {
+    fn counted(&self, samples_per_access: f64) -> Option<SitePlaces> {
         let samples = self.known as f64 * samples_per_access;
         let largest = self.objects.iter().map(|(_, range)| range.bytes).max();
         let largest = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST)?;
         if self.known == 0 || (self.known as f64) < self.all as f64 * KNOWN_AT_LEAST {
             return None;
         }
-        let proves = samples >= SAMPLES_AT_LEAST;
-        let most =
-            ((samples / SAMPLES_PER_BIN) as u64).clamp(1, if proves { BINS_AT_MOST } else { 1 });
-        let bin = largest.0.div_ceil(most).next_multiple_of(chunk.0.max(1));
+        let bin = self.grain(largest, samples);
         Some(SitePlaces {
             grain: Bytes(bin),
             counts: self.bins(bin, largest.0.div_ceil(bin) as usize),
             samples,
         })
+    }
+
+    /// Bytes of a place: so many that each place has its samples, if the heat is even. Where it is not, the places are halved as long as
+    /// those that were accessed have theirs, because the others need none.
+    fn grain(&self, largest: Bytes, samples: f64) -> u64 {
+        let finest = self.coarsest.max(1);
+        let multiple = |bytes: u64| bytes.checked_next_multiple_of(finest).unwrap_or(u64::MAX);
+        if samples < SAMPLES_AT_LEAST {
+            return multiple(largest.0);
+        }
+        let most = ((samples / SAMPLES_PER_BIN) as u64).clamp(1, BINS_OF_SITE);
+        let mut grain = multiple(largest.0.div_ceil(most));
+        loop {
+            let half = multiple(grain.div_ceil(2));
+            let is_enough = samples >= self.accessed(half) as f64 * SAMPLES_PER_BIN;
+            if half >= grain || largest.0.div_ceil(half) > BINS_OF_SITE || !is_enough {
+                return grain;
+            }
+            grain = half;
+        }
+    }
+
+    /// How many places of this length were accessed.
+    fn accessed(&self, grain: u64) -> usize {
+        let with_heat = self
+            .counts
+            .iter()
+            .filter(|(_, (accesses, _))| *accesses > 0);
+        let mut numbers: Vec<u64> = with_heat.map(|(middle, _)| middle / grain).collect();
+        numbers.dedup();
+        numbers.len()
     }
 
     /// What lies in each bin of the objects.
@@ -252,7 +286,7 @@ impl Places {
             let full = (range.bytes.0 / bin) as usize;
             whole_to[full.min(bins)] += 1;
             if let Some(count) = counts.get_mut(full) {
-                count.bytes += range.bytes.0 % bin;
+                count.bytes = count.bytes.saturating_add(range.bytes.0 % bin);
             }
         }
         let mut reach = 0;
@@ -266,11 +300,11 @@ impl Places {
 
 #[cfg(test)]
 mod tests {
-    use super::{part_items, site_parts};
+    use super::{part_items, site_parts, site_places};
     use isotherm_model::batch::ObjectRange;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::plan::Item;
-    use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::profile::{Heat, HeatBin, HeatObject, Meta, Profile};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::{Accesses, Bytes};
 
@@ -294,7 +328,7 @@ mod tests {
                 process: Process::default(),
                 site: SITE,
                 address: address + chunk * CHUNK,
-                object: Some(object),
+                object: Some(object.into()),
                 accesses: Accesses(heat(chunk)),
                 streamed: Accesses(heat(chunk) / 2),
                 served: Accesses(0),
@@ -346,6 +380,114 @@ mod tests {
             .map(|part| (part.value, part.weight.0))
             .collect();
         assert_eq!(shares, [(40, 100), (800, 100), (320, 800)]);
+    }
+
+    const PAGE: u64 = 4 << 10;
+
+    /// A profile of one object of so many pages, with bins of a page, one sample for each of these.
+    fn by_page(pages: u64, samples: impl Iterator<Item = u64>) -> Profile {
+        let mut profile = profile(&[], |_| 0);
+        let range = ObjectRange {
+            address: (7 << 30) + PAGE,
+            bytes: Bytes(pages * PAGE),
+        };
+        let heat = samples.map(|page| Heat {
+            epoch: Epoch(0),
+            process: Process::default(),
+            site: SITE,
+            address: (range.address + page * PAGE) / CHUNK * CHUNK,
+            object: Some(HeatObject {
+                range,
+                bin: HeatBin::new(Bytes(page * PAGE), Bytes(PAGE), &range),
+            }),
+            accesses: Accesses(1),
+            streamed: Accesses(0),
+            served: Accesses(0),
+        });
+        profile.heat.extend(heat);
+        profile.sources[0].usable = profile.heat.len() as u64;
+        profile
+    }
+
+    /// Numbers below a limit, by SplitMix64.
+    fn at_random(seed: u64, limit: u64) -> impl Iterator<Item = u64> {
+        let mut state = seed;
+        std::iter::from_fn(move || {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            Some((z ^ (z >> 31)) % limit)
+        })
+    }
+
+    #[test]
+    fn bins_find_hot_pages_within_a_chunk() {
+        // Pages 21 and 22 have 400 samples each, all others together as many.
+        let hot = (0..800).map(|number| 21 + number % 2);
+        let profile = by_page(128, hot.chain(at_random(1, 128).take(800)));
+        let facts: Vec<_> = site_parts(&profile)[&SITE]
+            .iter()
+            .map(|part| (part.start.0 / PAGE, part.end.0 / PAGE))
+            .collect();
+        assert_eq!(facts, [(0, 21), (21, 23), (23, 128)]);
+    }
+
+    #[test]
+    fn a_site_that_is_heated_evenly_is_whole_however_fine_its_bins_are() {
+        for seed in 0..40 {
+            for (pages, samples) in [(64, 100), (256, 1_000), (2048, 3_000), (2048, 60_000)] {
+                let profile = by_page(pages, at_random(seed, pages).take(samples));
+                let parts = site_parts(&profile);
+                assert_eq!(
+                    parts[&SITE].len(),
+                    1,
+                    "seed {seed}, {pages} pages: {parts:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn places_are_as_small_as_size_samples_and_heat_allow() {
+        let grain = |profile: &Profile| site_places(profile)[&SITE].grain.0 / PAGE;
+        // Even: four samples each, on average.
+        assert_eq!(grain(&by_page(1024, at_random(1, 1024).take(400))), 11);
+        assert_eq!(grain(&by_page(1024, at_random(1, 1024).take(800))), 6);
+        // Few samples: one place.
+        assert_eq!(grain(&by_page(1024, at_random(1, 1024).take(60))), 1024);
+        // All heat in 32 pages: those have enough samples for places of a page.
+        assert_eq!(grain(&by_page(1024, at_random(1, 32).take(400))), 1);
+        // A large object: no more places than its division can take.
+        assert_eq!(grain(&by_page(65_536, at_random(1, 32).take(4_000))), 33);
+    }
+
+    #[test]
+    fn a_row_without_a_bin_makes_places_of_chunks() {
+        let mut profile = by_page(1024, at_random(1, 32).take(400));
+        for heat in profile.heat.iter_mut().take(1) {
+            heat.object = heat.object.map(|object| object.range.into());
+        }
+        let grain = site_places(&profile)[&SITE].grain.0;
+        assert_eq!(grain % CHUNK, 0, "{grain}");
+    }
+
+    #[test]
+    fn sizes_at_their_limits_do_not_panic() {
+        for bytes in [1 << 63, u64::MAX] {
+            let mut profile = by_page(1024, at_random(1, 1024).take(400));
+            for heat in &mut profile.heat {
+                let bytes = Bytes(bytes);
+                heat.object = Some(ObjectRange { address: 5, bytes }.into());
+            }
+            let range = ObjectRange {
+                address: 5,
+                bytes: Bytes(bytes),
+            };
+            let bin = HeatBin::new(Bytes(0), Bytes(1 << 62), &range);
+            profile.heat[0].object = Some(HeatObject { range, bin });
+            assert!(!site_parts(&profile)[&SITE].is_empty());
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun};
-use isotherm_model::profile::{EpochSpan, Heat, Resident};
+use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Resident};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
@@ -525,14 +525,28 @@ table!(Extents of Extent, |row| {
     tier: tier.map(TierIndex),
 });
 
+fn bin_of(heat: &Heat) -> Option<HeatBin> {
+    heat.object?.bin
+}
+
+/// The object and the bin of a row. A bin that the object cannot have is as none: the chunk still says where the accesses fell.
+fn heat_object((address, bytes): (u64, u64), bin: (u64, u64)) -> Option<HeatObject> {
+    let bytes = Bytes(bytes);
+    let range = ObjectRange { address, bytes };
+    let bin = HeatBin::new(Bytes(bin.0), Bytes(bin.1), &range);
+    (bytes > Bytes::ZERO).then_some(HeatObject { range, bin })
+}
+
 table!(Heat of Heat, |row| {
     epoch: u32 = row.epoch.0,
     pid: u32 = row.process.pid,
     image: u32 = row.process.image,
     site: SiteId = row.site,
     address: u64 = row.address,
-    object: Later = row.object.map_or(0, |object| object.address),
-    object_bytes: Later = row.object.map_or(0, |object| object.bytes.0),
+    object: Later = row.object.map_or(0, |object| object.range.address),
+    object_bytes: Later = row.object.map_or(0, |object| object.range.bytes.0),
+    bin: Later = bin_of(row).map_or(0, |bin| bin.start.0),
+    bin_bytes: Later = bin_of(row).map_or(0, |bin| bin.bytes.0),
     accesses: u64 = row.accesses.0,
     streamed: Later = row.streamed.0,
     served_by_caches: Later = row.served.0,
@@ -541,10 +555,7 @@ table!(Heat of Heat, |row| {
     process: Process { pid, image },
     site,
     address,
-    object: (object_bytes.0 > 0).then_some(ObjectRange {
-        address: object.0,
-        bytes: Bytes(object_bytes.0),
-    }),
+    object: heat_object((object.0, object_bytes.0), (bin.0, bin_bytes.0)),
     accesses: Accesses(accesses),
     streamed: Accesses(streamed.0),
     served: Accesses(served_by_caches.0),

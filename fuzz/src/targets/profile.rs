@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use isotherm_act::callers::caller;
-use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::port::Recorder;
-use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
+use isotherm_model::profile::{
+    Ending, EpochSpan, Heat, HeatBin, HeatObject, Meta, Profile, Resident, Segment,
+};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::Tiers;
@@ -176,6 +178,27 @@ fn sensitivity() -> SensitivityRuns {
     }
 }
 
+/// Accesses to a page of an object of this site.
+fn heat(epoch: Epoch, process: Process, site: u64) -> Heat {
+    let range = ObjectRange {
+        address: site << 21,
+        bytes: Bytes(1 << 20),
+    };
+    Heat {
+        epoch,
+        process,
+        site: SiteId(site),
+        address: site << 21,
+        object: Some(HeatObject {
+            range,
+            bin: HeatBin::new(Bytes(8192), Bytes(4096), &range),
+        }),
+        accesses: Accesses(10 * site),
+        streamed: Accesses(3 * site),
+        served: Accesses(site),
+    }
+}
+
 fn segment(epoch: Epoch) -> Segment {
     let process = Process { pid: 7, image: 0 };
     let frame = Frame {
@@ -206,16 +229,6 @@ fn segment(epoch: Epoch) -> Segment {
         resident: Bytes(8192),
         tier: None,
     };
-    let heat = |site: u64| Heat {
-        epoch,
-        process,
-        site: SiteId(site),
-        address: site << 21,
-        object: None,
-        accesses: Accesses(10 * site),
-        streamed: Accesses(3 * site),
-        served: Accesses(site),
-    };
     let resident = |site: u64| Resident {
         epoch,
         site: SiteId(site),
@@ -228,7 +241,7 @@ fn segment(epoch: Epoch) -> Segment {
         },
         sites: vec![site(5), site(6)],
         extents: vec![extent(5), extent(6)],
-        heat: vec![heat(5), heat(6)],
+        heat: [5, 6].map(|site| heat(epoch, process, site)).to_vec(),
         resident: vec![resident(5), resident(6)],
         counts: vec![Count {
             process: Some(process),

@@ -607,7 +607,7 @@ mod tests {
         let row = profile.heat[0];
         let heat = (0..128).map(|number| Heat {
             address: object.address + number * chunk,
-            object: Some(object),
+            object: Some(object.into()),
             accesses: Accesses(if (32..39).contains(&number) { 500 } else { 5 }),
             served: Accesses(0),
             ..row

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
-use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
+use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
@@ -172,6 +172,24 @@ fn source(random: &mut Random) -> SourceReport {
     }
 }
 
+/// None, an object of which the chunk alone is known, or one with a bin.
+fn heat_object(random: &mut Random) -> Option<HeatObject> {
+    let range = ObjectRange {
+        address: random.next(),
+        bytes: Bytes(random.below(1 << 30) + 1),
+    };
+    let bytes = 4096 << random.below(12);
+    let start = random.below(range.bytes.0) / bytes * bytes;
+    match random.below(3) {
+        0 => None,
+        1 => Some(range.into()),
+        _ => Some(HeatObject {
+            range,
+            bin: HeatBin::new(Bytes(start), Bytes(bytes), &range),
+        }),
+    }
+}
+
 /// What epoch `epoch` of the run with this seed adds. `size` scales the number of rows.
 pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
     let mut random = Random(seed ^ (u64::from(epoch) << 32));
@@ -182,7 +200,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             process: process(&mut random),
             site: SiteId(random.below(9)),
             address: random.next(),
-            object: None,
+            object: heat_object(&mut random),
             accesses: Accesses(random.next()),
             streamed: Accesses(u64::from(epoch.0) + 1),
             served: Accesses(random.below(9)),
