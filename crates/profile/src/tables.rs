@@ -644,3 +644,54 @@ table!(Isolation of IsolationRow, |row| {
         time: Nanos(time_ns),
     },
 });
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Bytes, Cells, Column, File, Heat, HeatBin, ObjectRange, Row, Stored, Table, heat_object,
+    };
+    use crate::column::encode;
+
+    /// The rows of a file with these columns.
+    fn read(columns: super::Columns) -> Vec<Heat> {
+        let file = encode(Table::Heat, columns).expect("is written");
+        let file = File::open(file.into()).expect("a table");
+        Heat::read(&file).expect("rows")
+    }
+
+    #[test]
+    fn heat_of_older_profiles_and_bins_that_no_object_has_are_read_without_bins() {
+        let range = ObjectRange {
+            address: 0x5000,
+            bytes: Bytes(1 << 20),
+        };
+        let row = Heat {
+            epoch: super::Epoch(1),
+            process: super::Process { pid: 7, image: 0 },
+            site: super::SiteId(9),
+            address: 0,
+            object: heat_object((range.address, range.bytes.0), (8192, 4096)),
+            accesses: super::Accesses(5),
+            streamed: super::Accesses(2),
+            served: super::Accesses(1),
+        };
+        let bin = |rows: &[Heat]| rows[0].object.and_then(|object| object.bin);
+        let columns = || Heat::columns(&[row]);
+        assert_eq!(read(columns()), [row]);
+        assert_eq!(bin(&[row]), HeatBin::new(Bytes(8192), Bytes(4096), &range));
+        let mut older = columns();
+        older.retain(|(name, _)| !name.starts_with("bin"));
+        let mut wrong = columns();
+        for (name, cells) in &mut wrong {
+            if *name == "bin_bytes" {
+                *cells = Cells::Number(Column::required(vec![u64::MAX]));
+            }
+        }
+        let whole = Heat {
+            object: Some(range.into()),
+            ..row
+        };
+        assert_eq!(read(older), [whole]);
+        assert_eq!(read(wrong), [whole]);
+    }
+}
