@@ -2,9 +2,8 @@
 import dataclasses
 import json
 import os
-import subprocess
 
-from measure import Contender, Problem, interleave, run_once
+from measure import Contender, Problem, Program, interleave, run_once
 from table import Table
 from tools import Tools, must
 
@@ -67,23 +66,21 @@ class Remapped:
         return any(remap["undo"] for remap in self.remaps)
 
 
-def remapped(tools: Tools, command: list[str], bounds: list[int], device: int, folder: str, seconds: float) -> Remapped:
+def remapped(tools: Tools, program: Program, bounds: list[int], device: int, folder: str, seconds: float) -> Remapped:
     """A run whose hot data begins on the first of four devices of this bandwidth."""
     model, summary = os.path.join(folder, "remap.toml"), os.path.join(folder, "remap.json")
     with open(model, "w", encoding="utf-8") as file:
         json_bounds = ", ".join(f'"{bound}B/s"' for bound in bounds)
         file.write(f"bounds = [{json_bounds}]\n")
     words = [tools.isotherm, "--quiet", "run", "--remap", model, "--tiers", limited(device, (DEVICES - 1) * device), "--fast", "100%",
-             "--summary", summary, "--", *command]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
-    if done.returncode:
-        raise Problem(f"a run with --remap failed: {done.stderr.strip()}")
+             "--summary", summary, "--"]
+    run_once(program, Contender("remapped", words), seconds)
     with open(summary, encoding="utf-8") as file:
         found = json.load(file)
     return Remapped(found["remaps"], found["samples"])
 
 
-def remap(tools: Tools, program, limited_by_itself, bounds: list[int], device: int, folder: str, options, say) -> Table:
+def remap(tools: Tools, program: Program, limited_by_itself: Program, bounds: list[int], device: int, folder: str, options, say) -> Table:
     """MemBench at no delay by the fitted model, and with a long delay by one whose bounds are far too low."""
     table = Table("Remap: MemBench, hot objects on the first of four devices at the start",
                   ["program", "remaps", "first after s", "to devices", "undone", "GB/s before", "GB/s at the end"])
@@ -91,7 +88,7 @@ def remap(tools: Tools, program, limited_by_itself, bounds: list[int], device: i
     cases = [("no delay, fitted model", program, bounds, True), ("long delay, bounds too low", limited_by_itself, [1, 2, 3], False)]
     for name, one, model, gains in cases:
         say(f"remap: {name}")
-        run = remapped(tools, one.command, model, device, folder, options.limit)
+        run = remapped(tools, one, model, device, folder, options.limit)
         first, rates = run.first(), run.samples or [0]
         waited, before = run.seconds_until(model[0]), first.get("bytes_per_second", 0)
         table.row(name, len(run.remaps), "none" if waited is None else waited, first.get("to_devices", ""), "yes" if run.undone() else "",
