@@ -1,6 +1,8 @@
-//! The C library's functions that set the action of a signal.
+//! The C library's functions that set the action of a signal, and the system call that unblocks one.
 
 use core::ffi::{c_int, c_void};
+
+use isotherm_sys::system_call::call;
 
 use crate::next_symbol::Next;
 
@@ -44,4 +46,20 @@ pub(crate) unsafe fn set_handler(number: c_int, handler: *mut c_void) -> *mut c_
     }
     // SAFETY: the C library gives the symbol this type; the caller's promise.
     unsafe { core::mem::transmute::<*mut c_void, Signal>(next)(number, handler) }
+}
+
+/// Unblocks a signal in the calling thread. Where the kernel refuses it stays blocked.
+pub(crate) fn unblock(signal: c_int) {
+    let set = 1_u64 << (signal - 1);
+    let arguments = [
+        libc::SIG_UNBLOCK as usize,
+        (&raw const set).expose_provenance(),
+        0,
+        size_of_val(&set),
+        0,
+        0,
+    ];
+    // SAFETY: the set, as long as the kernel's, lives until the call has returned.
+    let _ = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+    core::hint::black_box(&set);
 }

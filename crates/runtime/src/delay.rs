@@ -209,6 +209,8 @@ pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
         retired::keep(state);
         return Some(());
     }
+    // A thread may begin with the signal blocked: by its attributes, or because the program inherited it so.
+    c_signals::unblock(SIGNAL);
     state.begin();
     // A signal before the state is stored finds none.
     let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
