@@ -38,7 +38,7 @@ pub struct PageTable {
     pub tiers_offset: u64,
     /// Pages below this one may have a tier; grows only (runtime).
     pub used: AtomicU64,
-    /// Bytes of the emulated fast tier (runtime).
+    /// Bytes of the emulated fast tier that these pages can have: of the whole tier less those of static data (runtime).
     pub fast_bytes: AtomicU64,
     /// Slots of the ring of requests, a power of two, or 0.
     pub request_slots: u64,

@@ -60,6 +60,24 @@ int main(int count, char **words) {
 }
 "#;
 
+/// Two static arrays of 16 MiB, written and then read at random.
+const STATIC_ARRAYS: &str = r#"
+#include <stdio.h>
+enum { WORDS = 2 << 20 };
+static volatile long first[WORDS], second[WORDS];
+int main(void) {
+    unsigned x = 1;
+    for (long i = 0; i < WORDS; i++) first[i] = second[i] = i;
+    for (int i = 0; i < 30000000; i++) {
+        x = x * 1664525u + 1013904223u;
+        (void)first[x % WORDS];
+        (void)second[x % WORDS];
+    }
+    puts("done");
+    return 0;
+}
+"#;
+
 fn build(directory: &Path, program: &str) {
     std::fs::write(directory.join("app.c"), program).expect("written");
     let mut compiler = Command::new("cc");
@@ -230,4 +248,19 @@ fn a_machine_needs_a_limit_and_keeps_it_in_the_plan() {
     let error = stderr(&refused);
     assert!(!refused.status.success());
     assert!(error.contains("emulated:lab,limit:5GiB/s"), "{error}");
+}
+
+#[test]
+fn static_data_takes_its_room_in_the_fast_tier_without_a_plan() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), STATIC_ARRAYS);
+    let tiers = "emulated:B:3,L:3";
+    let counters = counters(directory.path(), "--cache 0B", tiers, "./app", "done\n");
+    let Some(counters) = counters else { return };
+    let mib = |name: &str| counters[name].as_u64().expect("a counter") >> 20;
+    // 32 MiB of arrays, and some hundred KiB of the libraries.
+    assert!((1..=2).contains(&mib("fast_bytes")), "{counters:#}");
+    assert!((30..=32).contains(&mib("slow_bytes")), "{counters:#}");
+    let delay_ns = counters["delay_ns"].as_u64().expect("a counter");
+    assert!(delay_ns > 10_000_000, "{counters:#}");
 }

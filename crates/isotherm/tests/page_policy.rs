@@ -96,7 +96,11 @@ fn run(directory: &Path, policy: &str, tiers: &str, printed: &str) -> Option<Val
         number(moves, "fast_bytes") <= images * number(moves, "capacity_bytes"),
         "{moves}"
     );
-    assert_eq!(number(moves, "capacity_bytes"), 24 << 20);
+    // Static data of the program and its libraries, which no request moves, has some hundred KiB of the fast tier.
+    assert!(
+        (23 << 20..=24 << 20).contains(&number(moves, "capacity_bytes")),
+        "{moves}"
+    );
     assert!(stderr(&output).contains(&format!("{policy} run took")));
     Some(summary)
 }

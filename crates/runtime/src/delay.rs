@@ -26,7 +26,7 @@
 //!
 //! # What is not covered
 //!
-//! Memory outside the pool (stacks, small mappings, files, and data segments without a tier) is fast. The time in which the kernel works for the
+//! Memory outside the pool (stacks, small mappings, files, and the data of libraries that are loaded later) is fast. The time in which the kernel works for the
 //! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
 //! new privileges, filters its system calls, or takes an alternate stack that has no room for the timer's signal.
 
@@ -47,7 +47,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use isotherm_abi::config::TierRecordKind;
 use isotherm_abi::session::{OffReason, SessionCounter};
@@ -94,6 +94,8 @@ struct TimedPair {
 
 /// What the pair shares with the observer. A forked child has its own.
 struct Session {
+    /// [`isotherm_abi::page_tiers::PageTable::fast_bytes`].
+    fast_bytes: Option<&'static AtomicU64>,
     account: Account,
     /// In online runs.
     migration: Option<Migration>,
@@ -269,10 +271,11 @@ pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
     }
 }
 
-/// Adds the segments that hold static data: called once, before [`begin`].
-pub(crate) fn set_segments(ranges: impl Iterator<Item = Range<usize>>) {
+/// Adds the segments that hold static data, which goes to this tier where no page of it is placed by itself: called once, before
+/// [`begin`].
+pub(crate) fn set_segments(ranges: impl Iterator<Item = (Range<usize>, bool)>, tier: u32) {
     if let Some(pair) = pair() {
-        pair.tiers.set_segments(ranges);
+        pair.tiers.set_segments(ranges, side_of(tier));
     }
 }
 
@@ -350,17 +353,23 @@ impl TimedPair {
     /// Reports to this session from now on, or to none.
     fn share(&self, board: Option<SessionTables>) -> Option<()> {
         let requests = board.filter(|_| self.online).map(RequestTables::of);
-        if let Some(board) = board {
-            let fast = &board.header.pages.fast_bytes;
-            fast.store(self.tiers.fast_room(), Ordering::Relaxed);
-        }
         let session = place(Session {
+            fast_bytes: board.map(|board| &board.header.pages.fast_bytes),
             account: Account::of(board),
             migration: requests.map(Migration::new),
         });
-        let session = ptr::from_ref(session.ok()?).cast_mut();
-        self.session.store(session, Ordering::Release);
+        let session = session.ok()?;
+        self.publish_room(session);
+        self.session
+            .store(ptr::from_ref(session).cast_mut(), Ordering::Release);
         Some(())
+    }
+
+    /// Tells the observer how much fast memory the pool can have.
+    fn publish_room(&self, session: &Session) {
+        if let Some(fast_bytes) = session.fast_bytes {
+            fast_bytes.store(self.tiers.fast_room_of_pool(), Ordering::Relaxed);
+        }
     }
 
     fn session(&self) -> &'static Session {
@@ -392,7 +401,9 @@ impl TimedPair {
             self.residency.step(&self.tiers);
         }
         let tiers = config::current().map_or(&[][..], |config| config.tiers);
-        let Session { account, migration } = self.session();
+        let Session {
+            account, migration, ..
+        } = self.session();
         let moved = migration
             .as_ref()
             .map_or(0, |migration| migration.step(&self.tiers, tiers, account));
@@ -402,7 +413,9 @@ impl TimedPair {
     fn publish(&self, delay: Delay) {
         let (fast, slow) = self.tiers.bytes();
         let (slow_touches, spilled) = self.tiers.first_touches();
-        let account = &self.session().account;
+        let session = self.session();
+        self.publish_room(session);
+        let account = &session.account;
         account.add(SessionCounter::SlowAccesses, u64::from(delay.is_slow));
         account.add(SessionCounter::DelayNanos, delay.ns);
         account.add(SessionCounter::FastTrafficBytes, delay.traffic.fast);

@@ -111,8 +111,9 @@ pub(crate) fn address_of(module: &[u8], range: Range<u64>) -> Option<usize> {
     })
 }
 
-/// Passes each writable segment of each module but this library to `visit`, by whole pages.
-pub(crate) fn for_each_writable(visit: &mut dyn FnMut(Range<usize>)) {
+/// Passes each writable segment of each module but this library to `visit`, by whole pages: first what comes from the file, then the
+/// rest, where there is any.
+pub(crate) fn for_each_writable(visit: &mut dyn FnMut((Range<usize>, bool))) {
     let mut visit = visit;
     // SAFETY: the callback gets the visitor it expects and keeps no pointer.
     unsafe { libc::dl_iterate_phdr(Some(visit_writable), (&raw mut visit).cast()) };
@@ -125,7 +126,12 @@ unsafe extern "C" fn visit_writable(
     visitor: *mut c_void,
 ) -> c_int {
     // SAFETY: the loader passes a valid description, and `for_each_writable` its visitor.
-    let (info, visit) = unsafe { (&*info, &mut *visitor.cast::<&mut dyn FnMut(Range<usize>)>()) };
+    let (info, visit) = unsafe {
+        (
+            &*info,
+            &mut *visitor.cast::<&mut dyn FnMut((Range<usize>, bool))>(),
+        )
+    };
     // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -145,7 +151,15 @@ unsafe extern "C" fn visit_writable(
     for header in loaded().filter(|header| header.p_flags & libc::PF_W != 0) {
         let range = range(header);
         if !range.is_empty() {
-            visit(range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES));
+            let start = range.start & !(PAGE_BYTES - 1);
+            let end = range.end.next_multiple_of(PAGE_BYTES);
+            let of_file = range.start + header.p_filesz as usize;
+            let of_file = of_file.next_multiple_of(PAGE_BYTES).clamp(start, end);
+            for (part, is_of_file) in [(start..of_file, true), (of_file..end, false)] {
+                if !part.is_empty() {
+                    visit((part, is_of_file));
+                }
+            }
         }
     }
     0

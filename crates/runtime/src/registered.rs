@@ -137,11 +137,13 @@ pub(crate) fn living() -> (u64, u64) {
     living.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
 }
 
-/// Whether the memory can be in one tier or another: on an emulated machine the pool can, by time also static data.
+/// Whether the memory can be placed or moved: on an emulated machine the pool can, and by time a plan also places static data, which no
+/// request moves.
 fn has_tiers(range: &Range<usize>) -> bool {
     let is_in_pool = pool::overlap(range.start, range.len()) == *range;
     let is_emulated = emulation::runs() || delay::runs();
-    !is_emulated || is_in_pool || delay::has_pages(range)
+    let is_guided = HOT.state.get() == state::GUIDED;
+    !is_emulated || is_in_pool || (is_guided && delay::has_pages(range))
 }
 
 /// Whether a part of the range is memory that `malloc` gives out, which has sites.

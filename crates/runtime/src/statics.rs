@@ -2,7 +2,8 @@
 //!
 //! The tools read from the files of the modules which variables there are ([`isotherm_abi::config::StaticRecord`]). Each is a site,
 //! and its range is published as a mapping of that site, so that samples in it are attributed as those in the heap are.
-//! A guided run places the ranges that its plan names; with a tier for all static data, each writable segment goes there.
+//! A guided run places the ranges that its plan names; with a tier for all static data, each writable segment goes there. What is left
+//! goes, on a machine that is emulated by time, where the heap's data without a plan does: into the fast tier while that has room.
 //!
 //! Libraries that the program loads later by itself are left alone, as is all static data under the page trap, which knows the
 //! pool only.
@@ -27,7 +28,7 @@ use crate::state;
 use crate::unwind::Context;
 
 /// Most writable segments that are placed.
-const SEGMENTS: usize = 64;
+const SEGMENTS: usize = 128;
 
 /// Publishes the static data and places it: called once, when the loader has mapped the program and its libraries, and before
 /// the program runs.
@@ -36,14 +37,14 @@ pub(crate) fn start() {
     let Some(config) = config::current().filter(|_| works) else {
         return;
     };
-    if config.statics.is_empty() && config.static_tier.is_none() {
+    if config.statics.is_empty() && config.static_tier.is_none() && !delay::runs() {
         return;
     }
     module::refresh();
     let segments = Segments::find();
-    delay::set_segments(segments.ranges().iter().cloned());
+    delay::set_segments(segments.ranges().iter().cloned(), config.default_tier);
     if let Some(tier) = config.static_tier.filter(|_| !emulation::runs()) {
-        for range in segments.ranges() {
+        for (range, _) in segments.ranges() {
             placement::place_static(range.clone(), tier);
         }
     }
@@ -95,14 +96,15 @@ fn add(config: &Config, object: &StaticRecord) {
 
 /// The writable segments of all modules.
 struct Segments {
-    ranges: [Range<usize>; SEGMENTS],
+    /// Each with whether it comes from the file.
+    ranges: [(Range<usize>, bool); SEGMENTS],
     count: usize,
 }
 
 impl Segments {
     fn find() -> Self {
         let mut found = Self {
-            ranges: [const { 0..0 }; SEGMENTS],
+            ranges: [const { (0..0, false) }; SEGMENTS],
             count: 0,
         };
         module::for_each_writable(&mut |range| {
@@ -114,7 +116,7 @@ impl Segments {
         found
     }
 
-    fn ranges(&self) -> &[Range<usize>] {
+    fn ranges(&self) -> &[(Range<usize>, bool)] {
         &self.ranges[..self.count]
     }
 }

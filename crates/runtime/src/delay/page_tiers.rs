@@ -60,7 +60,7 @@ impl Side {
 const SEGMENT_CHUNKS: usize = 1 << 15;
 
 /// Most segments.
-const SEGMENTS: usize = 64;
+const SEGMENTS: usize = 128;
 
 /// A writable segment of a module.
 #[derive(Clone, Copy)]
@@ -69,15 +69,25 @@ struct Segment {
     end: usize,
     /// Number of its first chunk, which begins where the segment does.
     first_chunk: usize,
+    /// Whether it comes from the file: the kernel calls such pages resident where any process has read them.
+    is_of_file: bool,
+}
+
+/// The segments of all modules.
+struct Segments {
+    all: [Segment; SEGMENTS],
+    count: usize,
+    /// The tier that static data is to have where no page of it was placed by itself.
+    side: Side,
 }
 
 /// The tiers of one pool, and of static data.
 pub(crate) struct PageTiers {
     pool: Range<usize>,
     /// Set before the first thread is sampled.
-    segments: OnceLock<([Segment; SEGMENTS], usize)>,
+    segments: OnceLock<Segments>,
     /// The tier that each page is to have by itself: of objects that are placed in parts, and of static data. [`UNKNOWN`] for one
-    /// that goes where its chunk does, and in a segment for one that is not placed.
+    /// that goes where its chunk or its segment does.
     wanted_pages: Sparse<AtomicU8>,
     /// The tier that each chunk's data is to have; [`UNKNOWN`] for chunks without data.
     wanted: Sparse<AtomicU8>,
@@ -85,6 +95,8 @@ pub(crate) struct PageTiers {
     /// First chunk that never had data.
     high: AtomicU32,
     fast_pages: AtomicU64,
+    /// Of these, pages of segments.
+    fast_static_pages: AtomicU64,
     slow_pages: AtomicU64,
     /// Pages that the fast tier has room for.
     room: u64,
@@ -103,6 +115,7 @@ impl PageTiers {
             tiers: Sparse::map((chunks + SEGMENT_CHUNKS) * CHUNK_PAGES)?,
             high: AtomicU32::new(0),
             fast_pages: AtomicU64::new(0),
+            fast_static_pages: AtomicU64::new(0),
             slow_pages: AtomicU64::new(0),
             room: fast_bytes / PAGE_BYTES as u64,
             first_touches: AtomicU64::new(0),
@@ -111,36 +124,43 @@ impl PageTiers {
         })
     }
 
-    /// Adds the segments that hold static data, by whole pages. What has no entry left, or comes in a second call, is fast.
-    pub(crate) fn set_segments(&self, ranges: impl Iterator<Item = Range<usize>>) {
+    /// Adds the segments that hold static data, by whole pages, which is to be in this tier. What has no entry left, or comes in a
+    /// second call, is fast and takes no room.
+    pub(crate) fn set_segments(
+        &self,
+        ranges: impl Iterator<Item = (Range<usize>, bool)>,
+        side: Side,
+    ) {
         let none = Segment {
             start: 0,
             end: 0,
             first_chunk: 0,
+            is_of_file: false,
         };
-        let (mut segments, mut count) = ([none; SEGMENTS], 0);
+        let (mut all, mut count) = ([none; SEGMENTS], 0);
         let mut next = self.wanted.len();
-        for range in ranges {
+        for (range, is_of_file) in ranges {
             let chunks = range.len().div_ceil(CHUNK_BYTES);
             if count == SEGMENTS || next + chunks > self.wanted.len() + SEGMENT_CHUNKS {
                 break;
             }
-            segments[count] = Segment {
+            all[count] = Segment {
                 start: range.start,
                 end: range.end,
                 first_chunk: next,
+                is_of_file,
             };
             next += chunks;
             count += 1;
         }
         // As stated above.
-        let _ = self.segments.set((segments, count));
+        let _ = self.segments.set(Segments { all, count, side });
     }
 
     fn segments(&self) -> &[Segment] {
         self.segments
             .get()
-            .map_or(&[][..], |(segments, count)| &segments[..*count])
+            .map_or(&[][..], |segments| &segments.all[..segments.count])
     }
 
     /// The number of a page; `None` outside the pool and the segments.
@@ -193,6 +213,15 @@ impl PageTiers {
         self.used_chunks() + self.segments().iter().map(chunks).sum::<usize>()
     }
 
+    /// Whether a page that is resident holds data of the program: not one of a file, unless it was placed.
+    pub(crate) fn holds_data_if_resident(&self, page: usize) -> bool {
+        let chunk = page / CHUNK_PAGES;
+        let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
+        let segment = self.segments().iter().rev().find(begins_before);
+        !segment.is_some_and(|segment| segment.is_of_file)
+            || self.wanted_pages[page].load(Ordering::Relaxed) != UNKNOWN
+    }
+
     /// The number of the n-th of them.
     pub(crate) fn nth_chunk(&self, nth: usize) -> usize {
         let used = self.used_chunks();
@@ -222,14 +251,17 @@ impl PageTiers {
         self.high.load(Ordering::Relaxed) as usize
     }
 
-    /// The tier that a chunk's data is to have; `None` where the chunk has no data, and in segments.
+    /// The tier that a chunk's data is to have; `None` where the chunk has no data.
     pub(crate) fn wanted(&self, chunk: usize) -> Option<Side> {
-        Side::of(self.wanted.get(chunk)?.load(Ordering::Relaxed))
+        match self.wanted.get(chunk) {
+            Some(wanted) => Side::of(wanted.load(Ordering::Relaxed)),
+            None => self.segments.get().map(|segments| segments.side),
+        }
     }
 
     /// Whether a chunk may have data.
     pub(crate) fn has_data(&self, chunk: usize) -> bool {
-        chunk >= self.wanted.len() || self.wanted(chunk).is_some()
+        self.wanted(chunk).is_some()
     }
 
     /// Says in which tier the data of a range is to be. Data that has a tier keeps it.
@@ -279,13 +311,8 @@ impl PageTiers {
 
     fn decide(&self, page: usize) -> Side {
         let of_page = Side::of(self.wanted_pages[page].load(Ordering::Relaxed));
-        let chunk = page / CHUNK_PAGES;
-        let wanted = match of_page {
-            Some(wanted) => wanted,
-            // Static data that is not placed takes no room.
-            None if chunk >= self.wanted.len() => return Side::Fast,
-            None => self.wanted(chunk).unwrap_or(Side::Fast),
-        };
+        let of_chunk = || self.wanted(page / CHUNK_PAGES);
+        let wanted = of_page.or_else(of_chunk).unwrap_or(Side::Fast);
         let fits = wanted == Side::Fast && self.take_room();
         let side = if fits { Side::Fast } else { Side::Slow };
         let before = self.tiers[page].compare_exchange(
@@ -297,6 +324,9 @@ impl PageTiers {
         match before {
             Ok(_) => {
                 self.publish(page);
+                if side == Side::Fast && self.is_static(page) {
+                    self.fast_static_pages.fetch_add(1, Ordering::Relaxed);
+                }
                 if side == Side::Slow {
                     self.slow_pages.fetch_add(1, Ordering::Relaxed);
                     self.first_touches.fetch_add(1, Ordering::Relaxed);
@@ -326,7 +356,12 @@ impl PageTiers {
     /// The page holds nothing.
     pub(crate) fn release(&self, page: usize) {
         match Side::of(self.tiers[page].swap(UNKNOWN, Ordering::Relaxed)) {
-            Some(Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
+            Some(Side::Fast) => {
+                if self.is_static(page) {
+                    self.fast_static_pages.fetch_sub(1, Ordering::Relaxed);
+                }
+                self.fast_pages.fetch_sub(1, Ordering::Relaxed)
+            }
             Some(Side::Slow) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
             None => return,
         };
@@ -346,9 +381,16 @@ impl PageTiers {
         }
     }
 
-    /// Bytes of the fast tier.
-    pub(crate) const fn fast_room(&self) -> u64 {
-        self.room.saturating_mul(PAGE_BYTES as u64)
+    /// Whether a page is one of a segment.
+    fn is_static(&self, page: usize) -> bool {
+        page / CHUNK_PAGES >= self.wanted.len()
+    }
+
+    /// Bytes of the fast tier that the pool can have: static data, which no request moves, has the rest.
+    pub(crate) fn fast_room_of_pool(&self) -> u64 {
+        let of_segments = self.fast_static_pages.load(Ordering::Relaxed);
+        let pages = self.room.saturating_sub(of_segments);
+        pages.saturating_mul(PAGE_BYTES as u64)
     }
 
     /// Moves a page that holds data to a tier. Answers whether it moved: not where it is there already, holds nothing,
@@ -441,19 +483,24 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_static_data_have_tiers_and_those_that_are_not_placed_take_no_room() {
-        let tiers = tiers(1);
+    fn static_data_takes_room_as_the_heap_does_and_pages_of_it_can_be_placed() {
+        let tiers = tiers(2);
         let segments = [0x5000..0x9000, 0x100_0000..0x130_1000];
-        tiers.set_segments(segments.iter().cloned());
+        tiers.set_segments(
+            segments.iter().cloned().map(|range| (range, false)),
+            Side::Fast,
+        );
         let tier_of = |address| tiers.tier_of(tiers.page(address).expect("in a segment"));
         assert_eq!(tiers.page(0x9000), None);
-        tiers.want_pages(&(0x6000..0x8000), Side::Fast);
+        tiers.want_pages(&(0x6000..0x7000), Side::Fast);
         tiers.want_pages(&(0x120_0000..0x130_1000), Side::Slow);
         assert_eq!(tier_of(0x130_0fff), Side::Slow);
-        assert_eq!(tier_of(0x5000), Side::Fast);
         assert_eq!(tiers.bytes(), bytes(0, 1));
-        assert_eq!([tier_of(0x6000), tier_of(0x7000)], [Side::Fast, Side::Slow]);
-        assert_eq!(tiers.bytes(), bytes(1, 2));
+        // One that is placed, one that is not, and one for which no room is left.
+        let fast_first = [0x6000, 0x5000, 0x7000].map(tier_of);
+        assert_eq!(fast_first, [Side::Fast, Side::Fast, Side::Slow]);
+        assert_eq!(tiers.bytes(), bytes(2, 2));
+        assert_eq!(tiers.fast_room_of_pool(), 0);
         // One chunk of the first segment, and two of the second, the last of one chunk and a page.
         assert_eq!(tiers.chunks_with_data(), 3);
         let places: Vec<_> = (0..3)
@@ -462,6 +509,22 @@ mod tests {
         assert_eq!(places[0], (0x5000, 4));
         assert_eq!(places[1], (0x100_0000, 512));
         assert_eq!(places[2], (0x120_0000, 257));
+        tiers.want(BASE, CHUNK_BYTES, Side::Fast);
+        assert_eq!(tiers.tier_of(0), Side::Slow, "static data has the room");
+        tiers.release(tiers.page(0x5000).expect("in a segment"));
+        assert_eq!(tiers.fast_room_of_pool(), PAGE_BYTES as u64);
+    }
+
+    #[test]
+    fn static_data_that_is_not_placed_is_slow_where_all_data_is() {
+        let tiers = tiers(9);
+        tiers.set_segments(core::iter::once((0x5000..0x9000, true)), Side::Slow);
+        let page = tiers.page(0x8fff).expect("in the segment");
+        assert_eq!(tiers.tier_of(page), Side::Slow);
+        assert_eq!(tiers.bytes(), bytes(0, 1));
+        assert!(!tiers.holds_data_if_resident(page));
+        tiers.want_pages(&(0x8000..0x9000), Side::Fast);
+        assert!(tiers.holds_data_if_resident(page));
     }
 
     #[test]

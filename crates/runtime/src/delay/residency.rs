@@ -47,8 +47,10 @@ fn look(tiers: &PageTiers, chunk: usize) {
         match resident {
             UNKNOWN => return,
             resident if resident & 1 != 0 => {
-                tiers.tier_of(page);
-                tiers.publish(page);
+                if tiers.holds_data_if_resident(page) {
+                    tiers.tier_of(page);
+                    tiers.publish(page);
+                }
             }
             _ if tiers.is_known(page) => tiers.release(page),
             _ => {}
