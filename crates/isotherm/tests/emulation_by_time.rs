@@ -78,6 +78,28 @@ int main(void) {
 }
 "#;
 
+/// Works at random on 64 MiB for which it requests huge pages, and prints whether most of its memory consists of them after that.
+const HUGE_PAGES: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+enum { ALL = 64 << 20, HUGE = 2 << 20 };
+int main(void) {
+    unsigned char *all = aligned_alloc(HUGE, ALL);
+    madvise(all, ALL, MADV_HUGEPAGE);
+    for (long i = 0; i < ALL; i += 64) all[i] = 1;
+    unsigned x = 1;
+    for (int i = 0; i < 60000000; i++) { x = x * 1664525u + 1013904223u; all[x % ALL]++; }
+    long kib, huge_kib = 0;
+    char line[256];
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    while (maps && fgets(line, sizeof line, maps))
+        if (sscanf(line, "AnonHugePages: %ld", &kib) == 1) huge_kib += kib;
+    puts(huge_kib >= ALL / 1024 * 3 / 4 ? "huge" : "small");
+    return 0;
+}
+"#;
+
 fn build(directory: &Path, program: &str) {
     std::fs::write(directory.join("app.c"), program).expect("written");
     let mut compiler = Command::new("cc");
@@ -263,4 +285,19 @@ fn static_data_takes_its_room_in_the_fast_tier_without_a_plan() {
     assert!((30..=32).contains(&mib("slow_bytes")), "{counters:#}");
     let delay_ns = counters["delay_ns"].as_u64().expect("a counter");
     assert!(delay_ns > 10_000_000, "{counters:#}");
+}
+
+#[test]
+fn huge_pages_stay_huge() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), HUGE_PAGES);
+    let plain = Command::new(directory.path().join("app")).output();
+    if plain.expect("runs").stdout != b"huge\n" {
+        return isotherm_skip::skip!("this kernel gives a program no huge pages");
+    }
+    // All but 2 MiB of it is slow, and was delayed.
+    let tiers = "emulated:B:3,L:3";
+    let waited = waited(directory.path(), "--cache 0B", tiers, "./app", "huge\n");
+    let Some(waited) = waited else { return };
+    assert!(waited > 10_000_000, "{waited} ns");
 }
