@@ -77,6 +77,8 @@ impl Words {
         let shared = self.shared()?;
         let emulation = match (self.preset, factors) {
             (Some((_, preset)), _) => preset,
+            // A limit is of the emulation by time alone.
+            (None, None) if shared.is_some() => Emulation::Time(TimeCosts::CXL),
             (None, None) => default(),
             (None, Some((latency, bandwidth))) => Emulation::Time(TimeCosts {
                 latency,

@@ -47,16 +47,60 @@ pub(crate) fn resolve(
     Ok(tiers)
 }
 
-/// The tiers of a run without a plan, with a warning if they cannot work.
+/// The tiers of a run without a plan. Where the emulation by time that `--tiers` names cannot work, the page trap takes its place, with
+/// a warning; where none can, there is only a warning.
 ///
 /// # Errors
-/// As [`resolve`].
+/// As [`resolve`], and an emulated machine with a limit, which the page trap cannot keep.
 pub(crate) fn for_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
-    let tiers = resolve(choice, None, console)?;
+    let tiers = stand_in(
+        choice,
+        resolve(choice, None, console)?,
+        &KernelProbe,
+        console,
+    )?;
     if let Some(why) = trouble(&tiers, &KernelProbe) {
         console.warn(&why);
     }
     Ok(tiers)
+}
+
+/// The tiers themselves, or the page trap where `--tiers` names an emulation by time that cannot work.
+///
+/// # Errors
+/// The machine has a limit of the bandwidth.
+fn stand_in(
+    choice: &TiersChoice,
+    tiers: Tiers,
+    probe: &dyn Probe,
+    console: Console,
+) -> Result<Tiers> {
+    let by_time = file(choice).is_none().then(|| by_time(&tiers)).flatten();
+    let (Some(costs), FeatureState::Missing { why, .. }) = (by_time, doctor::timer(probe).state)
+    else {
+        return Ok(tiers);
+    };
+    if costs.shared.is_some() {
+        bail!(
+            "--tiers {}: a limit of the bandwidth needs samples of the program's threads, and the page trap has no bandwidth: {why}",
+            choice.tiers
+        );
+    }
+    console.warn(&format!(
+        "the page trap takes the place of {}, so each slow page costs the same at its first access in a period, whatever the factors: \
+         {CANNOT_SAMPLE}: {why}",
+        choice.tiers
+    ));
+    let (fast, slow) = (tiers.all()[0].capacity, tiers.all()[1].capacity);
+    Ok(Tiers::emulated(fast, slow, Emulation::TMP))
+}
+
+/// The costs of the pair by time; `None` for other tiers.
+fn by_time(tiers: &Tiers) -> Option<TimeCosts> {
+    tiers.all().iter().find_map(|tier| match tier.kind {
+        TierKind::EmulatedSlow(Emulation::Time(costs)) => Some(costs),
+        TierKind::EmulatedSlow(_) | TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+    })
 }
 
 /// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
@@ -93,14 +137,15 @@ fn fast_bytes(choice: &TiersChoice, footprint: Option<Bytes>) -> Bytes {
     fast.of(footprint.unwrap_or_else(memory))
 }
 
+const CANNOT_SAMPLE: &str = "threads cannot be sampled";
+
 /// The pair by time, or by page trap where the kernel refuses samples of a program's own threads.
 fn default_costs(console: Console) -> Emulation {
     let FeatureState::Missing { why, .. } = doctor::timer(&KernelProbe).state else {
         return Emulation::Time(TimeCosts::CXL);
     };
     console.warn(&format!(
-        "the emulated pair delays the first access to each slow page in a period (emulated:tmp), because threads cannot be \
-         sampled: {why}"
+        "the emulated pair delays the first access to each slow page in a period (emulated:tmp), because {CANNOT_SAMPLE}: {why}"
     ));
     Emulation::TMP
 }

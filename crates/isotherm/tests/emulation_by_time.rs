@@ -100,6 +100,29 @@ int main(void) {
 }
 "#;
 
+/// Runs its arguments without perf events, as in a container that forbids them.
+const WITHOUT_PERF: &str = r#"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {4, code};
+    if (count > 1 && !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        execvp(words[1], words + 1);
+    return 99;
+}
+"#;
+
 fn build(directory: &Path, program: &str) {
     std::fs::write(directory.join("app.c"), program).expect("written");
     let mut compiler = Command::new("cc");
@@ -300,4 +323,45 @@ fn huge_pages_stay_huge() {
     let waited = waited(directory.path(), "--cache 0B", tiers, "./app", "huge\n");
     let Some(waited) = waited else { return };
     assert!(waited > 10_000_000, "{waited} ns");
+}
+
+#[test]
+fn where_perf_events_are_forbidden_the_page_trap_stands_in_except_for_a_limit() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), WITHOUT_PERF);
+    let run = |tiers: &str| {
+        let run = Command::new(directory.path().join("app"))
+            .current_dir(&directory)
+            .arg(env!("CARGO_BIN_EXE_isotherm"))
+            .args([
+                "run", "--tiers", tiers, "--fast", "2MiB", "--", "echo", "ran",
+            ])
+            .output()
+            .expect("runs");
+        (
+            run.status.code(),
+            String::from_utf8_lossy(&run.stdout).into_owned(),
+            stderr(&run),
+        )
+    };
+    for tiers in ["emulated:nvm", "emulated:B:2,L:3"] {
+        let (status, printed, said) = run(tiers);
+        assert_eq!((status, &printed[..]), (Some(0), "ran\n"), "{said}");
+        let sentence = format!("the page trap takes the place of {tiers}, ");
+        assert!(
+            said.contains(&sentence) && said.contains("perf_event_paranoid"),
+            "{said}"
+        );
+        assert!(!said.contains("timer of its own"), "{said}");
+    }
+    for tiers in ["emulated:lab,limit:5GiB/s", "emulated:nvm,limit:5GiB/s"] {
+        let (status, printed, said) = run(tiers);
+        assert_eq!((status, &printed[..]), (Some(1), ""), "{said}");
+        let sentence = format!("--tiers {tiers}: a limit of the bandwidth needs samples");
+        assert!(
+            said.contains(&sentence) && said.contains("perf_event_paranoid"),
+            "{said}"
+        );
+        assert!(!said.contains("warning"), "{said}");
+    }
 }
