@@ -19,8 +19,10 @@
 extern "C" {
 #endif
 
-/* Version of this header. A runtime serves programs with this and every earlier version of the same hundred. */
-#define ISOTHERM_HEADER_VERSION 101
+/* Version of this header. A runtime serves programs with every version of the same hundred, older and newer: each reads and writes the
+ * fields of a struct that it knows, by the struct's `size`. To a program with a header of another hundred it says so once, in a line on
+ * standard error, and the functions do what they do without a runtime. */
+#define ISOTHERM_HEADER_VERSION 102
 
 enum isotherm_status {
     ISOTHERM_OK = 0,
@@ -29,7 +31,7 @@ enum isotherm_status {
                                  forked child, or the observer has ended */
     ISOTHERM_NO_SAMPLES = 3,  /* nothing was profiled: nothing is moved */
     ISOTHERM_BUSY = 4,        /* another thread profiles or optimizes */
-    ISOTHERM_INVALID = 5,     /* an argument is out of range, memory is not mapped, or a struct has another size than the runtime's */
+    ISOTHERM_INVALID = 5,     /* an argument is out of range, memory is not mapped, or a struct has a size that no version has */
     ISOTHERM_OVERLAP = 6,     /* a part of the memory is registered already, or comes from `malloc`, which has names of its own */
     ISOTHERM_UNKNOWN = 7,     /* the address begins no registered object */
     ISOTHERM_NOT_MOVABLE = 8, /* stacks, files and shared memory stay where they are; on an emulated machine also memory outside
@@ -61,7 +63,7 @@ struct isotherm_options {
 
 /* What `isotherm_optimize` did. */
 struct isotherm_result {
-    uint32_t size;             /* sizeof(struct isotherm_result), set by the caller */
+    uint32_t size;             /* sizeof(struct isotherm_result), set by the caller; returned: the bytes that the runtime wrote */
     uint32_t status;           /* an isotherm_status, as returned */
     uint64_t promoted_bytes;   /* moved to fast memory */
     uint64_t demoted_bytes;    /* moved to slow memory */
@@ -74,7 +76,7 @@ struct isotherm_result {
 };
 
 struct isotherm_statistics {
-    uint32_t size;             /* sizeof(struct isotherm_statistics), set by the caller */
+    uint32_t size;             /* as isotherm_result.size */
     uint32_t profiling;        /* 1 while a profile is taken */
     uint64_t objects;          /* registered objects, and names whose allocations live */
     uint64_t object_bytes;     /* their bytes */
@@ -97,13 +99,32 @@ static isotherm_function_ isotherm_search_(void *scope, const char *name) __attr
 /* Stands for a function that was not found. */
 static inline void isotherm_none_(void) {}
 
+/* Whether the runtime, if one is loaded, serves this header. A runtime before version 102 cannot be asked. */
+static inline int isotherm_is_served_(void)
+{
+    static int known; /* 1: it does, 2: it does not */
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (!answer) {
+        isotherm_function_ serves = isotherm_search_(0 /* RTLD_DEFAULT */, "isotherm_serves_header");
+        isotherm_function_ version = isotherm_search_(0, "isotherm_version");
+        int is_served = 0;
+        if (serves)
+            is_served = ((int (*)(int))serves)(ISOTHERM_HEADER_VERSION);
+        else if (version)
+            is_served = ((int (*)(void))version)() / 100 == ISOTHERM_HEADER_VERSION / 100;
+        answer = is_served ? 1 : 2;
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer == 1;
+}
+
 /* The function of this name, or null; it is looked up once. */
 static inline isotherm_function_ isotherm_find_(isotherm_function_ *known, const char *name)
 {
     isotherm_function_ found = __atomic_load_n(known, __ATOMIC_RELAXED);
     if (!found) {
-        if (isotherm_search_)
-            found = isotherm_search_(0 /* RTLD_DEFAULT */, name);
+        if (isotherm_search_ && isotherm_is_served_())
+            found = isotherm_search_(0, name);
         if (!found)
             found = isotherm_none_;
         __atomic_store_n(known, found, __ATOMIC_RELAXED);
@@ -111,7 +132,7 @@ static inline isotherm_function_ isotherm_find_(isotherm_function_ *known, const
     return found == isotherm_none_ ? 0 : found;
 }
 
-/* Version of the runtime's interface; 0 where no runtime is loaded. */
+/* Version of the runtime's interface; 0 where none is loaded that serves this header. */
 static inline int isotherm_version(void)
 {
     static isotherm_function_ known;

@@ -73,7 +73,7 @@ inline const std::error_category &category() noexcept {
 
 inline std::error_code make_error_code(status value) noexcept { return {static_cast<int>(value), category()}; }
 
-/// Version of the runtime's interface; 0 where no runtime is loaded.
+/// Version of the runtime's interface; 0 where none is loaded that serves this header.
 inline int version() noexcept { return isotherm_version(); }
 
 /// The name of an object: 1 to 63 bytes of text without control characters.

@@ -8,6 +8,8 @@ module isotherm
   implicit none
   private
 
+  ! Version of this module, as ISOTHERM_HEADER_VERSION.
+  integer(c_int), parameter, public :: isotherm_header_version = 102
   ! enum isotherm_status
   integer(c_int), parameter, public :: isotherm_ok = 0, isotherm_absent = 1, isotherm_no_observer = 2, &
       isotherm_no_samples = 3, isotherm_busy = 4, isotherm_invalid = 5, isotherm_overlap = 6, isotherm_unknown = 7, &
@@ -90,6 +92,11 @@ module isotherm
       import :: c_int
       integer(c_int) :: plain
     end function
+    function serving(version) bind(c)
+      import :: c_int
+      integer(c_int), value :: version
+      integer(c_int) :: serving
+    end function
     function on_address(address) bind(c)
       import :: c_int, c_ptr
       type(c_ptr), value :: address
@@ -136,14 +143,38 @@ module isotherm
 
 contains
 
-  ! The runtime's function of this name; not associated where no runtime is loaded.
+  ! The runtime's function of this name; not associated where none is loaded that serves this module.
   function of_runtime(name) result(found)
     character(*), intent(in) :: name
     type(c_funptr) :: found
-    found = dlsym(c_null_ptr, 'isotherm_'//name//c_null_char)
+    found = c_null_funptr
+    if (is_served()) found = dlsym(c_null_ptr, 'isotherm_'//name//c_null_char)
   end function
 
-  ! Version of the runtime's interface; 0 where no runtime is loaded.
+  ! Whether the runtime, if one is loaded, serves this version. A runtime before version 102 cannot be asked.
+  logical function is_served()
+    procedure(serving), pointer :: serves_header
+    procedure(plain), pointer :: version
+    type(c_funptr) :: found
+    is_served = .false.
+    found = dlsym(c_null_ptr, 'isotherm_serves_header'//c_null_char)
+    if (c_associated(found)) then
+      call c_f_procpointer(found, serves_header)
+      is_served = serves_header(isotherm_header_version) /= 0
+      return
+    end if
+    found = dlsym(c_null_ptr, 'isotherm_version'//c_null_char)
+    if (.not. c_associated(found)) return
+    call c_f_procpointer(found, version)
+    is_served = hundred_of(version()) == hundred_of(isotherm_header_version)
+  end function
+
+  pure integer(c_int) function hundred_of(version)
+    integer(c_int), intent(in) :: version
+    hundred_of = version / 100
+  end function
+
+  ! Version of the runtime's interface; 0 where none is loaded that serves this module.
   integer(c_int) function isotherm_version()
     isotherm_version = call_plain('version', 0_c_int)
   end function

@@ -60,7 +60,7 @@ def _chosen(choices, value, what):
 
 
 def version():
-    """Version of the runtime's interface; 0 where no runtime is loaded."""
+    """Version of the runtime's interface; 0 where none is loaded that serves this package."""
     function = FUNCTIONS["version"]
     return function() if function else 0
 

@@ -1,6 +1,10 @@
 """The functions of isotherm.h in this process, and its structs."""
 import ctypes
 
+# Version of this package's structs, as ISOTHERM_HEADER_VERSION.
+HEADER_VERSION = 102
+
+
 class Options(ctypes.Structure):
     """`struct isotherm_options`."""
 
@@ -46,6 +50,7 @@ class Statistics(ctypes.Structure):
 
 
 ARGUMENTS = {
+    "serves_header": [ctypes.c_int],
     "version": [],
     "alloc": [ctypes.c_char_p, ctypes.c_size_t],
     "calloc": [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t],
@@ -74,4 +79,13 @@ def find(name):
     return function
 
 
-FUNCTIONS = {name: find(name) for name in ARGUMENTS}
+def is_served():
+    """Whether the runtime, if one is loaded, serves this package. A runtime before version 102 cannot be asked."""
+    serves, version = find("serves_header"), find("version")
+    if serves:
+        return bool(serves(HEADER_VERSION))
+    return version is not None and version() // 100 == HEADER_VERSION // 100
+
+
+IS_SERVED = is_served()
+FUNCTIONS = {name: find(name) if IS_SERVED else None for name in ARGUMENTS}

@@ -1,6 +1,6 @@
 /* A stand-in for the runtime: the functions of isotherm.h, to be preloaded. It moves nothing. Every call is a line of the file
  * that DOUBLE_LOG names; memory that is registered twice or never is refused as the runtime refuses it. DOUBLE_SLEEP_MS is the
- * time that an optimization takes. */
+ * time that an optimization takes; DOUBLE_REFUSES makes it a runtime of another hundred of versions. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -37,6 +37,7 @@ static void say(const char *format, ...) {
     fclose(file);
 }
 
+int double_serves_header(int version) EXPORTED(serves_header);
 int double_version(void) EXPORTED(version);
 void *double_alloc(const char *name, size_t bytes) EXPORTED(alloc);
 void *double_alloc_aligned(const char *name, size_t bytes, size_t alignment) EXPORTED(alloc_aligned);
@@ -49,6 +50,13 @@ int double_profile_stop(void) EXPORTED(profile_stop);
 int double_optimize(const struct isotherm_options *options, struct isotherm_result *result) EXPORTED(optimize);
 int double_read_statistics(struct isotherm_statistics *statistics) EXPORTED(read_statistics);
 int double_hint(void *address, size_t bytes, uint32_t hint) EXPORTED(hint);
+
+int double_serves_header(int version) {
+    int refuses = getenv("DOUBLE_REFUSES") != NULL;
+    if (refuses)
+        say("refuses %d\n", version);
+    return !refuses && version == ISOTHERM_HEADER_VERSION;
+}
 
 int double_version(void) { return ISOTHERM_HEADER_VERSION; }
 

@@ -2,6 +2,7 @@
 import functools
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ PROGRAMS = ROOT / "docs" / "interface"
 INCLUDE = ROOT / "include"
 MODULE = INCLUDE / "fortran" / "isotherm.f90"
 BUILD = ROOT / "build" / "interface"
+VERSION = re.search(r"#define ISOTHERM_HEADER_VERSION (\d+)", (INCLUDE / "isotherm.h").read_text()).group(1)
 # The compilers of a language: the command, its package, and the options that every file here passes.
 CHECKS = ["-O2", "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{INCLUDE}"]
 C = {"gcc": "gcc", "clang-19": "clang-19"}

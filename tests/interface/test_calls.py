@@ -1,7 +1,7 @@
 """Every call of every language, and its misuse: without a runtime, under the stand-in, under the runtime."""
 import unittest
 
-from support import C, CXX, FORTRAN, HERE, PYTHON, compiled, isotherm, must, python, under_double, under_isotherm
+from support import C, CXX, FORTRAN, HERE, PYTHON, VERSION, compiled, isotherm, must, python, under_double, under_isotherm
 
 SANITIZED = ["-fsanitize=address,undefined", "-g"]
 
@@ -23,6 +23,28 @@ class Atmem(unittest.TestCase):
         isotherm()
         for compiler in C:
             under_isotherm([compiled(HERE / "atmem.c", compiler)])
+
+
+class Refused(unittest.TestCase):
+    """A runtime of another hundred of versions is one that is not there: it is asked whether it serves the program, and no more."""
+
+    def asks_only(self, command, **environment):
+        _, log = under_double(command, DOUBLE_REFUSES="1", **environment)
+        self.assertEqual(set(log), {f"refuses {VERSION}"})
+
+    def test_c(self):
+        for compiler in C:
+            self.asks_only([compiled(HERE / "atmem.c", compiler)])
+
+    def test_cpp(self):
+        self.asks_only([compiled(HERE / "calls.cpp", "g++")])
+
+    def test_fortran(self):
+        for compiler in FORTRAN:
+            self.asks_only([compiled(HERE / "calls.f90", compiler)])
+
+    def test_python(self):
+        self.asks_only([python(), HERE / "calls.py"], **PYTHON)
 
 
 class Cpp(unittest.TestCase):

@@ -3,7 +3,7 @@ import json
 import re
 import unittest
 
-from support import BUILD, C, CHECKS, CXX, INCLUDE, MODULE, PYTHON, must, need, python, under_double
+from support import BUILD, C, CHECKS, CXX, INCLUDE, MODULE, PYTHON, VERSION, must, need, python, under_double
 
 # Ways to compile that differ in how a function that may be missing is called.
 WAYS = [[], ["-O0", "-fno-pie", "-no-pie"], ["-fno-pie", "-no-pie"], ["-O0", "-fPIE", "-pie"]]
@@ -73,7 +73,7 @@ class Runtime(unittest.TestCase):
                     self.assertEqual(must([program]), "0\n")
                     if "-static" not in way:
                         output, log = under_double([program])
-                        self.assertEqual((output, log), ("101\n", ["alloc block 100", "free"]))
+                        self.assertEqual((output, log), (f"{VERSION}\n", ["alloc block 100", "free"]))
 
 
 class Languages(unittest.TestCase):
@@ -100,6 +100,11 @@ class Languages(unittest.TestCase):
         self.assertEqual(sorted(heats.values()), sorted(numbers("hint").values()))
         self.assertEqual(sentences, texts()[:-1])
         self.assertEqual(policies, list(numbers("policy").values()))
+
+    def test_every_language_has_the_version_of_c(self):
+        self.assertIn(f"isotherm_header_version = {VERSION}\n", MODULE.read_text())
+        library = must([python(), "-c", "from isotherm import _library; print(_library.HEADER_VERSION)"], **PYTHON)
+        self.assertEqual(library, f"{VERSION}\n")
 
     def test_fortran_has_the_numbers_of_c(self):
         module = MODULE.read_text()

@@ -14,7 +14,27 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
-pub const HEADER_VERSION: u32 = 101;
+pub const HEADER_VERSION: u32 = 102;
+
+/// Whether a runtime of this crate's version serves programs with this version of the header: every one of the same hundred.
+#[must_use]
+pub const fn is_served(version: u32) -> bool {
+    version / 100 == HEADER_VERSION / 100
+}
+
+/// Most bytes of a struct of the header, in any version: a greater size is no size.
+pub const STRUCT_BYTES_MOST: usize = 4096;
+
+/// The bytes of a struct that the runtime and its program both know. `None` for a size that no version has: version 100 had `least`
+/// bytes, the runtime's has `known`, and each version adds whole words at the end.
+#[must_use]
+pub const fn bytes_in_common(size: u32, least: usize, known: usize) -> Option<usize> {
+    let size = size as usize;
+    if size < least || size > STRUCT_BYTES_MOST || !size.is_multiple_of(8) {
+        return None;
+    }
+    Some(if size < known { size } else { known })
+}
 
 /// What a request asks for: [`InterfaceRequest::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +101,7 @@ pub enum InterfaceStatus {
     NoSamples = 3,
     /// Another thread waits for an answer.
     Busy = 4,
-    /// An argument is out of range, or a struct is newer than the runtime.
+    /// An argument is out of range, or a struct has a size that no version has.
     Invalid = 5,
     /// A part of the memory is registered already.
     Overlap = 6,
@@ -210,7 +230,7 @@ impl HintRecord {
 const _: () = assert!(size_of::<HintRecord>() == 32);
 
 /// `struct isotherm_options`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct InterfaceOptions {
     /// Bytes of this struct.
@@ -276,3 +296,44 @@ pub struct InterfaceStatistics {
 const _: () = assert!(size_of::<InterfaceOptions>() == 24);
 const _: () = assert!(size_of::<InterfaceResult>() == 72);
 const _: () = assert!(size_of::<InterfaceStatistics>() == 64);
+
+impl InterfaceOptions {
+    /// Bytes in version 100.
+    pub const BYTES_LEAST: usize = 24;
+}
+
+impl InterfaceResult {
+    /// Bytes in version 100.
+    pub const BYTES_LEAST: usize = 72;
+}
+
+impl InterfaceStatistics {
+    /// Bytes in version 100.
+    pub const BYTES_LEAST: usize = 64;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STRUCT_BYTES_MOST, bytes_in_common, is_served};
+
+    #[test]
+    fn every_version_of_the_same_hundred_is_served() {
+        let served = [100, 101, 102, 199].map(is_served);
+        assert_eq!(served, [true; 4]);
+        let refused = [0, 1, 99, 200, 202, u32::MAX].map(is_served);
+        assert_eq!(refused, [false; 6]);
+    }
+
+    #[test]
+    fn of_an_older_struct_and_a_newer_one_the_common_bytes_are_known() {
+        let common = |size| bytes_in_common(size, 72, 144);
+        assert_eq!(common(72), Some(72));
+        assert_eq!(common(80), Some(80));
+        assert_eq!(common(144), Some(144));
+        assert_eq!(common(152), Some(144));
+        assert_eq!(common(STRUCT_BYTES_MOST as u32), Some(144));
+        for none in [0, 8, 71, 76, 145, STRUCT_BYTES_MOST as u32 + 8, u32::MAX] {
+            assert_eq!(common(none), None, "{none}");
+        }
+    }
+}

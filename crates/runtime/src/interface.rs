@@ -1,16 +1,17 @@
 //! The functions of `include/isotherm.h`.
 //!
-//! The header finds them by their names. All keep `errno`, but for allocations without memory. A signal handler may call none of them; one that does is
-//! answered, but an allocation of it has no name.
+//! The header finds them by their names, once `isotherm_serves_header` has said that this runtime serves its version. All keep `errno`, but for
+//! allocations without memory. A signal handler may call none of them; one that does is answered, but an allocation of it has no name.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
-use core::ptr::null_mut;
+use core::ptr::{copy_nonoverlapping, from_mut, from_ref, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::interface::{
     HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceOptions, InterfacePolicy,
     InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, SHARE_WHOLE_PPM,
+    bytes_in_common, is_served,
 };
 use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
 use isotherm_abi::session::SessionCounter;
@@ -21,6 +22,7 @@ use crate::errno::{errno, set_errno};
 use crate::fast_path::HOT;
 use crate::heap::{self, Origin};
 use crate::hints;
+use crate::message;
 use crate::observer_request::{self, Request};
 use crate::reentrancy;
 use crate::registered;
@@ -57,6 +59,22 @@ fn answered(work: impl FnOnce() -> Result<(), InterfaceStatus>) -> c_int {
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_version"))]
 extern "C" fn version() -> c_int {
     if works() { HEADER_VERSION as c_int } else { 0 }
+}
+
+/// `isotherm_serves_header`: 1 where this runtime works and serves programs with this version of the header. To one with a version of
+/// another hundred it says so.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_serves_header"))]
+extern "C" fn serves_header(version: c_int) -> c_int {
+    if !works() {
+        return 0;
+    }
+    let serves = u32::try_from(version).is_ok_and(is_served);
+    if !serves {
+        let before = errno();
+        message::refused_header(version);
+        set_errno(before);
+    }
+    c_int::from(serves)
 }
 
 /// A valid name of the program's; `None` for another text.
@@ -253,8 +271,8 @@ unsafe extern "C" fn optimize(
 ) -> c_int {
     let mut found = NO_RESULT;
     // SAFETY: the caller's promise.
-    let (request, has_room) = unsafe { (request_of(options), is_whole(result)) };
-    let status = match request.filter(|_| has_room) {
+    let (request, room) = unsafe { (request_of(options), room_for_result(result)) };
+    let status = match request.filter(|_| room.is_some()) {
         Some(request) => ask(&request, |answer| found = result_of(answer)),
         None if works() => InterfaceStatus::Invalid as c_int,
         None => InterfaceStatus::Absent as c_int,
@@ -264,12 +282,25 @@ unsafe extern "C" fn optimize(
         PROMOTED_BYTES.fetch_add(found.promoted_bytes, Ordering::Relaxed);
         DEMOTED_BYTES.fetch_add(found.demoted_bytes, Ordering::Relaxed);
     }
-    if has_room && !result.is_null() {
+    if let Some(bytes) = room.filter(|bytes| *bytes > 0) {
+        found.size = bytes as u32;
         found.status = status as u32;
         // SAFETY: the caller's promise: it is long enough.
-        unsafe { result.write(found) };
+        unsafe { write_bytes(result, &found, bytes) };
     }
     status
+}
+
+/// The bytes that a result takes: 0 for null, `None` for a size that no version has.
+///
+/// # Safety
+/// As for [`optimize`].
+unsafe fn room_for_result(result: *const InterfaceResult) -> Option<usize> {
+    if result.is_null() {
+        return Some(0);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { bytes_known(result, InterfaceResult::BYTES_LEAST) }
 }
 
 const NO_RESULT: InterfaceResult = InterfaceResult {
@@ -285,13 +316,23 @@ const NO_RESULT: InterfaceResult = InterfaceResult {
     migration_ns: 0,
 };
 
-/// Whether a struct of the program, which begins with its size, is null or of this version.
+/// The bytes of a struct of the program, which begins with its size, that this runtime knows; `None` for a size that no version has.
 ///
 /// # Safety
-/// The pointer is null or leads to four bytes at least.
-unsafe fn is_whole<T>(place: *const T) -> bool {
+/// The pointer leads to four bytes at least.
+unsafe fn bytes_known<T>(place: *const T, least: usize) -> Option<usize> {
     // SAFETY: the caller's promise.
-    place.is_null() || unsafe { place.cast::<u32>().read() } as usize == size_of::<T>()
+    let size = unsafe { place.cast::<u32>().read() };
+    bytes_in_common(size, least, size_of::<T>())
+}
+
+/// Writes the first bytes of a value over those of a struct of the program.
+///
+/// # Safety
+/// The place has so many bytes, and so has the value.
+unsafe fn write_bytes<T: Copy>(place: *mut T, value: &T, bytes: usize) {
+    // SAFETY: the caller's promise; the value is the runtime's own, so they do not overlap.
+    unsafe { copy_nonoverlapping(from_ref(value).cast::<u8>(), place.cast(), bytes) };
 }
 
 /// The request of these options; `None` where one is out of range.
@@ -302,13 +343,13 @@ unsafe fn request_of(options: *const InterfaceOptions) -> Option<Request> {
     if options.is_null() {
         return Some(Request::of(InterfaceAction::Optimize));
     }
-    // SAFETY: the caller's promise; all of it is read only where it is that long.
-    let options = unsafe {
-        if !is_whole(options) {
-            return None;
-        }
-        options.read()
-    };
+    let mut known = InterfaceOptions::default();
+    // SAFETY: the caller's promise; no more is read than there is, and no more than the runtime's struct holds, which takes any bits.
+    unsafe {
+        let bytes = bytes_known(options, InterfaceOptions::BYTES_LEAST)?;
+        copy_nonoverlapping(options.cast::<u8>(), from_mut(&mut known).cast(), bytes);
+    }
+    let options = known;
     // Not a number is in no range.
     let share = Some(options.share).filter(|share| (0.0..=1.0).contains(share))?;
     Some(Request {
@@ -346,14 +387,19 @@ fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
 /// The pointer is null or leads to as many bytes as its first word says.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_read_statistics"))]
 unsafe extern "C" fn read_statistics(place: *mut InterfaceStatistics) -> c_int {
-    // SAFETY: the caller's promise.
-    let has_room = !place.is_null() && unsafe { is_whole(place) };
     answered(|| {
-        if !has_room {
+        if place.is_null() {
             return Err(InterfaceStatus::Invalid);
         }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { bytes_known(place, InterfaceStatistics::BYTES_LEAST) };
+        let bytes = bytes.ok_or(InterfaceStatus::Invalid)?;
+        let found = InterfaceStatistics {
+            size: bytes as u32,
+            ..statistics()
+        };
         // SAFETY: it is long enough.
-        unsafe { place.write(statistics()) };
+        unsafe { write_bytes(place, &found, bytes) };
         Ok(())
     })
 }

@@ -1,12 +1,14 @@
-//! The one sentence that the runtime may print: why it turned itself off.
+//! The sentences that the runtime may print, each once: why it turned itself off, and that it serves no program with such a header.
 //!
 //! A program's output must not change, so nothing else is ever printed, unless [`isotherm_abi::env::VERBOSE`]
 //! is set.
 
+use core::ffi::c_int;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::BorrowedFd;
 
+use isotherm_abi::interface::HEADER_VERSION;
 use isotherm_abi::session::OffReason;
 
 /// Longest sentence in bytes; the rest is cut.
@@ -81,6 +83,21 @@ fn explanation(reason: OffReason) -> (&'static str, &'static str) {
             "A program is watched only as long as it acts for the user who started `isotherm`",
         ),
     }
+}
+
+/// Says, once a process, that the interface is closed to a program with this version of the header.
+pub(crate) fn refused_header(version: c_int) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if SAID.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let process = rustix::process::getpid().as_raw_nonzero();
+    let first = HEADER_VERSION / 100 * 100;
+    line(format_args!(
+        "isotherm: process {process} has version {version} of isotherm.h, and this Isotherm serves versions {first} to {}: its names and \
+         requests have no effect. Compile it with this Isotherm's header.",
+        first + 99
+    ));
 }
 
 /// Says, once a process, that Isotherm is off or gave something up.

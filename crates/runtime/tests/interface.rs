@@ -13,7 +13,10 @@ use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, RuntimeMode, TierRecord, TierRecordKind,
 };
 use isotherm_abi::env;
-use isotherm_abi::interface::{HEADER_VERSION, HintRecord, InterfaceHint, InterfaceRequest};
+use isotherm_abi::interface::{
+    HEADER_VERSION, HintRecord, InterfaceHint, InterfaceRequest, InterfaceResult,
+    InterfaceStatistics,
+};
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{MappingRecord, ObjectRecord, SessionHeader, SiteRecord};
 use tempfile::TempDir;
@@ -26,14 +29,24 @@ fn library() -> PathBuf {
     library
 }
 
+/// The folder of the header.
+fn include() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include")
+}
+
 /// Builds the program with these options.
 fn build(name: &str, options: &[&str]) -> PathBuf {
+    build_with(name, options, &include())
+}
+
+/// Builds the program with these options and the header of this folder.
+fn build_with(name: &str, options: &[&str], include: &Path) -> PathBuf {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let built = Command::new("cc")
         .args(["-O1", "-std=c11", "-Wall", "-Wextra", "-Werror", "-pthread"])
         .arg("-I")
-        .arg(crate_folder.join("../../include"))
+        .arg(include)
         .args(options)
         .arg("-o")
         .args([&program, &crate_folder.join("tests/programs/interface.c")])
@@ -195,15 +208,16 @@ const STATUSES: &[(&str, i32)] = &[
     ("no hint", 5),
     ("errno", 77),
     ("statistics", 0),
-    ("old statistics", 5),
-    ("new statistics", 5),
+    ("short statistics", 5),
+    ("odd statistics", 5),
+    ("wild statistics", 5),
     ("no statistics", 5),
-    ("new options", 5),
+    ("short options", 5),
     ("no options", 5),
     ("bad policy", 5),
     ("bad share", 5),
     ("no number", 5),
-    ("old result", 5),
+    ("short result", 5),
     ("optimize", 2),
 ];
 
@@ -365,6 +379,83 @@ fn an_observer_answers_one_thread_at_a_time_and_no_child() {
         [3, 0, 0, 0],
     ];
     assert_eq!(observer.asked, whole);
+}
+
+#[test]
+fn structs_of_an_older_header_and_of_a_newer_one_are_served() {
+    let program = build("interface-versions", &[]);
+    let setup = Setup::new(RuntimeMode::Online, None);
+    let mut command = setup.command(&program);
+    let mut child = command
+        .arg("versions")
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let file = setup.session(child.id());
+    let mut observer = Observer {
+        file: &file,
+        asked: Vec::new(),
+    };
+    observer.serve(std::process::id());
+    observer.answer(&mut child);
+    let output = child.wait_with_output().expect("ended");
+    let result = size_of::<InterfaceResult>();
+    let statistics = size_of::<InterfaceStatistics>();
+    let lines = format!(
+        "old 0, 72 bytes, kept\nsamples 6\nnew 0, {result} bytes, kept\noptions 0, 320 bytes, kept\n\
+         old 0, 64 bytes, kept\nnew 0, {statistics} bytes, kept\n"
+    );
+    assert_eq!(said(&output), format!("{lines}exit Some(0), signal None"));
+    let limits = [3, 2, 12345, 250_000];
+    assert_eq!(observer.asked, [[1, 0, 0, 0], limits, limits]);
+}
+
+/// Builds the program with a header that is as this one, but of another version.
+fn build_version(version: u32) -> PathBuf {
+    let directory = tempfile::tempdir().expect("a directory");
+    let header = std::fs::read_to_string(include().join("isotherm.h")).expect("reads");
+    let own = format!("#define ISOTHERM_HEADER_VERSION {HEADER_VERSION}\n");
+    assert!(header.contains(&own));
+    let other = format!("#define ISOTHERM_HEADER_VERSION {version}\n");
+    let header = header.replace(&own, &other);
+    std::fs::write(directory.path().join("isotherm.h"), header).expect("writes");
+    build_with(
+        &format!("interface-version-{version}"),
+        &[],
+        directory.path(),
+    )
+}
+
+#[test]
+fn a_header_of_the_same_hundred_is_served() {
+    for version in [100, 199] {
+        let program = build_version(version);
+        let setup = Setup::new(RuntimeMode::Profile, None);
+        let output = setup.command(&program).output().expect("starts");
+        assert_eq!(said(&output), expected(true), "version {version}");
+    }
+}
+
+#[test]
+fn a_header_of_another_hundred_is_refused_once_and_the_program_runs_on() {
+    for version in [99, 200] {
+        let program = build_version(version);
+        let setup = Setup::new(RuntimeMode::Profile, None);
+        let mut command = setup.command(&program);
+        let output = command.arg("refused").output().expect("starts");
+        let alone = Command::new(&program).arg("refused").output();
+        let alone = alone.expect("starts");
+        assert_eq!(output.stdout, alone.stdout);
+        assert!(output.status.success() && alone.status.success());
+        let sentence = String::from_utf8_lossy(&output.stderr).into_owned();
+        let has_version = sentence.contains(&format!("has version {version} of isotherm.h"));
+        assert!(
+            has_version && sentence.contains("serves versions 100 to 199"),
+            "{sentence}"
+        );
+        assert_eq!(sentence.lines().count(), 1, "{sentence}");
+        assert!(alone.stderr.is_empty());
+    }
 }
 
 #[test]

@@ -56,15 +56,17 @@ static int misuse(void)
     show("statistics", isotherm_read_statistics(&statistics));
     printf("objects %d %d\n", (int)statistics.objects, (int)statistics.object_bytes);
     statistics.size = sizeof statistics - 8;
-    show("old statistics", isotherm_read_statistics(&statistics));
-    statistics.size = sizeof statistics + 8;
-    show("new statistics", isotherm_read_statistics(&statistics));
+    show("short statistics", isotherm_read_statistics(&statistics));
+    statistics.size = sizeof statistics + 4;
+    show("odd statistics", isotherm_read_statistics(&statistics));
+    statistics.size = 0x5a5a5a58;
+    show("wild statistics", isotherm_read_statistics(&statistics));
     show("no statistics", isotherm_read_statistics(NULL));
 
     struct isotherm_options options = {sizeof options, 0, 0, 0.5};
     struct isotherm_result result = {sizeof result, 99, 1, 1, 1, 1, 1, 1, 1, 1};
-    options.size += 8;
-    show("new options", isotherm_optimize(&options, NULL));
+    options.size -= 8;
+    show("short options", isotherm_optimize(&options, NULL));
     options.size = 0;
     show("no options", isotherm_optimize(&options, NULL));
     options.size = sizeof options;
@@ -76,7 +78,7 @@ static int misuse(void)
     options.share = 0.0 / 0.0;
     show("no number", isotherm_optimize(&options, NULL));
     result.size = 8;
-    show("old result", isotherm_optimize(NULL, &result));
+    show("short result", isotherm_optimize(NULL, &result));
     result.size = sizeof result;
     show("optimize", isotherm_optimize(NULL, &result));
     printf("result %d %d\n", (int)result.status, (int)result.samples);
@@ -159,6 +161,88 @@ static int ask(void)
     show("child", WEXITSTATUS(status));
     isotherm_read_statistics(&statistics);
     printf("all %d %d %d\n", (int)statistics.optimizations, (int)statistics.promoted_bytes, (int)statistics.demoted_bytes);
+    return 0;
+}
+
+/* Structs of another version of the header, between words that no function may change. */
+enum { OPTIONS_WORDS = 3, RESULT_WORDS = 9, STATISTICS_WORDS = 8, WORDS = 40, MARK = 0x5a };
+
+struct guarded {
+    uint64_t before;
+    union {
+        uint64_t words[WORDS];
+        struct isotherm_options options;
+        struct isotherm_result result;
+        struct isotherm_statistics statistics;
+    } of;
+    uint64_t behind;
+};
+
+static void guard(struct guarded *place, unsigned words)
+{
+    memset(place, MARK, sizeof *place);
+    place->of.options.size = words * 8;
+}
+
+/* Says the size that was returned, and whether the words from this one on are as they were. */
+static void show_guarded(const char *what, int status, const struct guarded *place, unsigned kept)
+{
+    struct guarded mark;
+    memset(&mark, MARK, sizeof mark);
+    int same = place->before == mark.before && place->behind == mark.behind &&
+               !memcmp(place->of.words + kept, mark.of.words + kept, sizeof(uint64_t) * (WORDS - kept));
+    printf("%s %d, %u bytes, %s\n", what, status, (unsigned)place->of.options.size, same ? "kept" : "lost");
+}
+
+/* The structs of version 100, and structs of a version that has more fields at their ends. */
+static int versions(void)
+{
+    static struct guarded options, result, statistics;
+    struct isotherm_options *limits = &options.of.options;
+    while (isotherm_profile_start() == ISOTHERM_NO_OBSERVER)
+        usleep(1000);
+    guard(&options, OPTIONS_WORDS);
+    limits->policy = ISOTHERM_POLICY_THERMOS;
+    limits->fast_bytes = 12345;
+    limits->share = 0.25;
+    guard(&result, RESULT_WORDS);
+    show_guarded("old", isotherm_optimize(limits, &result.of.result), &result, RESULT_WORDS);
+    printf("samples %d\n", (int)result.of.result.samples);
+    limits->size = WORDS * 8;
+    guard(&result, WORDS);
+    show_guarded("new", isotherm_optimize(limits, &result.of.result), &result, sizeof(struct isotherm_result) / 8);
+    show_guarded("options", ISOTHERM_OK, &options, OPTIONS_WORDS);
+    guard(&statistics, STATISTICS_WORDS);
+    show_guarded("old", isotherm_read_statistics(&statistics.of.statistics), &statistics, STATISTICS_WORDS);
+    guard(&statistics, WORDS);
+    show_guarded("new", isotherm_read_statistics(&statistics.of.statistics), &statistics,
+                 sizeof(struct isotherm_statistics) / 8);
+    return 0;
+}
+
+/* Every function, for a runtime that does not serve this header. */
+static int refused(void)
+{
+    struct isotherm_result result = {.size = sizeof result, .samples = 99};
+    struct isotherm_statistics statistics = {.size = sizeof statistics, .objects = 99};
+    char *object = isotherm_alloc("object", 100000), *zeros = isotherm_calloc("zeros", 1000, 100);
+    char *aligned = isotherm_alloc_aligned("aligned", 8192, 4096);
+    memset(object, 1, 100000);
+    memset(aligned, 1, 8192);
+    printf("zeros %d\n", zeros[0] + zeros[99999]);
+    show("version", isotherm_version());
+    show("register", isotherm_register("array", array, sizeof array));
+    show("unregister", isotherm_unregister(array));
+    show("start", isotherm_profile_start());
+    show("stop", isotherm_profile_stop());
+    show("optimize", isotherm_optimize(NULL, &result));
+    printf("result %d %d\n", (int)result.status, (int)result.samples);
+    show("statistics", isotherm_read_statistics(&statistics));
+    printf("objects %d\n", (int)statistics.objects);
+    show("hint", isotherm_hint(array, sizeof array, ISOTHERM_HOT));
+    isotherm_free(object);
+    isotherm_free(zeros);
+    isotherm_free(aligned);
     return 0;
 }
 
@@ -290,6 +374,10 @@ int main(int count, char **words)
         return ask();
     if (!strcmp(how, "names"))
         return names();
+    if (!strcmp(how, "versions"))
+        return versions();
+    if (!strcmp(how, "refused"))
+        return refused();
     if (!strcmp(how, "random") && count > 2) {
         seed = strtoul(words[2], NULL, 10);
         return random_misuse();
