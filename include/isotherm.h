@@ -53,6 +53,21 @@ enum isotherm_policy {
     ISOTHERM_POLICY_THERMOS = 2
 };
 
+/* Why data is not in fast memory after an optimization, or did not move: a place in `isotherm_result.stayed_bytes`. The
+ * first two are data in slow memory that was not chosen, the last four together are `failed_bytes`. */
+enum isotherm_reason {
+    ISOTHERM_STAYED_CAPACITY = 0,    /* hot, and hotter data takes the fast memory that may be used */
+    ISOTHERM_STAYED_NOT_HOT = 1,     /* no samples, or too few, and no hint prove it hot */
+    ISOTHERM_STAYED_NOT_TOUCHED = 2, /* has no pages: not touched yet, or freed meanwhile */
+    ISOTHERM_STAYED_NOT_MOVABLE = 3, /* a hint calls it hot, and the run does not place it: a stack, a file, shared memory; on an emulated machine
+                                        also memory outside the runtime's mappings and static data */
+    ISOTHERM_STAYED_NO_ROOM = 4,     /* the memory that it was to enter was full */
+    ISOTHERM_STAYED_IN_USE = 5,      /* its pages were in use by the kernel or a device; on an emulated machine, the program did not run */
+    ISOTHERM_STAYED_SHARED = 6,      /* shared with another process since a fork */
+    ISOTHERM_STAYED_REFUSED = 7,     /* the kernel refused: no permission, or a node that the process may not use */
+    ISOTHERM_REASONS = 8
+};
+
 /* What `isotherm_optimize` is to do. All zero but `size` is the default. */
 struct isotherm_options {
     uint32_t size;             /* sizeof(struct isotherm_options) */
@@ -73,6 +88,10 @@ struct isotherm_result {
     uint64_t samples;          /* on which the choice rests */
     uint64_t selection_ns;     /* time of the choice */
     uint64_t migration_ns;     /* time of the moves */
+    /* Since version 102: */
+    uint64_t capacity_bytes;   /* of fast memory that the choice may use: the least of the limit of the request, that of the run, and what other
+                                  processes leave of the machine's */
+    uint64_t stayed_bytes[ISOTHERM_REASONS]; /* by isotherm_reason: in slow memory, or not moved */
 };
 
 struct isotherm_statistics {
@@ -225,7 +244,7 @@ static inline int isotherm_optimize(const struct isotherm_options *options, stru
     if (found)
         return ((int (*)(const struct isotherm_options *, struct isotherm_result *))found)(options, result);
     if (result) {
-        const struct isotherm_result none = {sizeof none, ISOTHERM_ABSENT, 0, 0, 0, 0, 0, 0, 0, 0};
+        const struct isotherm_result none = {sizeof none, ISOTHERM_ABSENT, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}};
         *result = none;
     }
     return ISOTHERM_ABSENT;
@@ -281,6 +300,31 @@ static inline const char *isotherm_status_text(int status)
         return "the kernel refused";
     default:
         return "an unknown status";
+    }
+}
+
+/* The meaning of a reason. Never NULL. */
+static inline const char *isotherm_reason_text(int reason)
+{
+    switch (reason) {
+    case ISOTHERM_STAYED_CAPACITY:
+        return "hotter data takes the fast memory that may be used";
+    case ISOTHERM_STAYED_NOT_HOT:
+        return "neither samples nor hints prove it hot";
+    case ISOTHERM_STAYED_NOT_TOUCHED:
+        return "it has no pages";
+    case ISOTHERM_STAYED_NOT_MOVABLE:
+        return "the run does not place this memory";
+    case ISOTHERM_STAYED_NO_ROOM:
+        return "the memory that it was to enter was full";
+    case ISOTHERM_STAYED_IN_USE:
+        return "its pages were in use";
+    case ISOTHERM_STAYED_SHARED:
+        return "it is shared with another process since a fork";
+    case ISOTHERM_STAYED_REFUSED:
+        return "the kernel refused to move it";
+    default:
+        return "an unknown reason";
     }
 }
 

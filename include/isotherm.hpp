@@ -8,11 +8,13 @@
 #define ISOTHERM_HPP
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <memory_resource>
@@ -58,8 +60,21 @@ enum class policy : std::uint32_t {
     thermos = ISOTHERM_POLICY_THERMOS,
 };
 
-/// One sentence for a status.
+/// `enum isotherm_reason`.
+enum class reason : int {
+    capacity = ISOTHERM_STAYED_CAPACITY,
+    not_hot = ISOTHERM_STAYED_NOT_HOT,
+    not_touched = ISOTHERM_STAYED_NOT_TOUCHED,
+    not_movable = ISOTHERM_STAYED_NOT_MOVABLE,
+    no_room = ISOTHERM_STAYED_NO_ROOM,
+    in_use = ISOTHERM_STAYED_IN_USE,
+    shared = ISOTHERM_STAYED_SHARED,
+    refused = ISOTHERM_STAYED_REFUSED,
+};
+
+/// One sentence for a status, or for a reason.
 inline const char *text(status value) noexcept { return isotherm_status_text(static_cast<int>(value)); }
+inline const char *text(reason value) noexcept { return isotherm_reason_text(static_cast<int>(value)); }
 
 /// The category of the error codes that statuses convert to.
 inline const std::error_category &category() noexcept {
@@ -297,6 +312,13 @@ struct result {
     std::uint64_t samples = 0;
     std::chrono::nanoseconds selection{};
     std::chrono::nanoseconds migration{};
+    /// Bytes of fast memory that the choice may use.
+    std::uint64_t capacity_bytes = 0;
+    /// Bytes in slow memory, or not moved, by `reason`.
+    std::array<std::uint64_t, ISOTHERM_REASONS> stayed_bytes{};
+
+    /// Bytes that stay for this reason.
+    std::uint64_t stayed(reason why) const noexcept { return stayed_bytes[static_cast<std::size_t>(why)]; }
 };
 
 /// Chooses from the last profile what is to be in fast memory, and moves it.
@@ -318,6 +340,8 @@ inline result optimize(const options &wanted = {}) noexcept {
     answer.samples = done.samples;
     answer.selection = std::chrono::nanoseconds(done.selection_ns);
     answer.migration = std::chrono::nanoseconds(done.migration_ns);
+    answer.capacity_bytes = done.capacity_bytes;
+    std::copy(std::begin(done.stayed_bytes), std::end(done.stayed_bytes), answer.stayed_bytes.begin());
     return answer;
 }
 

@@ -16,6 +16,10 @@ module isotherm
       isotherm_not_movable = 8, isotherm_no_room = 9, isotherm_failed = 10
   ! enum isotherm_hint
   integer(c_int), parameter, public :: isotherm_hot = 0, isotherm_cold = 1, isotherm_streaming = 2, isotherm_unknown_heat = 3
+  ! enum isotherm_reason
+  integer, parameter, public :: isotherm_stayed_capacity = 0, isotherm_stayed_not_hot = 1, isotherm_stayed_not_touched = 2, &
+      isotherm_stayed_not_movable = 3, isotherm_stayed_no_room = 4, isotherm_stayed_in_use = 5, isotherm_stayed_shared = 6, &
+      isotherm_stayed_refused = 7, isotherm_reasons = 8
   ! enum isotherm_policy
   integer(c_int32_t), parameter, public :: isotherm_policy_default = 0, isotherm_policy_atmem = 1, isotherm_policy_thermos = 2
 
@@ -29,12 +33,14 @@ module isotherm
     real(c_double) :: share = 0
   end type
 
-  ! What `isotherm_optimize` did; times in nanoseconds.
+  ! What `isotherm_optimize` did; times in nanoseconds. Bytes in slow memory, or not moved, are in stayed_bytes(isotherm_stayed_...).
   type, bind(c), public :: isotherm_result
-    integer(c_int32_t) :: size = 72
+    integer(c_int32_t) :: size = 144
     integer(c_int32_t) :: status = isotherm_absent
     integer(c_int64_t) :: promoted_bytes = 0, demoted_bytes = 0, placed_bytes = 0, failed_bytes = 0, selected_bytes = 0
     integer(c_int64_t) :: samples = 0, selection_ns = 0, migration_ns = 0
+    integer(c_int64_t) :: capacity_bytes = 0
+    integer(c_int64_t) :: stayed_bytes(0:isotherm_reasons - 1) = 0
   end type
 
   type, bind(c), public :: isotherm_statistics
@@ -45,7 +51,8 @@ module isotherm
   end type
 
   public :: isotherm_version, isotherm_profile_start, isotherm_profile_stop, isotherm_optimize, isotherm_read_statistics
-  public :: isotherm_status_text, isotherm_allocate, isotherm_deallocate, isotherm_register, isotherm_unregister, isotherm_hint
+  public :: isotherm_status_text, isotherm_reason_text
+  public :: isotherm_allocate, isotherm_deallocate, isotherm_register, isotherm_unregister, isotherm_hint
 
   ! call isotherm_allocate('ranks', array, [n, m]): an array of rank 1 to 3 of reals or integers of 4 or 8 bytes. Without `stat`
   ! the program ends where there is no memory; with it, `stat` is 0 or not.
@@ -251,6 +258,23 @@ contains
     case (isotherm_no_room); text = 'a table of the runtime is full'
     case (isotherm_failed); text = 'the kernel refused'
     case default; text = 'an unknown status'
+    end select
+  end function
+
+  ! The meaning of a reason, in the words of isotherm.h.
+  pure function isotherm_reason_text(reason) result(text)
+    integer, intent(in) :: reason
+    character(:), allocatable :: text
+    select case (reason)
+    case (isotherm_stayed_capacity); text = 'hotter data takes the fast memory that may be used'
+    case (isotherm_stayed_not_hot); text = 'neither samples nor hints prove it hot'
+    case (isotherm_stayed_not_touched); text = 'it has no pages'
+    case (isotherm_stayed_not_movable); text = 'the run does not place this memory'
+    case (isotherm_stayed_no_room); text = 'the memory that it was to enter was full'
+    case (isotherm_stayed_in_use); text = 'its pages were in use'
+    case (isotherm_stayed_shared); text = 'it is shared with another process since a fork'
+    case (isotherm_stayed_refused); text = 'the kernel refused to move it'
+    case default; text = 'an unknown reason'
     end select
   end function
 

@@ -12,12 +12,13 @@ The functions are those of isotherm.h, called by ctypes. Without Isotherm's runt
 status is Status.ABSENT. Mistakes raise Error, with and without the runtime: an array that is registered twice, a share above 1.
 """
 from ._interface import Registration, Result, Statistics, hint, named, optimize, profile, register, statistics, version
-from ._status import Error, Status
+from ._status import Error, Reason, Status
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Error",
+    "Reason",
     "Registration",
     "Result",
     "Statistics",

@@ -17,7 +17,7 @@ LONGEST_NAME = 63
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What `optimize` did: bytes and nanoseconds."""
+    """What `optimize` did: bytes and nanoseconds. `stayed_bytes[Reason.CAPACITY]` are the bytes that stayed for that reason."""
 
     status: Status
     promoted_bytes: int = 0
@@ -28,6 +28,8 @@ class Result:
     samples: int = 0
     selection_ns: int = 0
     migration_ns: int = 0
+    capacity_bytes: int = 0
+    stayed_bytes: tuple = (0,) * _library.REASONS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +95,8 @@ def optimize(fast=0, share=0.0, policy=None):
     )
     done = _library.Result(size=ctypes.sizeof(_library.Result))
     status = call("optimize", options, done)
-    fields = [field.name for field in dataclasses.fields(Result)[1:]]
-    return Result(status, *(getattr(done, field) for field in fields))
+    numbers = [field.name for field in dataclasses.fields(Result)[1:-1]]
+    return Result(status, *(getattr(done, field) for field in numbers), tuple(done.stayed_bytes))
 
 
 def statistics():

@@ -3,6 +3,8 @@ import ctypes
 
 # Version of this package's structs, as ISOTHERM_HEADER_VERSION.
 HEADER_VERSION = 102
+# `ISOTHERM_REASONS`.
+REASONS = 8
 
 
 class Options(ctypes.Structure):
@@ -30,6 +32,8 @@ class Result(ctypes.Structure):
         ("samples", ctypes.c_uint64),
         ("selection_ns", ctypes.c_uint64),
         ("migration_ns", ctypes.c_uint64),
+        ("capacity_bytes", ctypes.c_uint64),
+        ("stayed_bytes", ctypes.c_uint64 * REASONS),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Statuses, in the header's words."""
+"""Statuses and reasons, in the header's words."""
 import enum
 
 from ._library import FUNCTIONS
@@ -35,6 +35,34 @@ TEXTS = {
     Status.NOT_MOVABLE: "this memory stays where it is",
     Status.NO_ROOM: "a table of the runtime is full",
     Status.FAILED: "the kernel refused",
+}
+
+
+class Reason(enum.IntEnum):
+    """`enum isotherm_reason`: why data is not in fast memory, or did not move. A place in `Result.stayed_bytes`."""
+
+    CAPACITY = 0
+    NOT_HOT = 1
+    NOT_TOUCHED = 2
+    NOT_MOVABLE = 3
+    NO_ROOM = 4
+    IN_USE = 5
+    SHARED = 6
+    REFUSED = 7
+
+    def __str__(self):
+        return REASON_TEXTS[self]
+
+
+REASON_TEXTS = {
+    Reason.CAPACITY: "hotter data takes the fast memory that may be used",
+    Reason.NOT_HOT: "neither samples nor hints prove it hot",
+    Reason.NOT_TOUCHED: "it has no pages",
+    Reason.NOT_MOVABLE: "the run does not place this memory",
+    Reason.NO_ROOM: "the memory that it was to enter was full",
+    Reason.IN_USE: "its pages were in use",
+    Reason.SHARED: "it is shared with another process since a fork",
+    Reason.REFUSED: "the kernel refused to move it",
 }
 
 

@@ -162,6 +162,9 @@ static void profiles_are_scopes() {
     wanted.policy = isotherm::policy::atmem;
     { isotherm::profile scope(wanted, &done); }
     MUST(absent() ? done.status == status::absent && done.samples == 0 : done.status != status::absent);
+    MUST(!absent() || done.stayed(isotherm::reason::not_hot) == 0);
+    MUST(absent() || !under_stand_in() || (done.capacity_bytes == 9 && done.stayed(isotherm::reason::capacity) == 10));
+    MUST(absent() || !under_stand_in() || done.stayed(isotherm::reason::refused) == 17);
     wanted.share = 7;
     MUST(isotherm::optimize(wanted).status == (absent() ? status::absent : status::invalid));
 }

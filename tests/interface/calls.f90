@@ -113,8 +113,14 @@ contains
     options%policy = isotherm_policy_atmem
     status = isotherm_optimize(options, answer)
     call must(absent .eqv. status == isotherm_absent, 'an optimization')
+    call must(all(answer%stayed_bytes == 0) .or. .not. absent, 'without a runtime nothing stays for a reason')
+    if (answer%promoted_bytes == 1 .and. answer%demoted_bytes == 2) then ! The stand-in's.
+      call must(answer%capacity_bytes == 9 .and. answer%stayed_bytes(isotherm_stayed_capacity) == 10, 'a capacity and a reason')
+      call must(answer%stayed_bytes(isotherm_stayed_refused) == 17, 'the last reason')
+    end if
     options%share = 7
     call must(isotherm_optimize(options) == or_absent(isotherm_invalid), 'a share above 1')
     call must(len(isotherm_status_text(isotherm_overlap)) > 1, 'a status has a text')
+    call must(len(isotherm_reason_text(isotherm_stayed_shared)) > 1, 'a reason has a text')
   end subroutine
 end program

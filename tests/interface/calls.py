@@ -118,6 +118,9 @@ class Phases(unittest.TestCase):
     def test_an_optimization_says_what_it_did(self):
         done = isotherm.optimize(fast=1 << 20, share=0.5, policy="atmem")
         self.assertEqual(done.status == Status.ABSENT, ABSENT)
+        self.assertEqual(len(done.stayed_bytes), len(isotherm.Reason))
+        if LOGGED:
+            self.assertEqual((done.capacity_bytes, done.stayed_bytes), (9, (10, 11, 12, 13, 14, 15, 16, 17)))
         with self.assertRaises(ValueError):
             isotherm.optimize(policy="none of them")
         for wrong in ({"share": 7}, {"share": -0.1}, {"share": float("nan")}, {"fast": -1}):
@@ -145,6 +148,7 @@ class Phases(unittest.TestCase):
 
     def test_a_status_is_a_sentence(self):
         self.assertTrue(all(len(str(status)) > 1 for status in Status))
+        self.assertTrue(all(len(str(reason)) > 1 for reason in isotherm.Reason))
         self.assertEqual(isotherm.statistics().status, DONE)
 
 

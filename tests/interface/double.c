@@ -141,7 +141,7 @@ int double_optimize(const struct isotherm_options *options, struct isotherm_resu
     usleep(getenv("DOUBLE_SLEEP_MS") ? 1000 * atoi(getenv("DOUBLE_SLEEP_MS")) : 0);
     int status = profiles ? ISOTHERM_OK : ISOTHERM_NO_SAMPLES;
     if (result)
-        *result = (struct isotherm_result){sizeof *result, status, 1, 2, 3, 4, 5, 6, 7, 8};
+        *result = (struct isotherm_result){sizeof *result, status, 1, 2, 3, 4, 5, 6, 7, 8, 9, {10, 11, 12, 13, 14, 15, 16, 17}};
     optimizations += status == ISOTHERM_OK;
     pthread_mutex_unlock(&optimizing);
     return status;

@@ -8,7 +8,7 @@ from support import BUILD, C, CHECKS, CXX, INCLUDE, MODULE, PYTHON, VERSION, mus
 # Ways to compile that differ in how a function that may be missing is called.
 WAYS = [[], ["-O0", "-fno-pie", "-no-pie"], ["-fno-pie", "-no-pie"], ["-O0", "-fPIE", "-pie"]]
 STRUCTS = ["options", "result", "statistics"]
-ENUMS = {"Status": "status", "HEATS": "hint", "POLICIES": "policy"}
+ENUMS = {"Status": "status", "HEATS": "hint", "POLICIES": "policy", "Reason": "reason"}
 
 
 def header():
@@ -18,18 +18,22 @@ def header():
 def numbers(enum):
     """The constants of an enum of the header."""
     body = re.search(rf"enum isotherm_{enum} {{(.*?)}};", header(), re.DOTALL).group(1)
-    return {name: int(value) for name, value in re.findall(r"ISOTHERM_(\w+) = (\d+)", body)}
+    found = {name: int(value) for name, value in re.findall(r"ISOTHERM_(\w+) = (\d+)", body)}
+    # No constant, but their number.
+    found.pop("REASONS", None)
+    return found
 
 
-def texts():
-    """The header's sentences for statuses, the last one for those that it does not know."""
-    return re.findall(r'return "(.+)";', header())
+def texts(what):
+    """The header's sentences for statuses or reasons, the last one for those that it does not know."""
+    body = re.search(rf"isotherm_{what}_text\(int {what}\)\n{{(.*?)\n}}", header(), re.DOTALL).group(1)
+    return re.findall(r'return "(.+)";', body)
 
 
 def fields(struct):
     """Names of the fields of a struct of the header, in order."""
     body = re.search(rf"struct isotherm_{struct} {{(.*?)}};", header(), re.DOTALL).group(1)
-    return re.findall(r"(\w+);", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
+    return re.findall(r"(\w+)(?:\[\w+\])?;", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
 
 
 class Lint(unittest.TestCase):
@@ -87,18 +91,20 @@ class Languages(unittest.TestCase):
         must(["gcc", "-std=c99", *CHECKS, source, "-o", BUILD / "structs"])
         wanted = must([BUILD / "structs"]).splitlines()
         script = (
-            "import ctypes, json\nfrom isotherm import _library, _interface, Status\n"
+            "import ctypes, json\nfrom isotherm import _library, _interface, Reason, Status\n"
             f"structs = {{name: getattr(_library, name.capitalize()) for name in {STRUCTS}}}\n"
             "sizes = [f'{name} {ctypes.sizeof(each)}' for name, each in structs.items()]\n"
             "sizes += [f'{name}.{field[0]} {getattr(each, field[0]).offset}' for name, each in structs.items() for field in each._fields_]\n"
             "print(json.dumps([sizes, {each.name: each.value for each in Status}, _interface.HEATS, list(_interface.POLICIES.values()),"
-            " [str(each) for each in Status]]))"
+            " [str(each) for each in Status], {f'STAYED_{each.name}': each.value for each in Reason}, [str(each) for each in Reason]]))"
         )
-        sizes, statuses, heats, policies, sentences = json.loads(must([python(), "-c", script], **PYTHON))
+        sizes, statuses, heats, policies, sentences, reasons, whys = json.loads(must([python(), "-c", script], **PYTHON))
         self.assertEqual(sizes, wanted)
         self.assertEqual(statuses, numbers("status"))
         self.assertEqual(sorted(heats.values()), sorted(numbers("hint").values()))
-        self.assertEqual(sentences, texts()[:-1])
+        self.assertEqual(sentences, texts("status")[:-1])
+        self.assertEqual(reasons, numbers("reason"))
+        self.assertEqual(whys, texts("reason")[:-1])
         self.assertEqual(policies, list(numbers("policy").values()))
 
     def test_every_language_has_the_version_of_c(self):
@@ -111,10 +117,10 @@ class Languages(unittest.TestCase):
         for enum in ENUMS.values():
             for name, value in numbers(enum).items():
                 self.assertRegex(module, rf"isotherm_{name.lower()} = {value}\b")
-        self.assertEqual(re.findall(r"text = ['\"](.+)['\"]", module), texts())
+        self.assertEqual(re.findall(r"text = ['\"](.+)['\"]", module), texts("status") + texts("reason"))
         for struct in STRUCTS:
             body = re.search(rf"type, bind\(c\), public :: isotherm_{struct}\n(.*?)end type", module, re.DOTALL).group(1)
-            self.assertEqual(re.findall(r"(\w+) = ", body), fields(struct))
+            self.assertEqual(re.findall(r"(\w+)(?:\([^)]*\))? = ", body), fields(struct))
 
     def test_cpp_has_the_numbers_of_c(self):
         text = (INCLUDE / "isotherm.hpp").read_text()

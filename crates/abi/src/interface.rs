@@ -115,6 +115,31 @@ pub enum InterfaceStatus {
     Failed = 10,
 }
 
+/// Why bytes stay in the tier where they were, `enum isotherm_reason`: the place of their number in [`InterfaceRequest::stayed_bytes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum InterfaceReason {
+    /// Hot, and hotter data takes the fast memory that may be used.
+    Capacity = 0,
+    /// Neither samples nor hints prove it hot.
+    NotHot = 1,
+    /// It has no pages.
+    NotTouched = 2,
+    /// A hint calls memory hot that the run does not place.
+    NotMovable = 3,
+    /// The memory that it was to enter is full.
+    NoRoom = 4,
+    /// Its pages were in use, or the program did not obey in time.
+    InUse = 5,
+    /// Shared with another process since a fork.
+    Shared = 6,
+    /// The kernel refused.
+    Refused = 7,
+}
+
+/// Reasons, and words of [`InterfaceRequest::stayed_bytes`].
+pub const REASONS: usize = 8;
+
 /// Millionths in a whole: the unit of [`InterfaceRequest::share_ppm`].
 pub const SHARE_WHOLE_PPM: u64 = 1_000_000;
 
@@ -154,6 +179,10 @@ pub struct InterfaceRequest {
     pub selection_ns: AtomicU64,
     /// Time of the moves, in nanoseconds.
     pub migration_ns: AtomicU64,
+    /// Bytes of fast memory that the choice may use.
+    pub capacity_bytes: AtomicU64,
+    /// Bytes that stay in slow memory or could not be moved, by [`InterfaceReason`].
+    pub stayed_bytes: [AtomicU64; REASONS],
     /// The process that serves requests; 0 where none does.
     pub observer_pid: AtomicU32,
     /// Grows while the observer serves, at least once a second between requests.
@@ -164,7 +193,7 @@ pub struct InterfaceRequest {
     pub reserved_last: AtomicU32,
 }
 
-const _: () = assert!(size_of::<InterfaceRequest>() == 120);
+const _: () = assert!(size_of::<InterfaceRequest>() == 192);
 
 /// How hot the program says that memory is, `enum isotherm_hint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +296,10 @@ pub struct InterfaceResult {
     pub selection_ns: u64,
     /// See `promoted_bytes`.
     pub migration_ns: u64,
+    /// See `promoted_bytes`. Since version 102, and so are those below.
+    pub capacity_bytes: u64,
+    /// See `promoted_bytes`.
+    pub stayed_bytes: [u64; REASONS],
 }
 
 /// `struct isotherm_statistics`.
@@ -294,7 +327,7 @@ pub struct InterfaceStatistics {
 }
 
 const _: () = assert!(size_of::<InterfaceOptions>() == 24);
-const _: () = assert!(size_of::<InterfaceResult>() == 72);
+const _: () = assert!(size_of::<InterfaceResult>() == 144);
 const _: () = assert!(size_of::<InterfaceStatistics>() == 64);
 
 impl InterfaceOptions {

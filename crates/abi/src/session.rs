@@ -620,7 +620,7 @@ impl SessionLayout {
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 2776);
+const _: () = assert!(size_of::<SessionHeader>() == 2848);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);

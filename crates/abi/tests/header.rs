@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use isotherm_abi::interface::{
-    HEADER_VERSION, InterfaceHint, InterfaceOptions, InterfacePolicy, InterfaceResult,
-    InterfaceStatistics, InterfaceStatus,
+    HEADER_VERSION, InterfaceHint, InterfaceOptions, InterfacePolicy, InterfaceReason,
+    InterfaceResult, InterfaceStatistics, InterfaceStatus, REASONS,
 };
 
 /// The folder of the header.
@@ -64,6 +64,46 @@ macro_rules! fields {
     ($record:ty: $($field:ident)*) => { &[$((stringify!($field), offset_of!($record, $field))),*] };
 }
 
+/// The constants of the header.
+const CONSTANTS: &[(&str, usize)] = &[
+    ("ISOTHERM_OK", InterfaceStatus::Ok as usize),
+    ("ISOTHERM_ABSENT", InterfaceStatus::Absent as usize),
+    ("ISOTHERM_NO_OBSERVER", InterfaceStatus::NoObserver as usize),
+    ("ISOTHERM_NO_SAMPLES", InterfaceStatus::NoSamples as usize),
+    ("ISOTHERM_BUSY", InterfaceStatus::Busy as usize),
+    ("ISOTHERM_INVALID", InterfaceStatus::Invalid as usize),
+    ("ISOTHERM_OVERLAP", InterfaceStatus::Overlap as usize),
+    ("ISOTHERM_UNKNOWN", InterfaceStatus::Unknown as usize),
+    ("ISOTHERM_NOT_MOVABLE", InterfaceStatus::NotMovable as usize),
+    ("ISOTHERM_NO_ROOM", InterfaceStatus::NoRoom as usize),
+    ("ISOTHERM_FAILED", InterfaceStatus::Failed as usize),
+    (
+        "ISOTHERM_STAYED_CAPACITY",
+        InterfaceReason::Capacity as usize,
+    ),
+    ("ISOTHERM_STAYED_NOT_HOT", InterfaceReason::NotHot as usize),
+    (
+        "ISOTHERM_STAYED_NOT_TOUCHED",
+        InterfaceReason::NotTouched as usize,
+    ),
+    (
+        "ISOTHERM_STAYED_NOT_MOVABLE",
+        InterfaceReason::NotMovable as usize,
+    ),
+    ("ISOTHERM_STAYED_NO_ROOM", InterfaceReason::NoRoom as usize),
+    ("ISOTHERM_STAYED_IN_USE", InterfaceReason::InUse as usize),
+    ("ISOTHERM_STAYED_SHARED", InterfaceReason::Shared as usize),
+    ("ISOTHERM_STAYED_REFUSED", InterfaceReason::Refused as usize),
+    ("ISOTHERM_REASONS", REASONS),
+    ("ISOTHERM_HOT", InterfaceHint::Hot as usize),
+    ("ISOTHERM_COLD", InterfaceHint::Cold as usize),
+    ("ISOTHERM_STREAMING", InterfaceHint::Streaming as usize),
+    ("ISOTHERM_UNKNOWN_HEAT", InterfaceHint::Unknown as usize),
+    ("ISOTHERM_POLICY_DEFAULT", InterfacePolicy::Default as usize),
+    ("ISOTHERM_POLICY_ATMEM", InterfacePolicy::Atmem as usize),
+    ("ISOTHERM_POLICY_THERMOS", InterfacePolicy::Thermos as usize),
+];
+
 #[test]
 fn the_header_has_the_layouts_and_numbers_of_the_runtime() {
     let mut expressions = Expressions::default();
@@ -77,7 +117,7 @@ fn the_header_has_the_layouts_and_numbers_of_the_runtime() {
         "isotherm_result",
         size_of::<InterfaceResult>(),
         fields!(InterfaceResult: size status promoted_bytes demoted_bytes placed_bytes failed_bytes
-            selected_bytes samples selection_ns migration_ns),
+            selected_bytes samples selection_ns migration_ns capacity_bytes stayed_bytes),
     );
     expressions.layout(
         "isotherm_statistics",
@@ -85,27 +125,8 @@ fn the_header_has_the_layouts_and_numbers_of_the_runtime() {
         fields!(InterfaceStatistics: size profiling objects object_bytes fast_bytes slow_bytes
             optimizations promoted_bytes demoted_bytes),
     );
-    for (name, number) in [
-        ("ISOTHERM_OK", InterfaceStatus::Ok as usize),
-        ("ISOTHERM_ABSENT", InterfaceStatus::Absent as usize),
-        ("ISOTHERM_NO_OBSERVER", InterfaceStatus::NoObserver as usize),
-        ("ISOTHERM_NO_SAMPLES", InterfaceStatus::NoSamples as usize),
-        ("ISOTHERM_BUSY", InterfaceStatus::Busy as usize),
-        ("ISOTHERM_INVALID", InterfaceStatus::Invalid as usize),
-        ("ISOTHERM_OVERLAP", InterfaceStatus::Overlap as usize),
-        ("ISOTHERM_UNKNOWN", InterfaceStatus::Unknown as usize),
-        ("ISOTHERM_NOT_MOVABLE", InterfaceStatus::NotMovable as usize),
-        ("ISOTHERM_NO_ROOM", InterfaceStatus::NoRoom as usize),
-        ("ISOTHERM_FAILED", InterfaceStatus::Failed as usize),
-        ("ISOTHERM_HOT", InterfaceHint::Hot as usize),
-        ("ISOTHERM_COLD", InterfaceHint::Cold as usize),
-        ("ISOTHERM_STREAMING", InterfaceHint::Streaming as usize),
-        ("ISOTHERM_UNKNOWN_HEAT", InterfaceHint::Unknown as usize),
-        ("ISOTHERM_POLICY_DEFAULT", InterfacePolicy::Default as usize),
-        ("ISOTHERM_POLICY_ATMEM", InterfacePolicy::Atmem as usize),
-        ("ISOTHERM_POLICY_THERMOS", InterfacePolicy::Thermos as usize),
-    ] {
-        expressions.add(name, number);
+    for (name, number) in CONSTANTS {
+        expressions.add(name, *number);
     }
     let source = format!(
         "#include \"isotherm.h\"\n#include <stdio.h>\nint main(void)\n{{\n{}    return 0;\n}}\n",

@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::interface::{
     HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceOptions, InterfacePolicy,
-    InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, SHARE_WHOLE_PPM,
-    bytes_in_common, is_served,
+    InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, REASONS,
+    SHARE_WHOLE_PPM, bytes_in_common, is_served,
 };
 use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
 use isotherm_abi::session::SessionCounter;
@@ -314,6 +314,8 @@ const NO_RESULT: InterfaceResult = InterfaceResult {
     samples: 0,
     selection_ns: 0,
     migration_ns: 0,
+    capacity_bytes: 0,
+    stayed_bytes: [0; REASONS],
 };
 
 /// The bytes of a struct of the program, which begins with its size, that this runtime knows; `None` for a size that no version has.
@@ -377,6 +379,8 @@ fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
         samples: read(&answer.samples),
         selection_ns: read(&answer.selection_ns),
         migration_ns: read(&answer.migration_ns),
+        capacity_bytes: read(&answer.capacity_bytes),
+        stayed_bytes: answer.stayed_bytes.each_ref().map(read),
         ..NO_RESULT
     }
 }

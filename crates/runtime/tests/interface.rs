@@ -15,7 +15,7 @@ use isotherm_abi::config::{
 use isotherm_abi::env;
 use isotherm_abi::interface::{
     HEADER_VERSION, HintRecord, InterfaceHint, InterfaceRequest, InterfaceResult,
-    InterfaceStatistics,
+    InterfaceStatistics, REASONS,
 };
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{MappingRecord, ObjectRecord, SessionHeader, SiteRecord};
@@ -339,7 +339,7 @@ impl Observer<'_> {
             // So slowly that another thread of the program comes in between.
             std::thread::sleep(Duration::from_millis(100));
             let first = offset_of!(InterfaceRequest, promoted_bytes);
-            for value in 1..=8_u64 {
+            for value in 1..=9 + REASONS as u64 {
                 let numbers = if kind == 3 { value } else { 0 };
                 let field = first + 8 * (value as usize - 1);
                 self.put(field, &numbers.to_ne_bytes());
@@ -369,8 +369,7 @@ fn an_observer_answers_one_thread_at_a_time_and_no_child() {
     observer.serve(std::process::id());
     observer.answer(&mut child);
     let output = child.wait_with_output().expect("ended");
-    let lines =
-        "profiling 1\nstop 0\noptimize 0\nresult 1 2 3 4 5 6 7 8\ntwo 4\nchild 2\nall 2 2 4\n";
+    let lines = "profiling 1\nstop 0\noptimize 0\nresult 1 2 3 4 5 6 7 8\ncapacity 9 stayed 10 11 12 13 14 15 16 17\ntwo 4\nchild 2\nall 2 2 4\n";
     assert_eq!(said(&output), format!("{lines}exit Some(0), signal None"));
     let whole = [
         [1, 0, 0, 0],

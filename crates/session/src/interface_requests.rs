@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 
 use isotherm_abi::interface::{
-    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, REASONS, SHARE_WHOLE_PPM,
 };
 use isotherm_abi::session::SessionHeader;
 
@@ -49,6 +49,10 @@ pub struct InterfaceAnswer {
     pub selection_ns: u64,
     /// Time of the moves, in nanoseconds.
     pub migration_ns: u64,
+    /// Bytes of fast memory that the choice may use.
+    pub capacity_bytes: u64,
+    /// Bytes that stay where they are, by [`isotherm_abi::interface::InterfaceReason`].
+    pub stayed_bytes: [u64; REASONS],
 }
 
 impl InterfaceAnswer {
@@ -65,6 +69,8 @@ impl InterfaceAnswer {
             samples: 0,
             selection_ns: 0,
             migration_ns: 0,
+            capacity_bytes: 0,
+            stayed_bytes: [0; REASONS],
         }
     }
 
@@ -79,7 +85,9 @@ impl InterfaceAnswer {
             self.samples,
             self.selection_ns,
             self.migration_ns,
+            self.capacity_bytes,
         ];
+        let numbers = numbers.into_iter().chain(self.stayed_bytes);
         let mut bytes = [0; ANSWER_BYTES];
         bytes[..4].copy_from_slice(&(self.status as u32).to_ne_bytes());
         for (place, number) in bytes[4..].chunks_exact_mut(8).zip(numbers) {
@@ -89,8 +97,8 @@ impl InterfaceAnswer {
     }
 }
 
-/// Bytes of an answer: the status, and eight numbers behind it.
-const ANSWER_BYTES: usize = 4 + 8 * 8;
+/// Bytes of an answer: the status, nine numbers behind it, and one for each reason.
+const ANSWER_BYTES: usize = 4 + (9 + REASONS) * 8;
 
 const _: () = assert!(
     offset_of!(InterfaceRequest, status) + ANSWER_BYTES

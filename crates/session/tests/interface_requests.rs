@@ -71,6 +71,8 @@ const DONE: InterfaceAnswer = InterfaceAnswer {
     samples: 6,
     selection_ns: 7,
     migration_ns: 8,
+    capacity_bytes: 9,
+    stayed_bytes: [10, 11, 12, 13, 14, 15, 16, 17],
     ..InterfaceAnswer::of_status(InterfaceStatus::NoRoom)
 };
 
@@ -103,7 +105,12 @@ fn a_request_is_read_until_it_is_answered() {
         at!(samples),
         at!(selection_ns),
         at!(migration_ns),
+        at!(capacity_bytes),
     ]) {
+        assert_eq!(program.long(offset), number);
+    }
+    let stayed = (10..18).zip((at!(stayed_bytes)..).step_by(8));
+    for (number, offset) in stayed {
         assert_eq!(program.long(offset), number);
     }
 }

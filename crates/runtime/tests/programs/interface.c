@@ -64,7 +64,7 @@ static int misuse(void)
     show("no statistics", isotherm_read_statistics(NULL));
 
     struct isotherm_options options = {sizeof options, 0, 0, 0.5};
-    struct isotherm_result result = {sizeof result, 99, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct isotherm_result result = {.size = sizeof result, .status = 99, .samples = 1};
     options.size -= 8;
     show("short options", isotherm_optimize(&options, NULL));
     options.size = 0;
@@ -133,7 +133,7 @@ static void *optimize(void *place)
 static int ask(void)
 {
     struct isotherm_options options = {sizeof options, ISOTHERM_POLICY_THERMOS, 12345, 0.25};
-    struct isotherm_result result = {sizeof result, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    struct isotherm_result result = {.size = sizeof result};
     struct isotherm_statistics statistics = {sizeof statistics, 0, 0, 0, 0, 0, 0, 0, 0};
     pthread_t other;
     int first, second, status;
@@ -148,6 +148,10 @@ static int ask(void)
     printf("result %d %d %d %d %d %d %d %d\n", (int)result.promoted_bytes, (int)result.demoted_bytes,
            (int)result.placed_bytes, (int)result.failed_bytes, (int)result.selected_bytes, (int)result.samples,
            (int)result.selection_ns, (int)result.migration_ns);
+    printf("capacity %d stayed", (int)result.capacity_bytes);
+    for (int reason = 0; reason < ISOTHERM_REASONS; reason++)
+        printf(" %d", (int)result.stayed_bytes[reason]);
+    puts("");
     pthread_create(&other, NULL, optimize, &first);
     second = isotherm_optimize(NULL, NULL);
     pthread_join(other, NULL);
@@ -288,7 +292,7 @@ static void *random_calls(void *number)
         char *address = array + roll / 128 % sizeof array;
         size_t bytes = roll / 1024 % 300000;
         struct isotherm_statistics statistics = {(uint32_t)(roll % 80), 0, 0, 0, 0, 0, 0, 0, 0};
-        struct isotherm_result result = {roll % 3 ? sizeof result : 4, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+        struct isotherm_result result = {.size = roll % 3 ? sizeof result : 4};
         switch (roll >> 32 & 15) {
         case 0:
         case 1:
