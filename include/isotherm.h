@@ -68,11 +68,15 @@ enum isotherm_reason {
     ISOTHERM_REASONS = 8
 };
 
+/* As `isotherm_options.fast_bytes`, like every limit below a page: nothing is to be fast, and what is fast leaves. Without samples nothing moves by
+ * this limit either. */
+#define ISOTHERM_NO_FAST_BYTES 1
+
 /* What `isotherm_optimize` is to do. All zero but `size` is the default. */
 struct isotherm_options {
     uint32_t size;             /* sizeof(struct isotherm_options) */
     uint32_t policy;           /* an isotherm_policy */
-    uint64_t fast_bytes;       /* most bytes of fast memory; 0: as `share` says */
+    uint64_t fast_bytes;       /* most bytes of fast memory, in whole pages; 0: as `share` says. More than the run or the machine has is what it has */
     double share;              /* most fast memory, as a share (0 to 1) of the registered and recorded data; 0: the capacity of the run */
 };
 

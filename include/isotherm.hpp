@@ -294,7 +294,7 @@ template <class Container> status hint(Container &container, heat value) noexcep
 
 /// What `optimize` is to do.
 struct options {
-    /// Most bytes of fast memory; 0: as `share` says.
+    /// Most bytes of fast memory, in whole pages; ISOTHERM_NO_FAST_BYTES for none, 0: as `share` says.
     std::uint64_t fast_bytes = 0;
     /// Most fast memory, as a share (0 to 1) of the registered and recorded data; 0: the capacity of the run.
     double share = 0;

@@ -23,11 +23,14 @@ module isotherm
   ! enum isotherm_policy
   integer(c_int32_t), parameter, public :: isotherm_policy_default = 0, isotherm_policy_atmem = 1, isotherm_policy_thermos = 2
 
+  ! As isotherm_options%fast_bytes: nothing is to be fast, and what is fast leaves.
+  integer(c_int64_t), parameter, public :: isotherm_no_fast_bytes = 1
+
   ! What `isotherm_optimize` is to do.
   type, bind(c), public :: isotherm_options
     integer(c_int32_t) :: size = 24
     integer(c_int32_t) :: policy = isotherm_policy_default
-    ! Most bytes of fast memory; 0: as `share` says.
+    ! Most bytes of fast memory, in whole pages; isotherm_no_fast_bytes for none, 0: as `share` says.
     integer(c_int64_t) :: fast_bytes = 0
     ! Most fast memory, as a share (0 to 1) of the registered and recorded data; 0: the capacity of the run.
     real(c_double) :: share = 0

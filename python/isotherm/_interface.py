@@ -81,15 +81,18 @@ class profile:
         call("profile_stop")
 
 
-def optimize(fast=0, share=0.0, policy=None):
+def optimize(fast=None, share=0.0, policy=None):
     """Chooses from the last profile what is to be in fast memory, and moves it. Returns a Result when the moves are done;
     other threads run on meanwhile.
 
-    fast: most bytes of fast memory. share: the same as a share (0 to 1) of the registered and recorded data. Without both it
-    is the capacity of the run. policy: "atmem", "thermos", or None for that of the run.
+    fast: most bytes of fast memory, in whole pages; 0: what is fast leaves it. share: the same as a share (0 to 1) of the
+    registered and recorded data. Without both it is the capacity of the run. policy: "atmem", "thermos", or None for that of the
+    run.
     """
-    if fast < 0 or not 0 <= share <= 1:
+    if (fast is not None and fast < 0) or not 0 <= share <= 1:
         raise Error(Status.INVALID)
+    # In the struct 0 bytes are no limit, and a limit below a page is no memory.
+    fast = 0 if fast is None else max(fast, 1)
     options = _library.Options(
         size=ctypes.sizeof(_library.Options), policy=_chosen(POLICIES, policy, "policy"), fast_bytes=fast, share=share
     )

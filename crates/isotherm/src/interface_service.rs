@@ -9,9 +9,12 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use isotherm_abi::interface::{InterfaceAction, InterfacePolicy, InterfaceStatus, SHARE_WHOLE_PPM};
+use isotherm_abi::interface::{
+    InterfaceAction, InterfacePolicy, InterfaceReason, InterfaceStatus, SHARE_WHOLE_PPM,
+};
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::port::Executor;
+use isotherm_model::stay::StayReason;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{AccessCounts, StepReport, at_highest_rate};
@@ -182,11 +185,20 @@ fn limit(command: &InterfaceCommand) -> Option<Capacity> {
     }
 }
 
-/// The answer to a request. Of a dry run nothing moved. Where there is no room for what the samples prove hot, nothing is selected.
+/// The answer to a request. Of a dry run nothing moved. Where there is no room for what the samples prove hot, nothing is selected; by hints
+/// data may leave fast memory without a sample.
 fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
-    let status = match done.selected_bytes {
-        0 if !done.lacks_room() => InterfaceStatus::NoSamples,
-        _ => InterfaceStatus::Ok,
+    let is_decided = done.lacks_room() || done.selected_bytes + done.demoted_bytes > 0;
+    let status = match is_decided || done.failed_bytes > 0 {
+        true => InterfaceStatus::Ok,
+        false => InterfaceStatus::NoSamples,
+    };
+    let stayed = |number| {
+        let reason = StayReason::ALL.into_iter();
+        let mut reason = reason.filter(|reason| interface_reason(*reason) as usize == number);
+        reason
+            .next()
+            .map_or(0, |reason| done.stayed_bytes.of(reason).0)
     };
     let moved = |bytes: u64| if done.dry_run { 0 } else { bytes };
     InterfaceAnswer {
@@ -198,7 +210,23 @@ fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
         samples: done.samples,
         selection_ns: done.selection_ns,
         migration_ns: done.migration_ns,
+        capacity_bytes: done.capacity_bytes,
+        stayed_bytes: std::array::from_fn(stayed),
         ..InterfaceAnswer::of_status(status)
+    }
+}
+
+/// A reason in the numbers of the header.
+const fn interface_reason(reason: StayReason) -> InterfaceReason {
+    match reason {
+        StayReason::Capacity => InterfaceReason::Capacity,
+        StayReason::NotHot => InterfaceReason::NotHot,
+        StayReason::NotTouched => InterfaceReason::NotTouched,
+        StayReason::NotMovable => InterfaceReason::NotMovable,
+        StayReason::NoRoom => InterfaceReason::NoRoom,
+        StayReason::InUse => InterfaceReason::InUse,
+        StayReason::Shared => InterfaceReason::Shared,
+        StayReason::Refused => InterfaceReason::Refused,
     }
 }
 

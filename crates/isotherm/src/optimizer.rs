@@ -9,6 +9,7 @@ use isotherm_abi::interface::InterfaceHint;
 use isotherm_console::Console;
 use isotherm_model::batch::{AllocatedObject, Process};
 use isotherm_model::movement::{AddressRange, NodeId};
+use isotherm_model::stay::{StayReason, StayedBytes};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_model::watch::ResidentRun;
@@ -149,6 +150,9 @@ impl Optimizer {
         let moved = self.carry_out(&found, observer);
         let nanos = |from: Instant, to: Instant| (to - from).as_nanos() as u64;
         let figures = found.figures;
+        let mut stayed = figures.stayed;
+        stayed += moved.promoted.stayed;
+        stayed += moved.demoted.stayed;
         Ok(OptimizationSummary {
             policy: limits.policy.to_owned(),
             dry_run: self.dry_run,
@@ -162,7 +166,8 @@ impl Optimizer {
             placed_bytes: figures.placed.0,
             promoted_bytes: moved.promoted.moved.0,
             demoted_bytes: moved.demoted.moved.0,
-            failed_bytes: moved.promoted.failed.0 + moved.demoted.failed.0,
+            failed_bytes: stayed.failed().0,
+            stayed_bytes: stayed,
             resident_bytes: bytes(&moved.after, |_| true).0,
             fast_bytes: bytes(&moved.after, |run| run.is_fast).0,
             selection_ns: nanos(began, chosen),
@@ -175,12 +180,12 @@ impl Optimizer {
         let demoted = self.mover.move_to(&found.demotions, false);
         let promoted = self.mover.move_to(&found.promotions, true);
         let at = Instant::now();
-        let after = observer.resident_runs(&self.fast_nodes()).runs;
+        let after = observer.resident_runs(&self.fast_nodes());
+        let tier = self.tiers.all()[0].capacity;
+        let capacity = after.fast_capacity.map_or(tier, |most| most.min(tier));
+        let after = after.runs;
         let result = |known: Option<MovedBytes>, ranges: &[ProcessRange], to_fast: bool| {
-            known.unwrap_or_else(|| MovedBytes {
-                moved: bytes_in_tier(ranges, &after, to_fast),
-                failed: bytes_in_tier(ranges, &after, !to_fast),
-            })
+            known.unwrap_or_else(|| seen(ranges, &after, to_fast.then_some(capacity)))
         };
         Moves {
             demoted: result(demoted, &found.demotions, false),
@@ -257,6 +262,27 @@ struct Moves {
     /// When they ended.
     at: Instant,
     after: Runs,
+}
+
+/// The result of moves, by the tiers of the pages afterwards: to the fast tier of this capacity, or to the slow one.
+fn seen(ranges: &[ProcessRange], after: &Runs, capacity: Option<Bytes>) -> MovedBytes {
+    let to_fast = capacity.is_some();
+    let moved = bytes_in_tier(ranges, after, to_fast);
+    let left = bytes_in_tier(ranges, after, !to_fast);
+    let fast = bytes(after, |run| run.is_fast);
+    let is_full = capacity.is_some_and(|capacity| fast.saturating_add(left) > capacity);
+    let reason = match is_full {
+        true => StayReason::NoRoom,
+        false => StayReason::InUse,
+    };
+    let mut stayed = StayedBytes::default();
+    stayed.add(reason, left);
+    let all: Bytes = ranges.iter().map(|(_, range)| range.bytes).sum();
+    stayed.add(
+        StayReason::NotTouched,
+        all.saturating_sub(moved).saturating_sub(left),
+    );
+    MovedBytes { moved, stayed }
 }
 
 fn bytes(runs: &Runs, like: impl Fn(&ResidentRun) -> bool) -> Bytes {

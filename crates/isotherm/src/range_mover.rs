@@ -15,8 +15,9 @@ use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
 use isotherm_console::Console;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
 use isotherm_model::port::RangeExecutor;
+use isotherm_model::stay::{StayReason, StayedBytes};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
@@ -97,8 +98,8 @@ impl NodeMover {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MovedBytes {
     pub moved: Bytes,
-    /// Those that stay, although they have pages elsewhere.
-    pub failed: Bytes,
+    /// Those that stay, and why.
+    pub stayed: StayedBytes,
 }
 
 /// Moves ranges to the fast tier, or to the slow ones.
@@ -143,7 +144,7 @@ impl RangeMover {
                 say(ranges, to_fast, *console);
                 Some(MovedBytes {
                     moved: ranges.iter().map(|(_, range)| range.bytes).sum(),
-                    failed: Bytes::ZERO,
+                    stayed: StayedBytes::default(),
                 })
             }
             Self::Requests(writer) => {
@@ -167,20 +168,49 @@ impl RangeMover {
 
 /// Moves ranges to the first of these nodes that have room.
 fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) -> MovedBytes {
-    let mut left = ranges.to_vec();
+    // Pages refused by a full node may fit on the tier's next one.
+    let mut busy: Vec<(ProcessRange, StayReason)> = ranges
+        .iter()
+        .map(|range| (*range, StayReason::NoRoom))
+        .collect();
     let mut sum = MovedBytes::default();
     for node in nodes {
-        let outcomes = mover.execute(&actions(&left, *node));
-        let bytes = |like: fn(&Fate) -> bool| -> Bytes {
-            outcomes.iter().map(|outcome| outcome.bytes_of(like)).sum()
-        };
-        sum.moved += bytes(|fate| matches!(fate, Fate::Moved));
-        sum.failed += bytes(|fate| matches!(fate, Fate::Denied(_)));
-        // Pages refused by a full node may fit on the tier's next one.
-        left = outcomes.iter().flat_map(busy).collect();
+        let left: Vec<ProcessRange> = busy.drain(..).map(|(range, _)| range).collect();
+        for outcome in mover.execute(&actions(&left, *node)) {
+            let mut start = outcome.action.range.start;
+            for part in &outcome.parts {
+                let bytes = part.bytes;
+                match stays(&part.fate) {
+                    Some(reason) if matches!(part.fate, Fate::Busy(_)) => {
+                        let range = AddressRange { start, bytes };
+                        busy.push(((outcome.action.process, range), reason));
+                    }
+                    Some(reason) => sum.stayed.add(reason, bytes),
+                    None if part.fate == Fate::Moved => sum.moved += bytes,
+                    None => {}
+                }
+                start = start.saturating_add(bytes.0);
+            }
+        }
     }
-    sum.failed += left.iter().map(|(_, range)| range.bytes).sum();
+    for ((_, range), reason) in busy {
+        sum.stayed.add(reason, range.bytes);
+    }
     sum
+}
+
+/// Why a page with this fate stays; `None` of one that is on the node, or is to be.
+fn stays(fate: &Fate) -> Option<StayReason> {
+    match fate {
+        Fate::Moved | Fate::AlreadyThere | Fate::Requested => None,
+        Fate::NotAttempted(Reason::DryRun) => None,
+        Fate::Busy(why) if why == NO_ROOM => Some(StayReason::NoRoom),
+        Fate::Busy(_) | Fate::NotAttempted(Reason::OutOfTime) => Some(StayReason::InUse),
+        Fate::Denied(why) if why == SHARED => Some(StayReason::Shared),
+        Fate::Denied(_) => Some(StayReason::Refused),
+        // A process that has ended has no pages either.
+        Fate::NotAttempted(Reason::NotTouched | Reason::Other(_)) => Some(StayReason::NotTouched),
+    }
 }
 
 fn say(ranges: &[ProcessRange], to_fast: bool, console: Console) {
@@ -225,19 +255,72 @@ fn actions(ranges: &[ProcessRange], node: NodeId) -> Vec<RangeAction> {
     ranges.iter().map(action).collect()
 }
 
-/// The parts that were busy.
-fn busy(outcome: &RangeOutcome) -> Vec<ProcessRange> {
-    let mut start = outcome.action.range.start;
-    let mut found = Vec::new();
-    for part in &outcome.parts {
-        let range = AddressRange {
-            start,
-            bytes: part.bytes,
-        };
-        if matches!(part.fate, Fate::Busy(_)) {
-            found.push((outcome.action.process, range));
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{NodeMover, ProcessRange, to_nodes};
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+    use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::stay::StayReason;
+    use isotherm_model::units::Bytes;
+
+    const PAGE: u64 = 4096;
+
+    /// Gives the page at an address the fate that is written down for it; on node 1 there is room.
+    struct Written(BTreeMap<u64, Fate>);
+
+    impl RangeExecutor for Written {
+        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+            let mut outcome = RangeOutcome::begin(action);
+            for page in (action.range.start..action.range.end()).step_by(PAGE as usize) {
+                let fate = match &self.0[&page] {
+                    Fate::Busy(why) if why == NO_ROOM && action.node == NodeId(1) => Fate::Moved,
+                    fate => fate.clone(),
+                };
+                outcome.push(Bytes(PAGE), fate);
+            }
+            outcome
         }
-        start = start.saturating_add(part.bytes.0);
     }
-    found
+
+    #[test]
+    fn each_page_moves_or_stays_for_one_reason() {
+        let fates = [
+            Fate::Moved,
+            Fate::AlreadyThere,
+            Fate::Busy(NO_ROOM.to_owned()),
+            Fate::Busy("in use".to_owned()),
+            Fate::Denied(SHARED.to_owned()),
+            Fate::Denied("the node is not there".to_owned()),
+            Fate::NotAttempted(Reason::NotTouched),
+            Fate::NotAttempted("the process has ended".into()),
+        ];
+        let process = Process { pid: 7, image: 0 };
+        let range = AddressRange {
+            start: PAGE,
+            bytes: Bytes(fates.len() as u64 * PAGE),
+        };
+        let ranges: [ProcessRange; 1] = [(process, range)];
+        let pages = (1..).map(|page| page * PAGE);
+        let written: BTreeMap<u64, Fate> = pages.zip(fates).collect();
+        let to = |nodes: &[NodeId]| {
+            let mut mover = NodeMover::Plain(Box::new(Written(written.clone())));
+            to_nodes(&mut mover, &ranges, nodes)
+        };
+        let stayed = |nodes: &[NodeId]| {
+            let stayed = to(nodes).stayed;
+            StayReason::ALL.map(|reason| stayed.of(reason).0 / PAGE)
+        };
+        assert_eq!(to(&[NodeId(0)]).moved, Bytes(PAGE));
+        assert_eq!(stayed(&[NodeId(0)]), [0, 0, 2, 0, 1, 1, 1, 1]);
+        // The next node of the tier has room.
+        let both = [NodeId(0), NodeId(1)];
+        assert_eq!(to(&both).moved, Bytes(2 * PAGE));
+        assert_eq!(stayed(&both), [0, 0, 2, 0, 0, 1, 1, 1]);
+        // A tier without nodes has none.
+        assert_eq!(stayed(&[])[StayReason::NoRoom as usize], 8);
+    }
 }

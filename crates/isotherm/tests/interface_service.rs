@@ -240,6 +240,16 @@ int main(void) {
     int status = isotherm_optimize(NULL, &result);
     printf("{\"start\":%d,\"stop\":%d,\"status\":%d,\"there\":%lu,\"selected\":%lu,\"samples\":%lu}\n", start, stop, status,
            result.promoted_bytes + result.placed_bytes, result.selected_bytes, result.samples);
+    static const uint64_t limits[] = {UINT64_MAX, MIB, ISOTHERM_NO_FAST_BYTES};
+    for (int i = 0; i < 3; i++) {
+        struct isotherm_options options = {.size = sizeof options, .fast_bytes = limits[i]};
+        struct isotherm_statistics now = {.size = sizeof now};
+        status = isotherm_optimize(&options, &result);
+        isotherm_read_statistics(&now);
+        printf("{\"status\":%d,\"capacity\":%lu,\"selected\":%lu,\"demoted\":%lu,\"crowded\":%lu,\"not_hot\":%lu,\"fast\":%lu}\n", status,
+               result.capacity_bytes, result.selected_bytes, result.demoted_bytes, result.stayed_bytes[ISOTHERM_STAYED_CAPACITY],
+               result.stayed_bytes[ISOTHERM_STAYED_NOT_HOT], now.fast_bytes);
+    }
     isotherm_free(array);
     return 0;
 }
@@ -255,7 +265,7 @@ fn a_program_of_one_thread_gets_its_moves_while_it_waits() {
         .args(["-O1", include, "-o", "app", "app.c"])
         .status();
     assert!(built.expect("a C compiler").success());
-    let Some((lines, ..)) = served(&directory, &[]) else {
+    let Some((lines, summary, _)) = served(&directory, &[]) else {
         return;
     };
     let line = &lines[0];
@@ -267,4 +277,31 @@ fn a_program_of_one_thread_gets_its_moves_while_it_waits() {
     assert_eq!(number(line, "status"), InterfaceStatus::Ok as u64);
     let (there, selected) = (number(line, "there"), number(line, "selected"));
     assert!(selected >= 3 * MIB && there >= selected / 10 * 9, "{line}");
+    limits_are_kept(&lines[1..], &summary);
+}
+
+/// A limit above the run's is bounded by it, one below what is hot says what has no room, and with none all that is fast leaves.
+fn limits_are_kept(lines: &[Value], summary: &Value) {
+    let [above, below, none] = lines else {
+        panic!("{lines:?}");
+    };
+    for line in lines {
+        assert_eq!(number(line, "status"), InterfaceStatus::Ok as u64);
+    }
+    assert_eq!(number(above, "capacity"), 12 * MIB, "{lines:?}");
+    // By few samples more of the array is hot than there is room for.
+    let hot = number(above, "selected") + number(above, "crowded");
+    assert_eq!(number(below, "capacity"), MIB, "{lines:?}");
+    assert!(number(below, "selected") <= MIB, "{lines:?}");
+    let crowded = number(below, "crowded");
+    assert!(crowded >= hot - 2 * MIB, "{lines:?}");
+    assert_eq!((number(none, "capacity"), number(none, "selected")), (1, 0));
+    assert!(number(none, "crowded") >= hot - MIB, "{lines:?}");
+    let slow = number(none, "crowded") + number(none, "not_hot");
+    assert!(slow >= 31 * MIB, "{lines:?}");
+    assert!(number(none, "demoted") > 0, "{lines:?}");
+    // What the program touched meanwhile may be fast again.
+    assert!(number(none, "fast") <= MIB / 4, "{lines:?}");
+    let last = &summary["optimizations"][3]["stayed_bytes"];
+    assert_eq!(number(last, "not_hot"), number(none, "not_hot"));
 }

@@ -32,6 +32,7 @@ pub mod count_unit;
 pub mod source_kind;
 pub mod batch;
 pub mod outcome;
+pub mod stay;
 pub mod move_totals;
 pub mod movement;
 pub mod plan;

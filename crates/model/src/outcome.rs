@@ -60,6 +60,9 @@ impl From<String> for Reason {
 /// the page itself.
 pub const NO_ROOM: &str = "the node has no room";
 
+/// Why a page that several processes have is not moved; a reason for [`Fate::Denied`].
+pub const SHARED: &str = "shared with another process since a fork";
+
 /// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -16,18 +16,22 @@ mod moves;
 mod region;
 mod regions;
 mod resident;
+mod stays;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use isotherm_model::batch::Process;
+use isotherm_model::stay::StayedBytes;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
+use isotherm_policy::PAGE;
 use isotherm_policy::chunks::SelectionError;
 
 use crate::access_counts::AccessCounts;
 use crate::spans;
+use choice::Choice;
 pub use hints::{HeatHint, HeatHints};
 pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
 use resident::ResidentByTier;
@@ -58,9 +62,12 @@ pub struct OptimizationFigures {
     pub selected: Bytes,
     /// Of these, bytes that are there already.
     pub placed: Bytes,
+    /// Bytes that are in slow memory after the moves and were not chosen.
+    pub stayed: StayedBytes,
 }
 
-/// Chooses the chunks that are to be fast, and the moves that this takes. Without an access to any region there are no moves.
+/// Chooses the chunks that are to be fast, and the moves that this takes. Without an access to any region there are no moves. Of a
+/// capacity below a page nothing is chosen, and all that is fast leaves.
 ///
 /// # Errors
 /// A parameter of the selection out of its range.
@@ -77,9 +84,13 @@ pub fn optimize(
         ..*input
     };
     let regions = regions::regions(&by_samples);
-    let mut selected = match regions.iter().any(|region| region.total() > 0) {
+    let is_sampled = regions.iter().any(|region| region.total() > 0);
+    let Choice {
+        mut selected,
+        beyond,
+    } = match is_sampled {
         true => choice::choose(&regions, choice, &by_samples)?,
-        false => BTreeMap::new(),
+        false => Choice::default(),
     };
     for (process, ranges) in &mut selected {
         *ranges = spans::difference(ranges, &input.hints.all_of(*process));
@@ -109,10 +120,12 @@ pub fn optimize(
         )
     };
     let cold: BTreeMap<_, _> = input.resident.keys().copied().map(cold).collect();
-    if !selected.is_empty() || cold.values().any(|ranges| !ranges.is_empty()) {
+    let has_no_room = is_sampled && input.capacity.0 < PAGE;
+    if has_no_room || !selected.is_empty() || cold.values().any(|ranges| !ranges.is_empty()) {
         (found.demotions, found.promotions) =
             moves::moves((&selected, &cold), &tiers, &regions, input.capacity);
     }
+    found.figures.stayed = stays::stays(input, &tiers, (&selected, &beyond), &found.demotions);
     Ok(found)
 }
 

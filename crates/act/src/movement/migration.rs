@@ -9,7 +9,7 @@
 use std::process;
 
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
@@ -337,7 +337,7 @@ fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
     }
     Some(match -status {
         libc::ENOENT | libc::EFAULT => Verdict::NotTouched,
-        libc::EACCES => Verdict::Denied("shared with another process since a fork"),
+        libc::EACCES => Verdict::Denied(SHARED),
         libc::ENOMEM => FULL,
         libc::EIO => Verdict::Busy("being written to a disk"),
         libc::EBUSY => IN_USE,

@@ -10,7 +10,7 @@ use isotherm_model::port::SitePolicy;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_policy::chunks::{ChunkParameters, DataObject, SelectionError, select};
+use isotherm_policy::chunks::{ChunkParameters, DataObject, FastRange, SelectionError, select};
 use isotherm_policy::{PAGE, PlanRequest, plan};
 
 use super::input::{ChunkChoice, OptimizationInput};
@@ -23,16 +23,35 @@ const SAMPLES_AT_LEAST: f64 = 64.0;
 /// Most chunks that a policy tells apart in a region: the time of a division grows with their square.
 const BINS_AT_MOST: usize = 2048;
 
-/// The addresses that are to be fast, of each process.
+/// The addresses that a choice names, of each process.
+#[derive(Default)]
+pub(super) struct Choice {
+    /// They are to be fast.
+    pub(super) selected: BTreeMap<Process, Vec<Range<u64>>>,
+    /// They are hot as well, and the capacity has no room for them.
+    pub(super) beyond: BTreeMap<Process, Vec<Range<u64>>>,
+}
+
+/// Ranges of processes, in any order.
+type Ranges = Vec<(Process, Range<u64>)>;
+
+/// Chooses the addresses that are to be fast.
 pub(super) fn choose(
     regions: &[Region],
     choice: &ChunkChoice,
     input: &OptimizationInput<'_>,
-) -> Result<BTreeMap<Process, Vec<Range<u64>>>, SelectionError> {
-    let ranges = match choice {
+) -> Result<Choice, SelectionError> {
+    let (selected, beyond) = match choice {
         ChunkChoice::Selection(parameters) => selected(regions, parameters, input.capacity)?,
         ChunkChoice::Policy(policy) => planned(regions, &**policy, input),
     };
+    Ok(Choice {
+        selected: by_process(selected),
+        beyond: by_process(beyond),
+    })
+}
+
+fn by_process(ranges: Ranges) -> BTreeMap<Process, Vec<Range<u64>>> {
     let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
     for (process, range) in ranges {
         by_process.entry(process).or_default().push(range);
@@ -40,28 +59,27 @@ pub(super) fn choose(
     let joined = by_process
         .into_iter()
         .map(|(process, ranges)| (process, spans::joined(ranges)));
-    Ok(joined.collect())
+    joined.collect()
 }
 
 fn selected(
     regions: &[Region],
     parameters: &ChunkParameters,
     capacity: Bytes,
-) -> Result<Vec<(Process, Range<u64>)>, SelectionError> {
+) -> Result<(Ranges, Ranges), SelectionError> {
     let objects: Vec<DataObject<'_>> = regions.iter().map(Region::object).collect();
     let selection = select(&objects, parameters, capacity)?;
-    let range = |range: &isotherm_policy::chunks::FastRange| {
-        (range.process, range.address..range.address + range.bytes.0)
-    };
-    Ok(selection.ranges.iter().map(range).collect())
+    let range = |range: &FastRange| (range.process, range.address..range.address + range.bytes.0);
+    let ranges = |found: &[FastRange]| found.iter().map(range).collect();
+    Ok((ranges(&selection.ranges), ranges(&selection.left)))
 }
 
-/// A plan in which each region is a site: its number stands for the name.
+/// A plan in which each region is a site: its number stands for the name. What it leaves out and has no room for is hot as well.
 fn planned(
     regions: &[Region],
     policy: &dyn SitePolicy,
     input: &OptimizationInput<'_>,
-) -> Vec<(Process, Range<u64>)> {
+) -> (Ranges, Ranges) {
     let name = |number: usize| SiteId((number as u64 + 1) << 8);
     let item = |(number, region): (usize, &Region)| Item {
         site: name(number),
@@ -97,7 +115,32 @@ fn planned(
             chosen.extend(within.map(|range| (density, region.process, range)));
         }
     }
-    bounded(chosen, input.capacity)
+    let selected = bounded(chosen, input.capacity);
+    let beyond = without_room(regions, &parts, (&selected, input.capacity));
+    (selected, beyond)
+}
+
+/// The accessed parts that were not selected, of those that are larger than the room that the selection leaves.
+fn without_room(
+    regions: &[Region],
+    parts: &BTreeMap<SiteId, Vec<PartItem>>,
+    (selected, capacity): (&Ranges, Bytes),
+) -> Ranges {
+    let taken = selected.iter().map(|(_, range)| range.end - range.start);
+    let room = capacity.0.saturating_sub(taken.sum());
+    let selected = by_process(selected.clone());
+    let mut found = Vec::new();
+    for (region, parts) in regions.iter().zip(parts.values()) {
+        let selected = selected.get(&region.process).map_or(&[][..], Vec::as_slice);
+        for part in parts.iter().filter(|part| part.value > 0) {
+            let whole = region.place(part.start, part.end);
+            let left = spans::difference(std::slice::from_ref(&whole), selected);
+            if spans::total(&left) > room {
+                found.extend(left.into_iter().map(|range| (region.process, range)));
+            }
+        }
+    }
+    found
 }
 
 /// The densest of these ranges, as far as the capacity goes: some policies exceed it.

@@ -71,6 +71,11 @@ impl HeatHints {
         spans::joined(sets.into_iter().flatten().flatten().cloned().collect())
     }
 
+    /// The hot pages of a process.
+    pub(super) fn hot_of(&self, process: Process) -> &[Range<u64>] {
+        self.0.get(&process).map_or(&[], |hinted| &hinted.hot)
+    }
+
     /// The cold pages of a process.
     pub(super) fn cold_of(&self, process: Process) -> &[Range<u64>] {
         self.0.get(&process).map_or(&[], |hinted| &hinted.cold)

@@ -8,6 +8,7 @@ use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::source_kind::SourceKind;
+use isotherm_model::stay::StayReason;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::Thermos;
@@ -176,6 +177,73 @@ fn the_hot_part_of_an_array_takes_the_place_of_cold_data_as_far_as_it_needs_room
     }
 }
 
+/// Pages that stay, by reason.
+fn stayed(found: &Optimization) -> [u64; 4] {
+    [
+        StayReason::Capacity,
+        StayReason::NotHot,
+        StayReason::NotTouched,
+        StayReason::NotMovable,
+    ]
+    .map(|reason| found.figures.stayed.of(reason).0 / PAGE)
+}
+
+#[test]
+fn slow_data_that_is_not_chosen_has_no_room_or_is_not_hot() {
+    for choice in [atmem(), thermos()] {
+        let machine = uneven();
+        // 768 pages are slow, of which 128 are hot. What leaves fast memory is not hot.
+        for capacity in [0, 32, 100, 128, 256, 1024] {
+            let found = machine.optimize(capacity, &choice);
+            let selected = found.figures.selected.0 / PAGE;
+            assert!(selected <= capacity);
+            let left: u64 = pages(&found.demotions).iter().map(|(_, pages)| pages).sum();
+            let expected = [128 - selected, 640 + left, 0, 0];
+            assert_eq!(stayed(&found), expected, "{capacity}");
+        }
+    }
+    // The hot part is fast, and leaves for lack of room.
+    let mut machine = uneven();
+    machine.resident.clear();
+    machine.run(1000, 512, false);
+    machine.run(1512, 128, true);
+    machine.run(1640, 384, false);
+    let found = machine.optimize(0, &atmem());
+    assert_eq!(stayed(&found), [128, 896, 0, 0]);
+    let mut machine = uneven();
+    machine.counts = AccessCounts::default();
+    assert_eq!(stayed(&machine.optimize(64, &atmem())), [0, 768, 0, 0]);
+}
+
+#[test]
+fn a_hot_hint_without_pages_or_without_data_of_the_run_says_so() {
+    let mut machine = uneven();
+    // Of the data object that follows, no page was touched; the last pages are of a stack.
+    machine.extent(3000, 16);
+    machine.hint(3000..3016, HeatHint::Hot);
+    machine.hint(9000..9008, HeatHint::Hot);
+    // Of 64 hot pages the capacity takes 32.
+    machine.hint(1900..1964, HeatHint::Hot);
+    let found = machine.optimize(32, &atmem());
+    assert_eq!(pages(&found.promotions), [(1900, 32)]);
+    assert_eq!(pages(&found.demotions), [(1000, 256)]);
+    assert_eq!(stayed(&found), [128 + 32, 1024 - 64 - 128, 16, 8]);
+}
+
+#[test]
+fn with_less_than_a_page_of_fast_memory_all_that_is_fast_leaves() {
+    for choice in [atmem(), thermos()] {
+        let machine = uneven();
+        let found = machine.optimize(0, &choice);
+        assert_eq!(pages(&found.demotions), [(1000, 256)]);
+        assert!(found.promotions.is_empty());
+        assert_eq!(found.figures.selected, Bytes(0));
+    }
+    let mut machine = uneven();
+    machine.counts = AccessCounts::default();
+    assert!(machine.optimize(0, &atmem()).demotions.is_empty());
+}
+
 #[test]
 fn what_is_where_it_should_be_does_not_move() {
     let mut machine = uneven();
@@ -251,7 +319,7 @@ proptest! {
         objects in prop::collection::vec((0_u64..400, 16_u64..60), 0..6),
         runs in prop::collection::vec((1_u64..40, any::<bool>(), any::<bool>()), 1..12),
         heat in prop::collection::vec((0_u64..480, 1_u64..9), 0..40),
-        capacity in 1_u64..300,
+        capacity in 0_u64..300,
         by_policy in any::<bool>(),
     ) {
         let mut machine = Machine::default();

@@ -19,6 +19,8 @@ pub struct ChunkSelection {
     pub objects: Vec<ObjectSelection>,
     /// The ranges, by process and address; none touches another of the same object.
     pub ranges: Vec<FastRange>,
+    /// The critical ranges for which the capacity had no room, likewise.
+    pub left: Vec<FastRange>,
     /// Critical bytes for which the capacity had no room.
     pub left_out: Bytes,
 }
@@ -89,15 +91,20 @@ pub fn select(
     let mut facts = sampled(&objects, parameters, &mut all);
     promote(&mut facts, parameters, &mut all);
     let (left, left_out) = left_by_capacity(&facts, &all, capacity);
-    let mut ranges = Vec::new();
+    let (mut ranges, mut ranges_left) = (Vec::new(), Vec::new());
     for (object, facts) in facts.iter().enumerate() {
         let first = all.starts[object];
-        let is_kept = |chunk: usize| left.is_empty() || !left[first + chunk];
-        all.of(object, facts).add_runs(is_kept, &mut ranges);
+        let is_left = |chunk: usize| left.get(first + chunk).is_some_and(|left| *left);
+        let object = all.of(object, facts);
+        object.add_runs(|chunk| !is_left(chunk), &mut ranges);
+        if left_out > Bytes::ZERO {
+            object.add_runs(is_left, &mut ranges_left);
+        }
     }
     Ok(ChunkSelection {
         objects: facts,
         ranges,
+        left: ranges_left,
         left_out,
     })
 }

@@ -104,7 +104,7 @@ fn check(args: &RunArgs, tiers: &Tiers) -> Result<()> {
 /// The optimization of a run.
 enum State {
     Awaited,
-    Made(OptimizationSummary),
+    Made(Box<OptimizationSummary>),
     /// It could not be made, which was said.
     Failed,
 }
@@ -112,7 +112,7 @@ enum State {
 impl State {
     const fn made(&self) -> Option<&OptimizationSummary> {
         match self {
-            Self::Made(summary) => Some(summary),
+            Self::Made(summary) => Some(&**summary),
             Self::Awaited | Self::Failed => None,
         }
     }
@@ -225,7 +225,7 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
         };
         let seen = (&step.observer, step.attribution());
         self.state = match self.optimizer.optimize(seen, &self.counts, limits) {
-            Ok(done) => State::Made(done),
+            Ok(done) => State::Made(Box::new(done)),
             Err(error) => {
                 self.console.warn(&format!("nothing is moved: {error:#}"));
                 State::Failed

@@ -1,0 +1,95 @@
+//! Why data stays in the tier where it was, and how many bytes of it: of data that is not chosen for fast memory, and of moves that
+//! fail.
+
+use std::ops::AddAssign;
+
+use crate::units::Bytes;
+
+/// Why data stays where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StayReason {
+    /// It is hot, and hotter data takes the fast memory that may be used.
+    Capacity,
+    /// Neither samples nor hints prove it hot.
+    NotHot,
+    /// It has no pages.
+    NotTouched,
+    /// A hint calls it hot, and it is no data that is placed.
+    NotMovable,
+    /// The memory that it was to enter was full.
+    NoRoom,
+    /// Its pages were in use, or the program did not obey in time.
+    InUse,
+    /// It is shared with another process since a fork.
+    Shared,
+    /// The kernel refused.
+    Refused,
+}
+
+variant_words!(StayReason {
+    Capacity = "capacity",
+    NotHot = "not_hot",
+    NotTouched = "not_touched",
+    NotMovable = "not_movable",
+    NoRoom = "no_room",
+    InUse = "in_use",
+    Shared = "shared",
+    Refused = "refused",
+});
+
+/// Reasons of moves that failed.
+const FAILED: [StayReason; 4] = [
+    StayReason::NoRoom,
+    StayReason::InUse,
+    StayReason::Shared,
+    StayReason::Refused,
+];
+
+/// Bytes that stay, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StayedBytes([Bytes; StayReason::ALL.len()]);
+
+impl StayedBytes {
+    /// Adds bytes that stay for this reason.
+    pub fn add(&mut self, reason: StayReason, bytes: Bytes) {
+        self.0[reason as usize] += bytes;
+    }
+
+    /// The bytes that stay for this reason.
+    #[must_use]
+    pub const fn of(&self, reason: StayReason) -> Bytes {
+        self.0[reason as usize]
+    }
+
+    /// Bytes that were to move and could not.
+    #[must_use]
+    pub fn failed(&self) -> Bytes {
+        FAILED.iter().map(|reason| self.of(*reason)).sum()
+    }
+}
+
+impl AddAssign for StayedBytes {
+    fn add_assign(&mut self, other: Self) {
+        for (sum, bytes) in self.0.iter_mut().zip(other.0) {
+            *sum += bytes;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{StayReason, StayedBytes};
+    use crate::units::Bytes;
+
+    #[test]
+    fn what_was_not_chosen_or_has_no_pages_is_no_move_that_failed() {
+        let mut sum = StayedBytes::default();
+        for (power, reason) in StayReason::ALL.into_iter().enumerate() {
+            let mut one = StayedBytes::default();
+            one.add(reason, Bytes(1 << power));
+            sum += one;
+        }
+        assert_eq!(sum.of(StayReason::NotTouched), Bytes(4));
+        assert_eq!(sum.failed(), Bytes(16 + 32 + 64 + 128));
+    }
+}

@@ -1,0 +1,73 @@
+//! Why data is in slow memory after an optimization, of what was not chosen and of what programs call hot and is not resident.
+//!
+//! ```text
+//! slow, or leaves fast memory    | a b c d |      hot by a hint and not resident     | e f |
+//! chosen                           a                                       extents     e
+//! hot, no room                       b            Capacity: b   NotHot: c, d   NotTouched: e   NotMovable: f
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use isotherm_model::batch::Process;
+use isotherm_model::stay::{StayReason, StayedBytes};
+use isotherm_model::units::Bytes;
+use isotherm_policy::PAGE;
+
+use super::input::{OptimizationInput, ProcessRange};
+use super::resident::ResidentByTier;
+use crate::spans;
+
+/// Addresses by process.
+type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
+
+/// The bytes of all processes. `beyond` are addresses that the samples prove hot and the capacity has no room for.
+pub(super) fn stays(
+    input: &OptimizationInput<'_>,
+    tiers: &ResidentByTier,
+    (selected, beyond): (&Addresses, &Addresses),
+    demotions: &[ProcessRange],
+) -> StayedBytes {
+    let mut stayed = StayedBytes::default();
+    for process in input.resident.keys() {
+        let of = |set: &Addresses| set.get(process).cloned().unwrap_or_default();
+        let hot_by_hint = input.hints.hot_of(*process);
+        let leaves = demotions.iter().filter(|(other, _)| other == process);
+        let leaves = leaves.map(|(_, range)| range.start..range.end());
+        let slow: Vec<_> = tiers
+            .slow_of(*process)
+            .iter()
+            .cloned()
+            .chain(leaves)
+            .collect();
+        let stays = spans::difference(&spans::joined(slow), &of(selected));
+        // Samples choose among pages without a hint.
+        let by_samples = spans::difference(&of(beyond), &input.hints.all_of(*process));
+        let hot = spans::joined([by_samples.as_slice(), hot_by_hint].concat());
+        let crowded = spans::total(&spans::intersection(&stays, &hot));
+        stayed.add(StayReason::Capacity, Bytes(crowded));
+        stayed.add(StayReason::NotHot, Bytes(spans::total(&stays) - crowded));
+
+        let resident = [tiers.slow_of(*process), tiers.fast_of(*process)].concat();
+        let absent = spans::difference(hot_by_hint, &spans::joined(resident));
+        let untouched = spans::intersection(&absent, &extents(input, *process));
+        let untouched = spans::total(&untouched);
+        stayed.add(StayReason::NotTouched, Bytes(untouched));
+        let unmovable = spans::total(&absent) - untouched;
+        stayed.add(StayReason::NotMovable, Bytes(unmovable));
+    }
+    stayed
+}
+
+/// The pages that hold a part of an extent of a process.
+fn extents(input: &OptimizationInput<'_>, process: Process) -> Vec<Range<u64>> {
+    let own = input
+        .extents
+        .iter()
+        .filter(|extent| extent.process == process);
+    let pages = own.map(|extent| {
+        let end = extent.address.saturating_add(extent.bytes.0);
+        extent.address / PAGE * PAGE..end.saturating_add(PAGE - 1) / PAGE * PAGE
+    });
+    spans::joined(pages.collect())
+}
