@@ -128,6 +128,53 @@ fn a_forked_child_is_not_observed_and_its_parent_still_is() {
     stays_whole("child", &[InterfaceStatus::Ok, InterfaceStatus::NoSamples]);
 }
 
+/// The seed of random calls: `ISOTHERM_SEED`, or the time.
+fn seed() -> u32 {
+    let seed = std::env::var("ISOTHERM_SEED").ok();
+    let seed = seed.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.expect("after 1970").subsec_nanos()
+    });
+    println!("ISOTHERM_SEED={seed}");
+    seed
+}
+
+/// Registered twice, stacks, memory that was unmapped while it was registered, profiles within profiles, optimizations at one time and in
+/// children, objects that a child frees twice: while an observer serves the program, every answer is one that its call can have.
+#[test]
+fn random_misuse_under_an_observer_loses_no_data() {
+    let how = format!("random={}", seed());
+    stays_whole(
+        &how,
+        &[
+            InterfaceStatus::Ok,
+            InterfaceStatus::NoSamples,
+            InterfaceStatus::Busy,
+            InterfaceStatus::Invalid,
+        ],
+    );
+}
+
+#[test]
+fn random_misuse_of_a_recorded_program_loses_no_data() {
+    let directory = program();
+    let how = format!("random={}", seed());
+    let record = [
+        "record", "--source", "timer", "-o", "app.iso", "--", "./app",
+    ];
+    let output = isotherm(&directory, &[&record[..], &[&how]].concat());
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_whole = output.status.success() && printed.ends_with("whole\n");
+    assert!(is_whole, "{printed}{}", stderr(&output));
+    // No process answers the requests of a recorded program.
+    let found: Vec<u64> = statuses(&output)
+        .iter()
+        .map(|(status, _)| *status)
+        .collect();
+    let wanted = [InterfaceStatus::NoObserver, InterfaceStatus::Invalid];
+    assert_eq!(found, wanted.map(|status| status as u64), "{printed}");
+}
+
 /// A second `free` is undefined, with and without Isotherm: the program may go on or die by a signal, but it ends.
 #[test]
 fn a_program_that_frees_an_object_twice_ends() {

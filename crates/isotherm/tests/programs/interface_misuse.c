@@ -1,13 +1,15 @@
-/* Uses the interface as the first argument says while its data changes. Prints how often each status was answered, and "whole" if no byte
- * of its data was lost. */
+/* Uses the interface as the first argument says while its data changes: "random=SEED" makes random calls, right and wrong. Prints how often
+ * each status was answered to an optimization, and "whole" if no byte of its data was lost and every answer was one that its call can have. */
 #define _GNU_SOURCE
 #include <isotherm.h>
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,11 +88,27 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-/* The limit of a request; the data of the C library counts for a share, too. */
+/* The limit of a request; the data of the C library counts for a share, too, and a share is a millionth at least. */
 static uint64_t limit(uint64_t fast_bytes, double share) {
     if (fast_bytes)
         return fast_bytes;
+    if (share > 0 && share < 1e-6)
+        share = 1e-6;
     return share > 0 ? (uint64_t)(share * (double)(registered + MIB)) + 1 : capacity;
+}
+
+/* Whether the numbers of a result fit together, and keep the limit of the request and that of the run. */
+static int is_sound(const struct isotherm_result *result, uint64_t most) {
+    uint64_t failed = 0;
+    for (int reason = ISOTHERM_STAYED_NO_ROOM; reason < ISOTHERM_REASONS; reason++)
+        failed += result->stayed_bytes[reason];
+    int is_right = failed == result->failed_bytes && result->capacity_bytes <= most && result->capacity_bytes <= capacity &&
+                   result->selected_bytes <= result->capacity_bytes;
+    if (!is_right)
+        printf("limit %llu, capacity %llu, selected %llu, failed %llu, by reason %llu\n", (unsigned long long)most,
+               (unsigned long long)result->capacity_bytes, (unsigned long long)result->selected_bytes,
+               (unsigned long long)result->failed_bytes, (unsigned long long)failed);
+    return is_right;
 }
 
 static int optimize(uint32_t policy, uint64_t fast_bytes, double share) {
@@ -98,7 +116,7 @@ static int optimize(uint32_t policy, uint64_t fast_bytes, double share) {
     struct isotherm_result result = {.size = sizeof result};
     int status = isotherm_optimize(&options, &result);
     answered(status);
-    torn += result.selected_bytes > limit(fast_bytes, share);
+    torn += !is_sound(&result, limit(fast_bytes, share));
     return status;
 }
 
@@ -252,6 +270,181 @@ static int child(void) {
     return 0;
 }
 
+/* The statuses that a call can have under the runtime, as a set of bits. Alone all have ISOTHERM_ABSENT. */
+enum {
+    REGISTERING = 1 << ISOTHERM_OK | 1 << ISOTHERM_BUSY | 1 << ISOTHERM_INVALID | 1 << ISOTHERM_OVERLAP | 1 << ISOTHERM_NOT_MOVABLE |
+                  1 << ISOTHERM_NO_ROOM,
+    UNREGISTERING = 1 << ISOTHERM_OK | 1 << ISOTHERM_BUSY | 1 << ISOTHERM_UNKNOWN,
+    PROFILING = 1 << ISOTHERM_OK | 1 << ISOTHERM_BUSY | 1 << ISOTHERM_NO_OBSERVER,
+    OPTIMIZING = PROFILING | 1 << ISOTHERM_NO_SAMPLES | 1 << ISOTHERM_INVALID,
+    HINTING = 1 << ISOTHERM_OK | 1 << ISOTHERM_BUSY | 1 << ISOTHERM_INVALID | 1 << ISOTHERM_NO_ROOM,
+    READING = 1 << ISOTHERM_OK | 1 << ISOTHERM_INVALID,
+    NAMES = 6,
+    PLACES = 8,
+    MAPPED = 4,
+    CALLS = 3000
+};
+
+static const char *const names[NAMES] = {"odd", "even", "", NULL, "a\tb", "0123456789012345678901234567890123456789012345678901234567890123"};
+static char statics[MIB];
+/* Addresses in the stacks of all threads. */
+static char *_Atomic stacks[CHURNERS];
+
+static void expect(const char *call, int status, unsigned wanted) {
+    int is_alone = isotherm_version() == 0;
+    if (is_alone ? status == ISOTHERM_ABSENT : wanted >> status & 1)
+        return;
+    printf("%s answered %d\n", call, status);
+    torn++;
+}
+
+/* Memory of any kind, right and wrong. */
+static char *somewhere(unsigned roll, char *const mapped[MAPPED], char *own) {
+    struct object *object;
+    switch (roll % PLACES) {
+    case 0:
+        return NULL;
+    case 1:
+        return (char *)4096;
+    case 2:
+        return own;
+    case 3:
+        return stacks[roll / PLACES % CHURNERS];
+    case 4:
+        return statics + roll / PLACES % MIB;
+    case 5:
+        /* Perhaps freed by now: only its address is used. */
+        object = slots[roll / PLACES % SLOTS];
+        return (char *)object;
+    default:
+        return mapped[roll / PLACES % MAPPED] + roll / 1024 % 4 * 4096;
+    }
+}
+
+static void optimize_at_random(unsigned roll) {
+    static const uint64_t limits[] = {0, ISOTHERM_NO_FAST_BYTES, 5000, MIB, UINT64_MAX};
+    static const double shares[] = {0, 0.1, 1, 1.5, -1};
+    struct isotherm_options options = {sizeof options, roll % 4, limits[roll / 4 % 5], shares[roll / 32 % 5]};
+    struct isotherm_result result = {.size = roll / 256 % 4 ? sizeof result : roll / 1024 % 200};
+    int status = isotherm_optimize(roll / 8192 % 4 ? &options : NULL, roll / 65536 % 4 ? &result : NULL);
+    answered(status);
+    expect("optimize", status, OPTIMIZING);
+    if (status == ISOTHERM_OK && roll / 65536 % 4 && result.size == sizeof result)
+        torn += !is_sound(&result, capacity);
+}
+
+/* A child makes calls of its own, or frees an object twice, which may end it, and ends in any case. */
+static void fork_at_random(unsigned roll) {
+    pid_t process = fork();
+    if (process == 0) {
+        char *object = isotherm_alloc("child", 100000);
+        alarm(60);
+        memset(object, 1, 100000);
+        if (roll % 2) {
+            void *volatile again = object;
+            isotherm_free(object);
+            isotherm_free(again);
+            _exit(0);
+        }
+        torn = 0;
+        expect("register in a child", isotherm_register("child", statics, sizeof statics), REGISTERING);
+        expect("optimize in a child", isotherm_optimize(NULL, NULL), OPTIMIZING);
+        isotherm_free(object);
+        _exit(torn != 0);
+    }
+    int status;
+    waitpid(process, &status, 0);
+    torn += WIFEXITED(status) ? WEXITSTATUS(status) != 0 : roll % 2 == 0 || WTERMSIG(status) == SIGALRM;
+}
+
+/* Maps memory again without a word to the runtime about what was registered there. */
+static void map_anew(char **mapped) {
+    if (*mapped)
+        munmap(*mapped, MIB);
+    *mapped = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(*mapped, 7, MIB);
+}
+
+static void *call_at_random(void *seed) {
+    unsigned state = *(unsigned *)seed, number = *(unsigned *)seed % CHURNERS;
+    char own[8192], *mapped[MAPPED] = {0};
+    stacks[number] = own;
+    for (int i = 0; i < MAPPED; i++)
+        map_anew(&mapped[i]);
+    for (int call = 0; call < CALLS; call++) {
+        unsigned roll = next(&state), more = next(&state);
+        char *place = somewhere(more, mapped, own);
+        size_t bytes = next(&state) % (512 * KIB);
+        struct isotherm_statistics statistics = {.size = more % 256};
+        switch (roll % 16) {
+        case 0:
+        case 1:
+        case 2:
+            expect("register", isotherm_register(names[more / 8 % NAMES], place, bytes), REGISTERING);
+            break;
+        case 3:
+        case 4:
+            expect("unregister", isotherm_unregister(place), UNREGISTERING);
+            break;
+        case 5:
+            expect("stack", isotherm_register("stack", own, sizeof own), 1 << ISOTHERM_NOT_MOVABLE);
+            break;
+        case 6:
+        case 7:
+            expect("hint", isotherm_hint(place, bytes, more / 8 % 5), HINTING);
+            break;
+        case 8:
+            expect("start", isotherm_profile_start(), PROFILING);
+            break;
+        case 9:
+            expect("stop", isotherm_profile_stop(), PROFILING);
+            break;
+        case 10:
+            optimize_at_random(more);
+            break;
+        case 11:
+            expect("statistics", isotherm_read_statistics(more % 3 ? &statistics : NULL), READING);
+            break;
+        case 12:
+            map_anew(&mapped[more % MAPPED]);
+            break;
+        case 13:
+            if (more % 16 == 0)
+                fork_at_random(more / 16);
+            break;
+        default:
+            /* Work, whose samples the profiles have. */
+            for (unsigned i = 0; i < 20000; i++)
+                mapped[more % MAPPED][next(&state) % MIB] |= 1;
+        }
+    }
+    for (int i = 0; i < MAPPED; i++)
+        for (int at = 0; at < MIB; at++)
+            torn += mapped[i][at] != 7;
+    return NULL;
+}
+
+/* Wrong calls of three threads, while three others make and free objects. */
+static int at_random(unsigned seed) {
+    unsigned seeds[2 * CHURNERS];
+    pthread_t threads[2 * CHURNERS];
+    for (int i = 0; i < CHURNERS; i++)
+        stacks[i] = statics;
+    for (unsigned i = 0; i < 2 * CHURNERS; i++) {
+        seeds[i] = seed / CHURNERS * CHURNERS + i;
+        pthread_create(&threads[i], NULL, i < CHURNERS ? churn : call_at_random, &seeds[i]);
+    }
+    for (int i = CHURNERS; i < 2 * CHURNERS; i++)
+        pthread_join(threads[i], NULL);
+    done = 1;
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i])
+            release(slots[i]);
+    return 0;
+}
+
 static int twice(void) {
     void *object = isotherm_alloc("object", 3 * MIB);
     void *volatile again = object;
@@ -268,6 +461,7 @@ int main(int count, char **words) {
                  : !strcmp(how, "together") ? together()
                  : !strcmp(how, "child")    ? child()
                  : !strcmp(how, "twice")    ? twice()
+                 : !strncmp(how, "random=", 7) ? at_random(strtoul(how + 7, NULL, 10))
                                             : 1;
     for (int i = 0; i < STATUSES; i++)
         if (statuses[i])
