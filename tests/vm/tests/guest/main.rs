@@ -10,6 +10,7 @@ mod daemon;
 mod ending;
 mod figures;
 mod floors;
+mod interface;
 mod kernel;
 mod limit;
 mod moving;
@@ -65,6 +66,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         limit::TESTS,
         floors::TESTS,
         colocation::TESTS,
+        interface::TESTS,
     ]
     .into_iter()
     .flatten()

@@ -130,7 +130,12 @@ fn payload() -> Result<Payload> {
         );
         payload.program(&built, name)?;
     }
-    for name in ["hot-and-cold", "two-hot-sets", "static-arrays"] {
+    for name in [
+        "hot-and-cold",
+        "two-hot-sets",
+        "static-arrays",
+        "named-objects",
+    ] {
         payload.program(&compiled(name)?, name)?;
     }
     Ok(payload)
@@ -147,7 +152,10 @@ fn compiled(name: &str) -> Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("guest/{name}.c"));
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = Command::new("cc")
-        .args(["-O1", "-g", "-Wall", "-o"])
+        .args(["-O1", "-g", "-Wall"])
+        .arg("-I")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../include"))
+        .arg("-o")
         .arg(&program)
         .arg(&source)
         .output()
