@@ -149,7 +149,7 @@ fn shared_machine(programs: &[PlacedProgram]) -> Result<Option<SessionDirectory>
     let mut limits = programs
         .iter()
         .map(|program| program.configuration.shared_bandwidth());
-    let limit = limits.find_map(|shared| shared.filter(|shared| shared.machine.is_none()));
+    let limit = limits.find_map(|shared| shared.filter(|shared| shared.machine().is_none()));
     let Some(shared) = limit.filter(|_| programs.len() > 1) else {
         return Ok(None);
     };
