@@ -28,7 +28,7 @@ pub(crate) fn seeds() -> Seeds {
         bytes
     };
     vec![
-        ("seed-dimm", dimm(0x4000, 0)),
-        ("seed-extended", dimm(0x7fff, 131_072)),
+        ("dimm", dimm(0x4000, 0)),
+        ("extended", dimm(0x7fff, 131_072)),
     ]
 }
