@@ -355,7 +355,7 @@ mod tests {
         let parts = parts.collect();
         for name in ["thermos", "hotset", "knapsack"] {
             let policy = by_name(name).expect("a policy");
-            let request = PlanRequest::new(&*policy, &sites, &tiers);
+            let request = PlanRequest::new(policy, &sites, &tiers);
             let whole = plan(&request);
             assert!(whole.standing.planned < 250, "{name}: {whole:?}");
             let cut = plan(&PlanRequest {
