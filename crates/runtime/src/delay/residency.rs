@@ -44,16 +44,15 @@ fn look(tiers: &PageTiers, chunk: usize) {
     let (start, pages) = tiers.place(chunk);
     memory::residency(start, &mut resident[..pages]);
     for (page, resident) in (chunk * CHUNK_PAGES..).zip(resident) {
-        match resident {
-            UNKNOWN => return,
-            resident if resident & 1 != 0 => {
-                if tiers.holds_data_if_resident(page) {
-                    tiers.tier_of(page);
-                    tiers.publish(page);
-                }
-            }
-            _ if tiers.is_known(page) => tiers.release(page),
-            _ => {}
+        if resident == UNKNOWN {
+            return;
+        }
+        let is_resident = resident & 1 != 0;
+        if is_resident && tiers.holds_data_if_resident(page) {
+            tiers.tier_of(page);
+            tiers.publish(page);
+        } else if !is_resident && tiers.is_known(page) {
+            tiers.release(page);
         }
     }
 }
