@@ -112,8 +112,8 @@ fn more_objects_than_are_told_apart_are_counted_and_reported() {
         counts.map(|count| count.value).sum::<u64>()
     };
     let (folded, lost) = (all("data_objects_folded"), all("data_objects_lost"));
-    // Those that were overwritten before they were read need not be folded. 37,856 are too many; in a run 3 fewer were counted, so a few may
-    // not be: an object that overlaps an earlier one takes its place, and is neither.
+    // Those that were overwritten before they were read need not be folded. 37,856 are too many, and 3 fewer were counted: an object
+    // that overlaps an earlier one takes its place, and the earlier one is neither.
     assert!(folded + lost >= 37_800, "{folded} folded, {lost} lost");
     let known = profile.heat.iter().filter_map(|heat| heat.object);
     assert!(known.clone().all(|object| object.range.bytes.0 >= 64 * KIB));

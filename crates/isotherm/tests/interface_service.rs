@@ -288,7 +288,9 @@ fn limits_are_kept(lines: &[Value], summary: &Value) {
     for line in lines {
         assert_eq!(number(line, "status"), InterfaceStatus::Ok as u64);
     }
-    assert_eq!(number(above, "capacity"), 12 * MIB, "{lines:?}");
+    // The program's static data has some pages of it.
+    let capacity = 12 * MIB - MIB / 4..=12 * MIB;
+    assert!(capacity.contains(&number(above, "capacity")), "{lines:?}");
     // By few samples more of the array is hot than there is room for.
     let hot = number(above, "selected") + number(above, "crowded");
     assert_eq!(number(below, "capacity"), MIB, "{lines:?}");
