@@ -62,6 +62,7 @@ use residency::Residency;
 use thread::Delay;
 use traffic::Traffic;
 
+pub(crate) use page_tiers::{SEGMENTS, WritablePart};
 pub(crate) use signal_stack::is_enough as has_room_for_signals;
 pub(crate) use thread::DelayedThread;
 
@@ -273,9 +274,9 @@ pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
 
 /// Adds the segments that hold static data, which goes to this tier where no page of it is placed by itself: called once, before
 /// [`begin`].
-pub(crate) fn set_segments(ranges: impl Iterator<Item = (Range<usize>, bool)>, tier: u32) {
+pub(crate) fn set_segments<'a>(parts: impl Iterator<Item = &'a WritablePart>, tier: u32) {
     if let Some(pair) = pair() {
-        pair.tiers.set_segments(ranges, side_of(tier));
+        pair.tiers.set_segments(parts, side_of(tier));
     }
 }
 

@@ -32,7 +32,7 @@
 //! `mover_lock`.
 //!
 //! Rules of the house, because this code runs inside other people's programs: no hook allocates
-//! through the C library, prints (but for the one sentence of [`message`]) or panics; no lock is held
+//! through the C library, prints (but for the sentences of [`message`]) or panics; no lock is held
 //! over a call that may allocate or over a fork; any failure leaves a program that runs as without
 //! Isotherm.
 #![allow(unsafe_code)]

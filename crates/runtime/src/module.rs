@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use isotherm_abi::session::{ModuleRecord, NO_MODULE};
 use isotherm_sys::memory::PAGE_BYTES;
 
+use crate::delay::WritablePart;
 use crate::lock::Lock;
 use crate::module_segments::Segments;
 use crate::session;
@@ -111,9 +112,8 @@ pub(crate) fn address_of(module: &[u8], range: Range<u64>) -> Option<usize> {
     })
 }
 
-/// Passes each writable segment of each module but this library to `visit`, by whole pages: first what comes from the file, then the
-/// rest, where there is any.
-pub(crate) fn for_each_writable(visit: &mut dyn FnMut((Range<usize>, bool))) {
+/// Passes the parts of each writable segment of each module but this library to `visit`.
+pub(crate) fn for_each_writable(visit: &mut dyn FnMut(WritablePart)) {
     let mut visit = visit;
     // SAFETY: the callback gets the visitor it expects and keeps no pointer.
     unsafe { libc::dl_iterate_phdr(Some(visit_writable), (&raw mut visit).cast()) };
@@ -126,12 +126,7 @@ unsafe extern "C" fn visit_writable(
     visitor: *mut c_void,
 ) -> c_int {
     // SAFETY: the loader passes a valid description, and `for_each_writable` its visitor.
-    let (info, visit) = unsafe {
-        (
-            &*info,
-            &mut *visitor.cast::<&mut dyn FnMut((Range<usize>, bool))>(),
-        )
-    };
+    let (info, visit) = unsafe { (&*info, &mut *visitor.cast::<&mut dyn FnMut(WritablePart)>()) };
     // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -155,9 +150,9 @@ unsafe extern "C" fn visit_writable(
             let end = range.end.next_multiple_of(PAGE_BYTES);
             let of_file = range.start + header.p_filesz as usize;
             let of_file = of_file.next_multiple_of(PAGE_BYTES).clamp(start, end);
-            for (part, is_of_file) in [(start..of_file, true), (of_file..end, false)] {
-                if !part.is_empty() {
-                    visit((part, is_of_file));
+            for (range, is_of_file) in [(start..of_file, true), (of_file..end, false)] {
+                if !range.is_empty() {
+                    visit(WritablePart { range, is_of_file });
                 }
             }
         }

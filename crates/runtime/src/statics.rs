@@ -8,15 +8,13 @@
 //! Libraries that the program loads later by itself are left alone, as is all static data under the page trap, which knows the
 //! pool only.
 
-use core::ops::Range;
-
 use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::config::{RuntimeMode, StaticRecord};
 use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::session::NO_TIER;
 
 use crate::config::{self, Config};
-use crate::delay;
+use crate::delay::{self, WritablePart};
 use crate::emulation;
 use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
@@ -26,9 +24,6 @@ use crate::site;
 use crate::split;
 use crate::state;
 use crate::unwind::Context;
-
-/// Most writable segments that are placed.
-const SEGMENTS: usize = 128;
 
 /// Publishes the static data and places it: called once, when the loader has mapped the program and its libraries, and before
 /// the program runs.
@@ -42,10 +37,10 @@ pub(crate) fn start() {
     }
     module::refresh();
     let segments = Segments::find();
-    delay::set_segments(segments.ranges().iter().cloned(), config.default_tier);
+    delay::set_segments(segments.parts().iter(), config.default_tier);
     if let Some(tier) = config.static_tier.filter(|_| !emulation::runs()) {
-        for (range, _) in segments.ranges() {
-            placement::place_static(range.clone(), tier);
+        for part in segments.parts() {
+            placement::place_static(part.range.clone(), tier);
         }
     }
     for object in config.statics {
@@ -94,29 +89,34 @@ fn add(config: &Config, object: &StaticRecord) {
     }
 }
 
+/// What no segment has yet.
+const NO_PART: WritablePart = WritablePart {
+    range: 0..0,
+    is_of_file: false,
+};
+
 /// The writable segments of all modules.
 struct Segments {
-    /// Each with whether it comes from the file.
-    ranges: [(Range<usize>, bool); SEGMENTS],
+    parts: [WritablePart; delay::SEGMENTS],
     count: usize,
 }
 
 impl Segments {
     fn find() -> Self {
         let mut found = Self {
-            ranges: [const { (0..0, false) }; SEGMENTS],
+            parts: [const { NO_PART }; delay::SEGMENTS],
             count: 0,
         };
-        module::for_each_writable(&mut |range| {
-            if let Some(place) = found.ranges.get_mut(found.count) {
-                *place = range;
+        module::for_each_writable(&mut |part| {
+            if let Some(place) = found.parts.get_mut(found.count) {
+                *place = part;
                 found.count += 1;
             }
         });
         found
     }
 
-    fn ranges(&self) -> &[(Range<usize>, bool)] {
-        &self.ranges[..self.count]
+    fn parts(&self) -> &[WritablePart] {
+        &self.parts[..self.count]
     }
 }

@@ -59,8 +59,16 @@ impl Side {
 /// Chunks of all segments together: 64 GiB.
 const SEGMENT_CHUNKS: usize = 1 << 15;
 
-/// Most segments.
-const SEGMENTS: usize = 128;
+/// Most parts of writable segments that have tiers.
+pub(crate) const SEGMENTS: usize = 128;
+
+/// The part of a writable segment that comes from the module's file (`.data`), or the part that does not (`.bss`), by whole pages.
+#[derive(Clone)]
+pub(crate) struct WritablePart {
+    pub(crate) range: Range<usize>,
+    /// Whether it comes from the file: the kernel calls such pages resident where any process has read them.
+    pub(crate) is_of_file: bool,
+}
 
 /// A writable segment of a module.
 #[derive(Clone, Copy)]
@@ -69,7 +77,7 @@ struct Segment {
     end: usize,
     /// Number of its first chunk, which begins where the segment does.
     first_chunk: usize,
-    /// Whether it comes from the file: the kernel calls such pages resident where any process has read them.
+    /// [`WritablePart::is_of_file`].
     is_of_file: bool,
 }
 
@@ -126,9 +134,9 @@ impl PageTiers {
 
     /// Adds the segments that hold static data, by whole pages, which is to be in this tier. What has no entry left, or comes in a
     /// second call, is fast and takes no room.
-    pub(crate) fn set_segments(
+    pub(crate) fn set_segments<'a>(
         &self,
-        ranges: impl Iterator<Item = (Range<usize>, bool)>,
+        parts: impl Iterator<Item = &'a WritablePart>,
         side: Side,
     ) {
         let none = Segment {
@@ -139,7 +147,7 @@ impl PageTiers {
         };
         let (mut all, mut count) = ([none; SEGMENTS], 0);
         let mut next = self.wanted.len();
-        for (range, is_of_file) in ranges {
+        for WritablePart { range, is_of_file } in parts {
             let chunks = range.len().div_ceil(CHUNK_BYTES);
             if count == SEGMENTS || next + chunks > self.wanted.len() + SEGMENT_CHUNKS {
                 break;
@@ -148,7 +156,7 @@ impl PageTiers {
                 start: range.start,
                 end: range.end,
                 first_chunk: next,
-                is_of_file,
+                is_of_file: *is_of_file,
             };
             next += chunks;
             count += 1;
@@ -213,13 +221,21 @@ impl PageTiers {
         self.used_chunks() + self.segments().iter().map(chunks).sum::<usize>()
     }
 
-    /// Whether a page that is resident holds data of the program: not one of a file, unless it was placed.
-    pub(crate) fn holds_data_if_resident(&self, page: usize) -> bool {
-        let chunk = page / CHUNK_PAGES;
+    /// Whether the pages of a chunk come from a file: one that is resident need not hold data of the program.
+    pub(crate) fn is_of_file(&self, chunk: usize) -> bool {
         let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
-        let segment = self.segments().iter().rev().find(begins_before);
-        !segment.is_some_and(|segment| segment.is_of_file)
-            || self.wanted_pages[page].load(Ordering::Relaxed) != UNKNOWN
+        chunk >= self.wanted.len()
+            && self
+                .segments()
+                .iter()
+                .rev()
+                .find(begins_before)
+                .is_some_and(|segment| segment.is_of_file)
+    }
+
+    /// Whether a page was placed by itself.
+    pub(crate) fn is_placed(&self, page: usize) -> bool {
+        self.wanted_pages[page].load(Ordering::Relaxed) != UNKNOWN
     }
 
     /// The number of the n-th of them.
@@ -436,7 +452,7 @@ impl PageTiers {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, PAGE_BYTES, PageTiers, Side};
+    use super::{CHUNK_BYTES, CHUNK_PAGES, PAGE_BYTES, PageTiers, Side, WritablePart};
 
     const BASE: usize = 1 << 40;
 
@@ -486,10 +502,11 @@ mod tests {
     fn static_data_takes_room_as_the_heap_does_and_pages_of_it_can_be_placed() {
         let tiers = tiers(2);
         let segments = [0x5000..0x9000, 0x100_0000..0x130_1000];
-        tiers.set_segments(
-            segments.iter().cloned().map(|range| (range, false)),
-            Side::Fast,
-        );
+        let parts = segments.clone().map(|range| WritablePart {
+            range,
+            is_of_file: false,
+        });
+        tiers.set_segments(parts.iter(), Side::Fast);
         let tier_of = |address| tiers.tier_of(tiers.page(address).expect("in a segment"));
         assert_eq!(tiers.page(0x9000), None);
         tiers.want_pages(&(0x6000..0x7000), Side::Fast);
@@ -518,13 +535,18 @@ mod tests {
     #[test]
     fn static_data_that_is_not_placed_is_slow_where_all_data_is() {
         let tiers = tiers(9);
-        tiers.set_segments(core::iter::once((0x5000..0x9000, true)), Side::Slow);
+        let part = WritablePart {
+            range: 0x5000..0x9000,
+            is_of_file: true,
+        };
+        tiers.set_segments([part].iter(), Side::Slow);
         let page = tiers.page(0x8fff).expect("in the segment");
         assert_eq!(tiers.tier_of(page), Side::Slow);
         assert_eq!(tiers.bytes(), bytes(0, 1));
-        assert!(!tiers.holds_data_if_resident(page));
+        assert!(tiers.is_of_file(page / CHUNK_PAGES) && !tiers.is_of_file(0));
+        assert!(!tiers.is_placed(page));
         tiers.want_pages(&(0x8000..0x9000), Side::Fast);
-        assert!(tiers.holds_data_if_resident(page));
+        assert!(tiers.is_placed(page));
     }
 
     #[test]

@@ -43,12 +43,14 @@ fn look(tiers: &PageTiers, chunk: usize) {
     let mut resident = [UNKNOWN; CHUNK_PAGES];
     let (start, pages) = tiers.place(chunk);
     memory::residency(start, &mut resident[..pages]);
+    // Asked once: this is work of a signal handler.
+    let is_of_file = tiers.is_of_file(chunk);
     for (page, resident) in (chunk * CHUNK_PAGES..).zip(resident) {
         if resident == UNKNOWN {
             return;
         }
         let is_resident = resident & 1 != 0;
-        if is_resident && tiers.holds_data_if_resident(page) {
+        if is_resident && (!is_of_file || tiers.is_placed(page)) {
             tiers.tier_of(page);
             tiers.publish(page);
         } else if !is_resident && tiers.is_known(page) {
