@@ -351,13 +351,13 @@ impl Observer<'_> {
     }
 }
 
-#[test]
-fn an_observer_answers_one_thread_at_a_time_and_no_child() {
-    let program = build("interface-ask", &[]);
+/// Runs the program in this way beside an observer. Returns what it printed, and what it asked.
+fn served(name: &str, way: &str) -> (Output, Vec<[u64; 4]>) {
+    let program = build(name, &[]);
     let setup = Setup::new(RuntimeMode::Online, None);
     let mut command = setup.command(&program);
     let mut child = command
-        .arg("ask")
+        .arg(way)
         .stdout(Stdio::piped())
         .spawn()
         .expect("starts");
@@ -368,7 +368,13 @@ fn an_observer_answers_one_thread_at_a_time_and_no_child() {
     };
     observer.serve(std::process::id());
     observer.answer(&mut child);
-    let output = child.wait_with_output().expect("ended");
+    let asked = observer.asked;
+    (child.wait_with_output().expect("ended"), asked)
+}
+
+#[test]
+fn an_observer_answers_one_thread_at_a_time_and_no_child() {
+    let (output, asked) = served("interface-ask", "ask");
     let lines = "profiling 1\nstop 0\noptimize 0\nresult 1 2 3 4 5 6 7 8\ncapacity 9 stayed 10 11 12 13 14 15 16 17\ntwo 4\nchild 2\nall 2 2 4\n";
     assert_eq!(said(&output), format!("{lines}exit Some(0), signal None"));
     let whole = [
@@ -377,27 +383,12 @@ fn an_observer_answers_one_thread_at_a_time_and_no_child() {
         [3, 2, 12345, 250_000],
         [3, 0, 0, 0],
     ];
-    assert_eq!(observer.asked, whole);
+    assert_eq!(asked, whole);
 }
 
 #[test]
 fn structs_of_an_older_header_and_of_a_newer_one_are_served() {
-    let program = build("interface-versions", &[]);
-    let setup = Setup::new(RuntimeMode::Online, None);
-    let mut command = setup.command(&program);
-    let mut child = command
-        .arg("versions")
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let file = setup.session(child.id());
-    let mut observer = Observer {
-        file: &file,
-        asked: Vec::new(),
-    };
-    observer.serve(std::process::id());
-    observer.answer(&mut child);
-    let output = child.wait_with_output().expect("ended");
+    let (output, asked) = served("interface-versions", "versions");
     let result = size_of::<InterfaceResult>();
     let statistics = size_of::<InterfaceStatistics>();
     let lines = format!(
@@ -406,7 +397,7 @@ fn structs_of_an_older_header_and_of_a_newer_one_are_served() {
     );
     assert_eq!(said(&output), format!("{lines}exit Some(0), signal None"));
     let limits = [3, 2, 12345, 250_000];
-    assert_eq!(observer.asked, [[1, 0, 0, 0], limits, limits]);
+    assert_eq!(asked, [[1, 0, 0, 0], limits, limits]);
 }
 
 /// Builds the program with a header that is as this one, but of another version.

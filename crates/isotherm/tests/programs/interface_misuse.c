@@ -88,6 +88,16 @@ static void *churn(void *seed) {
     return NULL;
 }
 
+/* Ends the threads that churn, and releases what they left. */
+static void end_churners(pthread_t *threads) {
+    done = 1;
+    for (int i = 0; i < CHURNERS; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i])
+            release(slots[i]);
+}
+
 /* The limit of a request; the data of the C library counts for a share, too, and a share is a millionth at least. */
 static uint64_t limit(uint64_t fast_bytes, double share) {
     if (fast_bytes)
@@ -151,12 +161,7 @@ static int churned(void) {
         profile(rest, NULL, 100000);
         optimize(i % 3, limits[i % 6], 0);
     }
-    done = 1;
-    for (int i = 0; i < CHURNERS; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < SLOTS; i++)
-        if (slots[i])
-            release(slots[i]);
+    end_churners(threads);
     return 0;
 }
 
@@ -436,12 +441,7 @@ static int at_random(unsigned seed) {
     }
     for (int i = CHURNERS; i < 2 * CHURNERS; i++)
         pthread_join(threads[i], NULL);
-    done = 1;
-    for (int i = 0; i < CHURNERS; i++)
-        pthread_join(threads[i], NULL);
-    for (int i = 0; i < SLOTS; i++)
-        if (slots[i])
-            release(slots[i]);
+    end_churners(threads);
     return 0;
 }
 
