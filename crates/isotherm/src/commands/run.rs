@@ -2,6 +2,7 @@
 
 mod optimize_after;
 mod page_policy;
+mod prepared_run;
 mod remap;
 mod results;
 mod site_executor;
@@ -20,7 +21,6 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
 use isotherm_model::words::{counted, percent};
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, StepReport, coverage};
-use isotherm_profile::FinishOutcome;
 use isotherm_report::optimizations::OptimizationSummary;
 use isotherm_report::outcomes::{self, OutcomeRow};
 
@@ -36,7 +36,8 @@ use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 use isotherm_console::Console;
-use results::{requested, say_next, write_summary};
+use prepared_run::{PreparedRun, conclude};
+use results::{requested, write_summary};
 use site_executor::SiteExecutor;
 
 /// Least share of a plan's value that the run must allocate; below it a warning calls the plan foreign.
@@ -158,30 +159,17 @@ pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
 }
 
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
-    let words = &args.program.words;
-    recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, console)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
-    let default_tier = isotherm_model::tier::TierIndex::FASTEST;
-    let mut configuration = recording::for_sources(
-        Configuration::online(observing.depth, tiers.clone(), default_tier),
+    let PreparedRun {
         observing,
-    );
-    configuration.mover = args.mover;
-    let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing, profile_rate::others(args))?;
-    let meta = recording::meta(words, observing, tiers.emulates());
-    let profile = args.output.as_deref();
-    let profile = profile.map(|path| super::create_profile(path, &meta, args.force));
-    let executor = SiteExecutor::new(args, &ready, &tiers, console);
-    let online = Online::new(online_config(observing, &tiers, &meta));
-    let step = Step::new(
+        ready,
         observer,
-        executor,
-        profile.transpose()?,
-        &meta,
-        Some(online),
-    );
+        meta,
+        profile,
+    } = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
+    let executor = SiteExecutor::new(args, &ready, &tiers, console);
+    let online = Online::new(online_config(&observing, &tiers, &meta));
+    let step = Step::new(observer, executor, profile, &meta, Some(online));
     let optimizer = Optimizer::new(args, &ready, &tiers, console);
     let mut outcomes = Vec::new();
     let note = |report: &StepReport<_>, _: &mut ObservedStep<_>| {
@@ -205,15 +193,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     } = run.finish()?;
     say_moves(&program, (&moves, &done), &tiers, console);
     let summary = online_summary(&program, (&moves, &done), outcomes, &tiers);
-    let written = write_summary(args, summary, &program.energy, console);
-    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
-        say_next(args, console);
-    }
-    Ok(launch::ended(
-        program.status,
-        [written, profile.map(drop)],
-        console,
-    ))
+    Ok(conclude(args, &program, profile, summary, console))
 }
 
 /// The decisions of an online run.

@@ -10,26 +10,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use isotherm_abi::config::Mover;
-use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
 use isotherm_console::Console;
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::port::Executor;
-use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Capacity, Nanos};
 use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport, at_highest_rate};
-use isotherm_profile::{Error, FinishOutcome};
+use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
 
-use super::results::{requested, say_next, write_summary};
+use super::prepared_run::{PreparedRun, conclude};
+use super::results::requested;
 use crate::cli::RunArgs;
 use crate::interface_service::InterfaceService;
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::EndedProgram;
 use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
 use crate::profile_rate::{self, EXPECTED, ProfileRate};
-use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
@@ -44,25 +43,19 @@ const FIRST_RATE: Duration = Duration::from_millis(100);
 /// # Errors
 /// The policy is none of chunks, the tiers cannot be used, and as a run without a policy.
 pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Result<ExitStatus> {
-    let words = &args.program.words;
     let policy = args.policy.as_deref().unwrap_or(optimizer::DEFAULT_POLICY);
     optimizer::check_policy(policy)?;
-    recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, console)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
     check(args, &tiers)?;
-    let mut configuration = recording::for_sources(
-        Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+    let PreparedRun {
         observing,
-    );
-    configuration.mover = args.mover;
-    let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing, profile_rate::others(args))?;
-    let meta = recording::meta(words, observing, tiers.emulates());
-    let profile = args.output.as_deref();
-    let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
+        ready,
+        observer,
+        meta,
+        profile,
+    } = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
     let optimizer = Optimizer::new(args, &ready, &tiers, console);
-    let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let step = Step::new(observer, DryRun, profile, &meta, None);
     let once = OptimizeOnce::new(optimizer, after, (policy, args.tiers.fast), console);
     let on_request = Optimizer::new(args, &ready, &tiers, console);
     let mut service = InterfaceService::new(once, on_request, &ready, (policy, args.tiers.fast));
@@ -75,17 +68,8 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
         program, profile, ..
     } = run.finish()?;
     say(&program, &service, &tiers, console);
-    let written = write_summary(
-        args,
-        summary(&program, &service, &tiers),
-        &program.energy,
-        console,
-    );
-    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
-        say_next(args, console);
-    }
-    let kept = [written, profile.map(drop)];
-    Ok(launch::ended(program.status, kept, console))
+    let summary = summary(&program, &service, &tiers);
+    Ok(conclude(args, &program, profile, summary, console))
 }
 
 /// Refuses what cannot be optimized.

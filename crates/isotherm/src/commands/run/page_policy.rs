@@ -30,10 +30,10 @@ use isotherm_pipeline::{
     Combine, EpochReport, Step, StepLimits, StepReport, UnitStep, UnitStepConfig,
 };
 use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
-use isotherm_profile::FinishOutcome;
 use isotherm_report::page_moves::PageMoves;
 
-use super::results::{say_next, write_summary};
+use super::prepared_run::{PreparedRun, conclude};
+use super::results::write_summary;
 use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
@@ -114,21 +114,16 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
 }
 
 fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Result<ExitStatus> {
-    let words = &args.program.words;
-    recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, console)?;
-    let configuration = recording::for_sources(
-        Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+    let PreparedRun {
         observing,
-    );
-    let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing, &[])?;
-    let meta = recording::meta(words, observing, true);
-    let profile = args.output.as_deref();
-    let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
-    let mut policy = PagePolicy::new(args, policy, observing, tiers, &ready);
+        ready,
+        observer,
+        meta,
+        profile,
+    } = PreparedRun::new(args, tiers, &[], console)?;
+    let mut policy = PagePolicy::new(args, policy, &observing, tiers, &ready);
     // The plan of sites stays as it is: the step below is the policy's.
-    let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let step = Step::new(observer, DryRun, profile, &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     run.follow(
         FollowUntil::End,
@@ -145,12 +140,8 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
         true => format!("{took}: {}", moves.in_words()),
         false => took,
     });
-    let written = write_summary(args, summary(&program, moves), &program.energy, console);
-    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
-        say_next(args, console);
-    }
-    let kept = [written, profile.map(drop)];
-    Ok(launch::ended(program.status, kept, console))
+    let summary = summary(&program, moves);
+    Ok(conclude(args, &program, profile, summary, console))
 }
 
 fn summary(program: &EndedProgram, moves: PageMoves) -> serde_json::Value {

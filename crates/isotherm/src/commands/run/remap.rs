@@ -8,26 +8,23 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
-use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_console::Console;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::tier::{TierIndex, TierKind, Tiers};
+use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_pipeline::{RemapSample, Remapping, Step, StepReport};
 use isotherm_policy::energy::{Remap, RemapSettings};
-use isotherm_profile::FinishOutcome;
 use serde_json::{Value, json};
 
-use super::results::{say_next, write_summary};
+use super::prepared_run::{PreparedRun, conclude};
 use crate::bandwidth_file;
 use crate::cli::RunArgs;
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::EndedProgram;
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
-use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
@@ -45,20 +42,15 @@ struct RemapRun {
 /// The model cannot be read, the tiers are not emulated by time, and as a run without a plan.
 pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<ExitStatus> {
     let model = bandwidth_file::read(model).context("--remap")?;
-    let words = &args.program.words;
-    recording::check(&args.observing)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
     check(&tiers)?;
-    let observing = &recording::with_sources(&args.observing, words, console)?;
-    let configuration = recording::for_sources(
-        Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+    let PreparedRun {
         observing,
-    );
-    let ready = launch::prepare(words, &configuration, Output::Ours)?;
-    let observer = recording::attach(&ready, observing, &[])?;
-    let meta = recording::meta(words, observing, true);
-    let profile = args.output.as_deref();
-    let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
+        ready,
+        observer,
+        meta,
+        profile,
+    } = PreparedRun::new(args, &tiers, &[], console)?;
     let sessions = ready.session.path().to_owned();
     let mut remap = RemapRun {
         remapping: Remapping::new(model, RemapSettings::default()),
@@ -69,7 +61,7 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
         samples: Vec::new(),
         requested: Bytes::ZERO,
     };
-    let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let step = Step::new(observer, DryRun, profile, &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     run.follow(
         FollowUntil::End,
@@ -80,12 +72,7 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
     } = run.finish()?;
     console.info(&remap.in_words(&program, &tiers));
     let summary = remap.summary(&program);
-    let written = write_summary(args, summary, &program.energy, console);
-    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
-        say_next(args, console);
-    }
-    let kept = [written, profile.map(drop)];
-    Ok(launch::ended(program.status, kept, console))
+    Ok(conclude(args, &program, profile, summary, console))
 }
 
 /// Refuses tiers whose pages cannot be moved by request, or whose bytes are not counted.

@@ -1,0 +1,79 @@
+//! A run without a plan, from its flags to the program that waits for its start, and from its end to the exit status.
+
+use std::process::ExitStatus;
+
+use anyhow::Result;
+use isotherm_act::configuration::Configuration;
+use isotherm_console::Console;
+use isotherm_model::profile::Meta;
+use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_observe::live::LiveRun;
+use isotherm_profile::{FinishOutcome, Writer};
+use serde_json::Value;
+
+use super::results::{say_next, write_summary};
+use crate::cli::{Observing, RunArgs};
+use crate::launch::{self, EndedProgram, Output, Ready};
+use crate::recording;
+
+/// A program that is observed and held before its exec.
+pub(super) struct PreparedRun {
+    /// The flags, with the sources to use.
+    pub observing: Observing,
+    pub ready: Ready,
+    pub observer: LiveRun,
+    pub meta: Meta,
+    /// Where the recording goes, if the flags name a file.
+    pub profile: Option<Writer>,
+}
+
+impl PreparedRun {
+    /// Data is fast in the order of first touch. The timer can change to the other rates.
+    ///
+    /// # Errors
+    /// The flags contradict each other, the program cannot be started or watched, the profile cannot be begun.
+    pub(super) fn new(
+        args: &RunArgs,
+        tiers: &Tiers,
+        other_hz: &'static [u32],
+        console: Console,
+    ) -> Result<Self> {
+        let words = &args.program.words;
+        recording::check(&args.observing)?;
+        let observing = recording::with_sources(&args.observing, words, console)?;
+        let mut configuration = recording::for_sources(
+            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+            &observing,
+        );
+        configuration.mover = args.mover;
+        let ready = launch::prepare(words, &configuration, Output::Ours)?;
+        let observer = recording::attach(&ready, &observing, other_hz)?;
+        let meta = recording::meta(words, &observing, tiers.emulates());
+        let profile = args.output.as_deref();
+        let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
+        Ok(Self {
+            observing,
+            ready,
+            observer,
+            meta,
+            profile: profile.transpose()?,
+        })
+    }
+}
+
+/// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result of
+/// the run could not be written.
+pub(super) fn conclude(
+    args: &RunArgs,
+    program: &EndedProgram,
+    profile: Result<Option<FinishOutcome>>,
+    summary: Value,
+    console: Console,
+) -> ExitStatus {
+    let written = write_summary(args, summary, &program.energy, console);
+    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
+        say_next(args, console);
+    }
+    let kept = [written, profile.map(drop)];
+    launch::ended(program.status, kept, console)
+}
