@@ -174,7 +174,7 @@ def tables(tools: Tools, options, folder: str, say) -> list[Table]:
     compared = []
     for names, fast, paper in CASES[::4] if options.quick else CASES:
         try:
-            # Equal split first: the others are told over it.
+            # Equal split first: the slow-downs of the others are divided by its own.
             wanted = list(dict.fromkeys([EQUAL, *paper, OURS]))
             compared.append((evaluate(tools, names, wanted, fast, folder, options, say), fast, paper))
         except Problem as problem:

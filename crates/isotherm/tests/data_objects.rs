@@ -28,7 +28,7 @@ int main(void) {
 }
 "#;
 
-/// An array of 4 MiB that is read throughout, beside 300,000 blocks of 64 KiB, more than a recorder tells apart. They are never touched,
+/// An array of 4 MiB that is read throughout, beside 300,000 blocks of 64 KiB, more than a recorder keeps. They are never touched,
 /// and not made faster than a recorder reads of them.
 const MANY: &str = r#"#include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +125,7 @@ fn more_objects_than_are_told_apart_are_counted_and_reported() {
     let report = succeeds(&directory, &["report", "--text", "app.iso"]);
     let text = String::from_utf8(report.stdout).expect("text");
     assert!(
-        text.contains("more data objects than are told apart"),
+        text.contains("more data objects than a recorder keeps"),
         "{text}"
     );
 }

@@ -19,7 +19,7 @@ use isotherm_model::profile::HeatBin;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
-/// Most objects that are told apart, of all processes together: 50 MB of the observer's memory.
+/// Most objects that are kept apart, of all processes together: a profile of them takes some hundred megabytes of the observer's memory.
 const OBJECTS_AT_MOST: usize = 1 << 18;
 
 /// Most bins of a site's data objects: so many more rows of heat it can have in an epoch. A plan tells no more places of a site apart.

@@ -290,8 +290,8 @@ fn without_places(counters: &[CounterSummary]) -> Option<String> {
     let objects = all(OBJECTS_FOLDED).saturating_add(all(OBJECTS_LOST));
     (objects > 0).then(|| {
         format!(
-            "The program made more data objects than are told apart: {} count for their sites only, so where in them the \
-             accesses fell is not known.",
+            "The program allocated more data objects than a recorder keeps: {} count for their sites only, without the places of \
+             the accesses in them.",
             words::counted(objects, "smaller one")
         )
     })
