@@ -100,8 +100,9 @@ const IDLE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{LOADS, chase, points};
+    use super::{LINE_BYTES, LOADS, chase, points, read_with_pauses};
     use isotherm_sys::affinity;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::Duration;
 
     #[test]
@@ -117,12 +118,34 @@ mod tests {
         }
         let found = points(&words, &cpus, span).unwrap();
         assert_eq!(found.len(), LOADS.len());
-        assert!(
-            found.iter().all(|it| it.bandwidth > 0 && it.latency.0 > 0),
-            "{found:?}"
-        );
-        let loads = [&found[0], &found[LOADS.len() - 1]].map(|it| it.bandwidth);
-        assert!(loads[0] < loads[1], "{found:?}");
+        let chased = found
+            .iter()
+            .map(|it| (LINE_BYTES / (it.latency.0 as f64 / 1e9)) as u64);
+        for (at, (point, chased)) in std::iter::zip(&found, chased).enumerate() {
+            assert!(point.latency.0 > 0, "{found:?}");
+            if at == 0 {
+                assert_eq!(point.bandwidth, chased, "{found:?}");
+            } else {
+                assert!(point.bandwidth >= chased, "{found:?}");
+            }
+        }
         assert!(points(&words, &[cpus[0], 1 << 20], span).is_err());
+    }
+
+    /// Waits for what the readers read, not for a time: a loaded machine may start them late.
+    #[test]
+    fn readers_read_at_each_load_but_none() {
+        let words = vec![1; 1 << 16];
+        for load in LOADS {
+            let (ended, bytes) = (AtomicBool::new(load == 0), AtomicU64::new(0));
+            std::thread::scope(|scope| {
+                scope.spawn(|| read_with_pauses(&words, load, &ended, &bytes));
+                while load > 0 && bytes.load(Ordering::Relaxed) == 0 {
+                    std::thread::yield_now();
+                }
+                ended.store(true, Ordering::Relaxed);
+            });
+            assert_eq!(bytes.into_inner() > 0, load > 0, "{load}");
+        }
     }
 }
