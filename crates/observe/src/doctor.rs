@@ -115,6 +115,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         page_tables(probe),
         trapped,
         nodes(root),
+        compressed_memory(root),
         huge_pages(root),
         map_count(root),
         memory_limit(root),
@@ -450,6 +451,36 @@ fn nodes(root: &Path) -> Finding {
                 .map(|tier| format!("{} ({})", tier.name, tier.reason));
             available(NAME, names.collect::<Vec<_>>().join("; "))
         }
+    }
+}
+
+/// Whether pages that leave memory stay there compressed: a slow tier that every machine can have.
+fn compressed_memory(root: &Path) -> Finding {
+    const NAME: &str = "compressed memory";
+    const MAKE: &str = "isotherm tiers --make-compressed 2GiB, as root";
+    let swap = isotherm_topology::swap(root);
+    if swap.is_compressed() {
+        let (stored, memory) = swap.compressed();
+        return available(
+            NAME,
+            format!(
+                "{} free; it holds {stored} of pages in {memory}",
+                swap.free()
+            ),
+        );
+    }
+    let zram = ["sys/block/zram0", "sys/class/zram-control/hot_add"];
+    let remedy = match zram.iter().any(|path| root.join(path).exists()) {
+        true => MAKE.to_owned(),
+        false => format!("`modprobe zram` (a kernel with CONFIG_ZRAM), then {MAKE}"),
+    };
+    match swap.areas.is_empty() {
+        true => missing(NAME, "the machine has no swap", &remedy),
+        false => degraded(
+            NAME,
+            "swap is on disks only",
+            &format!("{remedy}; or echo Y > /sys/module/zswap/parameters/enabled"),
+        ),
     }
 }
 

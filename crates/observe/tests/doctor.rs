@@ -234,6 +234,37 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
 }
 
 #[test]
+fn compressed_memory_is_found_and_without_it_the_remedy_fits_the_kernel() {
+    let machine = recorded("one-node");
+    let write = |path: &str, text: &str| {
+        let path = machine.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let found = || examine_with(machine.path(), &Kernel::that_allows(true));
+    let remedy = |found: &Examination| match state(found, "compressed memory") {
+        FeatureState::Missing { remedy, .. } | FeatureState::Degraded { remedy, .. } => {
+            remedy.clone()
+        }
+        FeatureState::Available => "available".to_owned(),
+    };
+    assert!(remedy(&found()).contains("modprobe zram"));
+    write("sys/block/zram0/mm_stat", "8192 4000 8192 0 0 0 0 0 0\n");
+    assert!(remedy(&found()).starts_with("isotherm tiers --make-compressed"));
+    let heading = "Filename Type Size Used Priority\n";
+    write(
+        "proc/swaps",
+        &format!("{heading}/dev/sda2 partition 1000 0 -2\n"),
+    );
+    assert!(remedy(&found()).contains("/sys/module/zswap/parameters/enabled"));
+    write(
+        "proc/swaps",
+        &format!("{heading}/dev/zram0 partition 1000 0 100\n"),
+    );
+    assert_eq!(remedy(&found()), "available");
+}
+
+#[test]
 fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
     let allows = Kernel::that_allows(true);
     let root = tempfile::tempdir().expect("a directory");

@@ -2,6 +2,7 @@
 
 use std::io;
 
+pub use crate::memory::PAGE_BYTES;
 use crate::memory::{self, Errno};
 use crate::policy::{self, MempolicyMode, NodeMask};
 
@@ -61,6 +62,30 @@ impl NodeMemory {
         // SAFETY: the range is this value's own, and this advice changes no contents.
         unsafe { memory::advise(self.address, bytes, libc::MADV_HUGEPAGE)? };
         Ok(())
+    }
+
+    /// Asks the kernel to move these pages of [`PAGE_BYTES`] to swap now (`MADV_PAGEOUT`, Linux 5.4). Their contents stay; the
+    /// kernel leaves in memory what it cannot move, which [`Self::residency`] shows.
+    ///
+    /// # Errors
+    /// `EINVAL` from an older kernel, `EFAULT` for pages beyond the last.
+    pub fn page_out(&self, pages: core::ops::Range<usize>) -> io::Result<()> {
+        let end = pages.end.checked_mul(PAGE_BYTES);
+        if end.is_none_or(|end| end > self.words * size_of::<u64>()) || pages.start > pages.end {
+            return Err(Errno::FAULT.into());
+        }
+        let start = self.address + pages.start * PAGE_BYTES;
+        // SAFETY: the range is this value's own, and this advice changes no contents.
+        unsafe { memory::advise(start, pages.len() * PAGE_BYTES, libc::MADV_PAGEOUT)? };
+        Ok(())
+    }
+
+    /// For each page of [`PAGE_BYTES`], whether it is in memory.
+    #[must_use]
+    pub fn residency(&self) -> Vec<bool> {
+        let mut pages = vec![0; self.words * size_of::<u64>() / PAGE_BYTES];
+        memory::residency(self.address, &mut pages);
+        pages.into_iter().map(|page| page & 1 != 0).collect()
     }
 
     /// The memory.
@@ -124,6 +149,19 @@ mod tests {
             Ok(node) => assert!(node < 1024, "{node}"),
             Err(error) => assert!(is_absent(&error), "{error}"),
         }
+    }
+
+    #[test]
+    fn pages_that_leave_memory_keep_their_contents() {
+        let mut memory = NodeMemory::map(HUGE_PAGE).unwrap();
+        memory.words().fill(7);
+        assert!(memory.residency().iter().all(|page| *page));
+        // Without swap the pages stay.
+        memory.page_out(0..256).unwrap();
+        assert!(memory.residency()[256..].iter().all(|page| *page));
+        assert!(memory.words().iter().all(|word| *word == 7));
+        assert!(memory.page_out(0..513).is_err());
+        assert!(memory.page_out(0..usize::MAX).is_err());
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! caches       the bytes of cache that a program can expect
 //! measure      latency and bandwidth of each pair of processor node and memory node
 //! tiers_file   tiers that the user writes down
+//! swap         swap areas, and whether they are compressed memory (zram, zswap)
 //! devices      the memory devices: DIMMs, CXL devices and memory blocks, of the machine or of a file
 //! ```
 //!
@@ -27,10 +28,12 @@ pub mod meminfo;
 pub mod nodes;
 mod tiers_file;
 mod devices;
+mod swap;
 
 pub use detect::{DetectError, Detected, PlacedNode, detect, examine, examine_measured};
 pub use devices::{
     DeviceSource, Inventory, MemoryBlocks, MemoryDevice, dmi_device, inventory, inventory_of_file,
 };
 pub use grouping::View;
+pub use swap::{SwapArea, SwapMedium, SwapSpace, Zram, Zswap, swap};
 pub use tiers_file::{FileError, TiersFile, parse, print, read_file};

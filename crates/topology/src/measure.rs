@@ -6,6 +6,7 @@
 //!   for each node with CPUs:     chase   one thread, dependent loads in random order
 //!   for each node with CPUs:     stream  1, 2, 4, ... all of its CPUs: read, write, triad
 //!   for each node with CPUs:     load    chase again, while its other CPUs read, with less and less pauses
+//! swap:                          page_out  out, and back in random order
 //! ```
 //!
 //! Memory is mapped with `MPOL_PREFERRED` and not with `MPOL_BIND`, with which a full node would
@@ -16,6 +17,7 @@ mod chase;
 mod pair;
 mod stream;
 mod load;
+mod page_out;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -26,6 +28,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::affinity;
 use isotherm_sys::node_memory::{HUGE_PAGE, NodeMemory};
 
+pub use page_out::{PageOutCosts, PageOutError, page_out};
 pub use pair::{Pair, Rates, TRIALS};
 
 use super::grouping::{Speed, View, figures_in_words};

@@ -19,7 +19,8 @@ pub fn available_bytes(path: &Path) -> Option<u64> {
     Some(reclaimable.fold(bytes(path, "MemFree:")?, u64::saturating_add))
 }
 
-fn bytes(path: &Path, name: &str) -> Option<u64> {
+/// Bytes of the line that begins with a name, as in `MemFree:`, if the file exists and has it.
+pub(crate) fn bytes(path: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     // The name is a whole word: "Active(file):" is also the end of "Inactive(file):".
     let value = |line: &str| {

@@ -1,9 +1,10 @@
 //! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and the reason for
-//! the tier of each node.
+//! the tier of each node; and compressed memory, which it shows, sets up and removes.
 
 mod devices;
 mod measure;
 mod show;
+mod swap;
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -73,7 +74,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let detected = isotherm_topology::examine(root, view);
     if args.root.is_some() || args.from_node.is_some() {
-        return Ok(Shown::detected(detected?));
+        return Ok(Shown::detected(detected?, isotherm_topology::swap(root)));
     }
     let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
     // If the machine reports no nodes, the named tiers are shown without them.
@@ -98,6 +99,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         notes: found,
         cost: None,
         devices: None,
+        swap: (isotherm_topology::swap(root), None),
     })
 }
 

@@ -6,7 +6,8 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
 use isotherm_topology::measure::{
-    MeasureError, MeasureSettings, MeasureStep, MeasuredFigure, Measurement, measure,
+    MeasureError, MeasureSettings, MeasureStep, MeasuredFigure, Measurement, PageOutError, measure,
+    page_out,
 };
 use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -40,6 +41,12 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
         }
         Err(error) => return Err(error.into()),
     };
+    let swap = isotherm_topology::swap(root);
+    let (costs, why_not) = match page_out(root) {
+        Ok(costs) => (Some(costs), None),
+        Err(PageOutError::NoSwap) => (None, None),
+        Err(error) => (None, Some(format!("swap was not measured: {error}"))),
+    };
     let detected = isotherm_topology::examine_measured(root, &found.pairs, view)?;
     let file = TiersFile {
         tiers: detected.tiers.clone(),
@@ -48,11 +55,17 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
     write_text(&path, &isotherm_topology::print(&file))?;
     let shown = Shown {
         measured: found.pairs,
-        notes: found.notes.into_iter().chain(detected.notes).collect(),
+        notes: found
+            .notes
+            .into_iter()
+            .chain(detected.notes)
+            .chain(why_not)
+            .collect(),
         cost: Some((found.elapsed, found.memory)),
         tiers: detected.tiers,
         nodes: detected.nodes,
         devices: None,
+        swap: (swap, costs),
     };
     if cfg!(debug_assertions) {
         console.warn("this program was built without optimisation, so the figures are too low");

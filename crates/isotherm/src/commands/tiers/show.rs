@@ -7,12 +7,12 @@ use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::table::DataTable;
 use isotherm_topology::cpu_list;
-use isotherm_topology::measure::{Pair, Rates};
+use isotherm_topology::measure::{PageOutCosts, Pair, Rates};
 use isotherm_topology::nodes::{HugePages, Node};
-use isotherm_topology::{Detected, Inventory, PlacedNode, TiersFile};
+use isotherm_topology::{Detected, Inventory, PlacedNode, SwapSpace, TiersFile};
 use serde_json::{Value, json};
 
-use super::devices;
+use super::{devices, swap};
 
 /// The data to show.
 pub(super) struct Shown {
@@ -28,6 +28,8 @@ pub(super) struct Shown {
     pub cost: Option<(Nanos, Bytes)>,
     /// The memory devices, where they are asked for.
     pub devices: Option<Inventory>,
+    /// Swap, and its costs where they were measured.
+    pub swap: (SwapSpace, Option<PageOutCosts>),
 }
 
 impl Shown {
@@ -43,7 +45,7 @@ impl Shown {
     }
 
     /// Detected tiers without measurements.
-    pub(super) fn detected(detected: Detected) -> Self {
+    pub(super) fn detected(detected: Detected, swap: SwapSpace) -> Self {
         Self {
             tiers: detected.tiers,
             nodes: detected.nodes,
@@ -51,6 +53,7 @@ impl Shown {
             notes: detected.notes,
             cost: None,
             devices: None,
+            swap: (swap, None),
         }
     }
 
@@ -89,6 +92,7 @@ impl Shown {
             text.push('\n');
             text.push_str(&devices::text(inventory));
         }
+        text.push_str(&swap::text(&self.swap.0, self.swap.1.as_ref()));
         for note in &self.notes {
             text.push_str(&format!("note: {note}\n"));
         }
@@ -110,6 +114,7 @@ impl Shown {
             "nodes": nodes,
             "measured": measured,
             "measuring": cost,
+            "swap": swap::json(&self.swap.0, self.swap.1.as_ref()),
             "notes": self.notes,
         });
         if let Some(inventory) = &self.devices {
