@@ -8,7 +8,7 @@
 //! or inside it by a staged copy. A dry run writes no requests and moves nothing ([`dry_run`]).
 //!
 //! The daemon needs no runtime in the program: it uses [`movement`] only. Each executor returns the outcome of each
-//! move.
+//! move. Beside them, [`zram`] sets up compressed memory, which every machine can have as a slow tier.
 #![forbid(unsafe_code)]
 
 pub mod callers;
@@ -18,6 +18,7 @@ pub mod movement;
 pub mod placement_requests;
 pub mod site_moves;
 pub mod splits;
+pub mod zram;
 
 #[cfg(test)]
 #[path = "../../session/tests/support/session_bytes.rs"]

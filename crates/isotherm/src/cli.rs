@@ -15,7 +15,7 @@ use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
-use crate::cli_tiers::TiersChoice;
+use crate::cli_tiers::{CompressedMemory, TiersChoice};
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
     SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
@@ -140,6 +140,8 @@ pub(crate) struct TiersArgs {
     /// Show another machine: a directory with a copy of its /proc and /sys
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
     pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub compressed: CompressedMemory,
 }
 
 /// The flags of [`TiersChoice`], which define the tiers; they conflict with flags that detect or measure them.

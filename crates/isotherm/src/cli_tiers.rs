@@ -1,7 +1,7 @@
-//! The flags that choose the tiers, shared by the commands that place data.
+//! The flags that choose the tiers, shared by the commands that place data, and those that set up compressed memory.
 
 use clap::Args;
-use isotherm_model::units::{Capacity, Nanos};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::input;
 
@@ -27,3 +27,33 @@ pub(crate) struct TiersChoice {
     #[arg(long, value_name = "TIME")]
     pub slow_access: Option<Nanos>,
 }
+
+/// The flags that set up compressed memory and remove it.
+#[derive(Debug, Args)]
+pub(crate) struct CompressedMemory {
+    /// Set up swap of this size in compressed memory (zram), until the machine restarts; needs root
+    #[arg(long, value_name = "SIZE", value_parser = input::size, group = "change", conflicts_with_all = SHOWING)]
+    pub make_compressed: Option<Bytes>,
+    /// With --make-compressed: the algorithm, such as lz4 or zstd [default: the kernel's]
+    #[arg(long, value_name = "ALGORITHM", requires = "make_compressed")]
+    pub compressor: Option<String>,
+    /// Remove what --make-compressed set up; its pages come back to memory
+    #[arg(long, group = "change", conflicts_with_all = SHOWING)]
+    pub remove_compressed: bool,
+    /// With --make-compressed and --remove-compressed: print the steps and take none
+    #[arg(long, requires = "change")]
+    pub dry_run: bool,
+}
+
+/// Flags of `isotherm tiers` that show or measure; those that set up memory conflict with them.
+const SHOWING: [&str; 9] = [
+    "tiers",
+    "fast",
+    "slow_period",
+    "slow_access",
+    "json",
+    "output",
+    "measure",
+    "from_node",
+    "devices",
+];

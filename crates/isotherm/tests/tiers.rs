@@ -56,6 +56,103 @@ fn a_recorded_machine_is_shown_with_the_reason_for_each_node() {
 }
 
 #[test]
+fn swap_is_shown_with_what_it_is_made_of() {
+    let machine = recorded("one-node");
+    let write = |path: &str, text: &str| {
+        let path = machine.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "proc/swaps",
+        "Filename Type Size Used Priority\n/dev/zram0 partition 1048576 4 100\n/dev/\\033[2J\x1b[2J file 4 0 -2\n",
+    );
+    write("sys/block/zram0/mm_stat", "4096 2000 8192 0 0 0 0 0 0\n");
+    write("sys/block/zram0/comp_algorithm", "lzo [zstd]\n");
+    let text = printed(machine.path(), &["tiers", "--root", "."]);
+    let wanted = "/dev/zram0 compressed memory (zram, zstd) 1 GiB 4 KiB 8 KiB 100";
+    assert!(words(&text).contains(wanted), "{text}");
+    assert!(
+        !text.contains('\x1b'),
+        "a name reached the terminal as it is"
+    );
+    let json = printed(machine.path(), &["tiers", "--root", ".", "--json"]);
+    let swap = &serde_json::from_str::<Value>(&json).unwrap()["swap"];
+    assert_eq!(swap["compressed"], true);
+    assert_eq!(swap["areas"][0]["memory_bytes"], 8192);
+    assert_eq!(swap["areas"][1]["medium"], "file");
+    assert_eq!(swap["costs"], Value::Null);
+}
+
+#[test]
+fn a_dry_run_prints_what_an_administrator_would_type() {
+    let machine = recorded("one-node");
+    let refused = |arguments: &[&str], why: &str| {
+        let output = isotherm(machine.path(), &[&["tiers"], arguments].concat());
+        assert!(!output.status.success() && output.stdout.is_empty());
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    };
+    let make = ["--root", ".", "--make-compressed", "1GiB"];
+    refused(&make, "add --dry-run");
+    let make = [&make[..], &["--dry-run"]].concat();
+    refused(&make, "modprobe zram");
+    refused(&["--dry-run"], "--make-compressed");
+    refused(&["--make-compressed", "4KiB"], "at least 1 MiB");
+    refused(
+        &["--make-compressed", "1GiB", "--remove-compressed"],
+        "cannot be used with",
+    );
+    refused(
+        &["--make-compressed", "1GiB", "--measure"],
+        "cannot be used with",
+    );
+    let zram = machine.path().join("sys/block/zram0");
+    std::fs::create_dir_all(&zram).unwrap();
+    std::fs::write(zram.join("disksize"), "0\n").unwrap();
+    assert_eq!(
+        printed(machine.path(), &[&["tiers"], &make[..]].concat()),
+        "echo 1073741824 > /sys/block/zram0/disksize\n\
+         mkswap -L isotherm /dev/zram0\n\
+         swapon -p 100 /dev/zram0\n"
+    );
+    assert_eq!(
+        std::fs::read_to_string(zram.join("disksize")).unwrap(),
+        "0\n"
+    );
+    let remove = ["--root", ".", "--remove-compressed", "--dry-run"];
+    refused(&remove, "there is no compressed memory");
+}
+
+/// Needs root and zram; the machine is then as it was.
+#[test]
+fn compressed_memory_is_set_up_measured_and_removed() {
+    let areas = || std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let before = areas();
+    let directory = tempfile::tempdir().unwrap();
+    let made = isotherm(directory.path(), &["tiers", "--make-compressed", "256MiB"]);
+    if !made.status.success() {
+        assert_eq!(areas(), before, "a failed set-up leaves nothing");
+        let why = stderr(&made);
+        return isotherm_skip::skip!(
+            "no compressed memory here: {}",
+            why.lines().next().unwrap_or("")
+        );
+    }
+    let shown = printed(directory.path(), &["tiers", "--json"]);
+    let swap = &serde_json::from_str::<Value>(&shown).unwrap()["swap"];
+    let doctor = printed(directory.path(), &["doctor"]);
+    printed(directory.path(), &["tiers", "--remove-compressed"]);
+    assert_eq!(areas(), before);
+    assert_eq!(swap["compressed"], true, "{swap}");
+    assert!(
+        words(&doctor).contains("compressed memory available"),
+        "{doctor}"
+    );
+    let again = isotherm(directory.path(), &["tiers", "--remove-compressed"]);
+    assert!(stderr(&again).contains("there is no compressed memory"));
+}
+
+#[test]
 fn memory_devices_are_those_of_the_machine_or_of_a_file_that_does_not_contradict_it() {
     let machine = recorded("one-node");
     let dimm = machine.path().join("sys/devices/system/edac/mc/mc0/dimm0");

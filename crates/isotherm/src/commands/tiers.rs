@@ -1,6 +1,7 @@
 //! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and the reason for
 //! the tier of each node; and compressed memory, which it shows, sets up and removes.
 
+mod compressed;
 mod devices;
 mod measure;
 mod show;
@@ -27,6 +28,10 @@ use show::Shown;
 /// # Errors
 /// Tiers that are not available; a file that cannot be written; no node that can be measured.
 pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatus>> {
+    let changes = &args.compressed;
+    if changes.make_compressed.is_some() || changes.remove_compressed {
+        return compressed::run(changes, args.root.as_deref(), console);
+    }
     let view = args.from_node.map_or(View::Machine, View::Node);
     if args.json
         && args
