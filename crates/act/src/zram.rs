@@ -6,7 +6,7 @@
 //!
 //! `Documentation/admin-guide/blockdev/zram.rst`; `union swap_header` of the kernel's `include/linux/swap.h`.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use isotherm_model::units::Bytes;
+use isotherm_sys::swap;
 
 /// Label of an area on a device that was there before, and of one on a device that was added for it.
 const LABELS: [&str; 2] = ["isotherm", "isotherm-new"];
 /// Before swap on disks, whose priorities are negative by default.
-const PRIORITY: &str = "100";
+const PRIORITY: u8 = 100;
 
 /// What an administrator would type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub enum SetupStep {
     Add(u32),
     /// Runs a program of util-linux.
     Run(Vec<String>),
+    /// Puts an area to use, by `swapon(2)`.
+    SwapOn(String),
+    /// Ends its use, by `swapoff(2)`.
+    SwapOff(String),
 }
 
 impl fmt::Display for SetupStep {
@@ -42,6 +47,8 @@ impl fmt::Display for SetupStep {
             Self::Write { file, word } => write!(f, "echo {word} > /{}", file.display()),
             Self::Add(number) => write!(f, "cat /{HOT_ADD}    # adds /dev/zram{number}"),
             Self::Run(words) => f.write_str(&words.join(" ")),
+            Self::SwapOn(device) => write!(f, "swapon -p {PRIORITY} {device}"),
+            Self::SwapOff(device) => write!(f, "swapoff {device}"),
         }
     }
 }
@@ -134,8 +141,8 @@ pub fn set_up(
         ),
         (run(&["mkswap", "-L", label, &device]), None),
         (
-            run(&["swapon", "-p", PRIORITY, &device]),
-            Some(run(&["swapoff", &device])),
+            SetupStep::SwapOn(device.clone()),
+            Some(SetupStep::SwapOff(device)),
         ),
     ]);
     Ok(steps)
@@ -174,7 +181,7 @@ pub fn removal(root: &Path) -> Result<Vec<SetupStep>, ZramError> {
         };
         let in_use = |line: &str| line.split_ascii_whitespace().next() == Some(&device);
         if swaps.lines().any(in_use) {
-            steps.push(run(&["swapoff", &device]));
+            steps.push(SetupStep::SwapOff(device));
         }
         steps.push(write(setting(number, "reset"), "1".to_owned()));
         if label == LABELS[1] {
@@ -220,6 +227,8 @@ pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
         SetupStep::Write { file, word } => write_word(&root.join(file), word),
         SetupStep::Add(number) => add(root, *number),
         SetupStep::Run(words) => run_program(words),
+        SetupStep::SwapOn(device) => c_path(device).and_then(|it| Ok(swap::on(&it, PRIORITY)?)),
+        SetupStep::SwapOff(device) => c_path(device).and_then(|it| Ok(swap::off(&it)?)),
     };
     done.map_err(|why| ZramError::Step {
         step: step.clone(),
@@ -243,6 +252,10 @@ fn add(root: &Path, wanted: u32) -> io::Result<()> {
     Err(io::Error::other(format!(
         "the kernel added zram{number}, as another program took zram{wanted} meanwhile; try again"
     )))
+}
+
+fn c_path(device: &str) -> io::Result<CString> {
+    CString::new(device).map_err(io::Error::other)
 }
 
 fn run_program(words: &[String]) -> io::Result<()> {

@@ -15,6 +15,7 @@ pub mod process;
 pub mod thread;
 pub mod spawn;
 pub mod heap;
+pub mod swap;
 pub mod perf;
 pub mod pagemap;
 pub mod userfaultfd;
