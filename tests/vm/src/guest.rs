@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use tempfile::TempDir;
 
 use crate::kit::Kit;
-use crate::payload::{PROGRAMS, Payload, TOPOLOGY};
+use crate::payload::{MODULES, PROGRAMS, Payload, TOPOLOGY};
 use crate::serial::Serial;
 use crate::topology::Topology;
 
@@ -208,6 +208,9 @@ fn prepared(kit: &Kit, topology: &Path, mut payload: Payload) -> Result<TempDir>
         .with_context(|| format!("cannot read the topology {}", topology.display()))?;
     payload.file(TOPOLOGY, &description);
     payload.file("/bin/busybox", &kit.busybox()?);
+    for (name, module) in kit.modules()? {
+        payload.file(&format!("{MODULES}/{name}"), &module);
+    }
     payload.file("/init", INIT);
     payload.file(&format!("{PROGRAMS}/fill-node"), FILL_NODE);
     let mut archive = payload.into_archive();

@@ -1,5 +1,6 @@
 //! The emulator, kernel and shell of the guests: `build/vm`, which `setup/vm` fills.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -137,6 +138,23 @@ impl Kit {
             .find(|path| path.exists())
             .with_context(|| format!("{} has no busybox", self.root.display()))?;
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// The kernel's modules for zram, by file name, in the order in which they are loaded.
+    ///
+    /// # Errors
+    /// The kit is damaged.
+    pub fn modules(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        let folder = self.root.join("root/modules");
+        let damaged = || format!("cannot read {}", folder.display());
+        let entries = std::fs::read_dir(&folder).with_context(damaged)?;
+        let module = |entry: std::io::Result<std::fs::DirEntry>| {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Ok((name, std::fs::read(entry.path())?))
+        };
+        let modules: std::io::Result<_> = entries.map(module).collect();
+        modules.with_context(damaged)
     }
 
     /// Whether guests of this emulator may have several processors: QEMU 7.2 sometimes crashed newer kernels

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Archive;
 
+/// Directory of the kernel's modules in the guest.
+pub const MODULES: &str = "/isotherm/modules";
 /// Folder of the programs in a guest; it is first on the guests' search path.
 pub const PROGRAMS: &str = "/isotherm/bin";
 /// File with the topology inside the guest.

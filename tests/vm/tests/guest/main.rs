@@ -6,6 +6,7 @@
 
 mod colocation;
 mod commands;
+mod compressed;
 mod daemon;
 mod ending;
 mod figures;
@@ -67,6 +68,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         floors::TESTS,
         colocation::TESTS,
         interface::TESTS,
+        compressed::TESTS,
     ]
     .into_iter()
     .flatten()
