@@ -142,6 +142,7 @@ fn work() {
     }
 }
 
+/// Samples of a thread that were taken since the last call.
 fn samples_of(sampler: &mut Sampler, thread: u32) -> usize {
     let (mut bytes, mut traces) = (Vec::new(), Vec::new());
     assert_eq!(sampler.read(&mut bytes, &mut traces), 0);
@@ -151,7 +152,26 @@ fn samples_of(sampler: &mut Sampler, thread: u32) -> usize {
     records.filter(is_of).count()
 }
 
-/// The thread was started before the period is chosen, so its events are inherited ones.
+/// Nanoseconds of processor time that the event of each of three periods has counted, in all threads.
+fn counted_ns(sampler: &Sampler) -> [u64; 3] {
+    let read = |fd: &super::Descriptor| {
+        let mut count = [0; 8];
+        let read = rustix::io::read(fd, &mut count[..]);
+        assert_eq!(read, Ok(count.len()));
+        u64::from_ne_bytes(count)
+    };
+    let of = |opened: &super::Opened| {
+        [
+            read(&opened.event),
+            read(&opened.further[0]),
+            read(&opened.further[1]),
+        ]
+    };
+    let sum = |a: [u64; 3], b: [u64; 3]| std::array::from_fn(|period| a[period] + b[period]);
+    sampler.events.iter().map(of).fold([0; 3], sum)
+}
+
+/// What counts is which event runs, and not how many samples it delivers: a loaded machine delivers fewer. The thread was started before the period is chosen, so its events are inherited ones.
 #[test]
 fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_rings() {
     let event = PerfEventAttributes {
@@ -175,26 +195,24 @@ fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_ri
         }
     });
     let thread = ends.recv().expect("starts").as_raw_nonzero().get() as u32;
-    let mut taken = |period: usize| {
-        sampler.choose_period(period).expect("is open");
+    // A period that was not opened changes nothing.
+    for (chosen, expected) in [(0, 0), (1, 1), (9, 1), (2, 2), (0, 0)] {
+        sampler.choose_period(chosen).expect("is open");
+        let before = counted_ns(&sampler);
         start.send(()).expect("runs");
         ends.recv().expect("works");
-        samples_of(&mut sampler, thread)
-    };
-    // A period that was not opened changes nothing.
-    let found = [0, 1, 9, 2, 0].map(&mut taken);
+        let after = counted_ns(&sampler);
+        for period in 0..3 {
+            let counted = after[period] - before[period];
+            match period == expected {
+                true => assert!(counted > WORK_MS as u64 * 500_000, "{chosen}: {counted} ns"),
+                false => assert_eq!(counted, 0, "{chosen}: period {period}"),
+            }
+        }
+        assert!(samples_of(&mut sampler, thread) > 0, "{chosen}");
+    }
     drop(start);
     worker.join().expect("ends");
-    let [slow, fast, as_fast, between, slow_again] = found;
-    assert!(
-        slow > 0 && fast >= 5 * slow && as_fast >= 5 * slow,
-        "{found:?}"
-    );
-    assert!(
-        between >= 2 * slow_again && fast >= 2 * between,
-        "{found:?}"
-    );
-    assert!(fast >= 5 * slow_again, "{found:?}");
 }
 
 #[test]
@@ -216,7 +234,7 @@ fn a_period_that_cannot_be_chosen_leaves_the_former_one() {
     assert_eq!((sampler.period.get(), sampler.off.get()), (0, false));
     work();
     let taken = samples_of(&mut sampler, thread) as u64;
-    assert!(taken > WORK_MS as u64 / 4, "{taken}");
+    assert!(taken > 0, "the former period goes on");
 }
 
 #[test]

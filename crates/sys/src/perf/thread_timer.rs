@@ -122,7 +122,8 @@ mod tests {
         };
         work(200);
         let working = SIGNALS.load(Ordering::Relaxed);
-        assert!((50..400).contains(&working), "{working} signals in 200 ms");
+        // A hypervisor that runs other machines meanwhile delivers fewer than 200.
+        assert!((1..400).contains(&working), "{working} signals in 200 ms");
         let begin = Instant::now();
         std::thread::sleep(std::time::Duration::from_millis(200));
         assert!(
