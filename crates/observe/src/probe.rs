@@ -84,7 +84,7 @@ pub trait Probe {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProbe;
 
-/// The longest time that the timer trial keeps the processor busy: a hundred samples.
+/// The longest time that a trial keeps the processor busy: a hundred samples of the timer.
 const TRIAL: Duration = Duration::from_millis(100);
 
 /// Bytes of memory that the trial works on, more than the caches of a core.
@@ -93,19 +93,44 @@ pub(crate) const WORKED_ON: usize = 8 << 20;
 /// Samples that prove that an event works.
 const ENOUGH: u32 = 5;
 
+/// The time of a trial: that in which the calling thread has worked, because on a loaded machine it may not run for a while.
+struct TrialTime {
+    begun: Instant,
+    worked: Duration,
+}
+
+impl TrialTime {
+    fn begin() -> Self {
+        Self {
+            begun: Instant::now(),
+            worked: worked(),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        // The kernel is asked late, because an event that leaves out its time takes no sample meanwhile.
+        self.begun.elapsed() >= TRIAL && worked().saturating_sub(self.worked) >= TRIAL
+    }
+}
+
+/// Processor time of the calling thread.
+fn worked() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 impl Probe for KernelProbe {
     fn timer(&self) -> io::Result<TimerTrial> {
         let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
         let event = PerfEventAttributes::cpu_clock(1_000_000);
         let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
         sampler.enable()?;
-        let begin = Instant::now();
+        let time = TrialTime::begin();
         let mut trial = TimerTrial {
             samples: 0,
             with_registers: 0,
         };
-        // Ends with the first samples: on a busy machine this thread may not run for a while.
-        while begin.elapsed() < TRIAL && trial.with_registers < ENOUGH {
+        while trial.with_registers < ENOUGH && !time.is_over() {
             for sample in samples(&mut sampler) {
                 trial.samples += 1;
                 trial.with_registers += u32::from(sample.registers.get(0).is_some());
@@ -128,9 +153,9 @@ impl Probe for KernelProbe {
         };
         let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
         sampler.enable()?;
-        let begin = Instant::now();
+        let time = TrialTime::begin();
         let mut trial = EventTrial::default();
-        while begin.elapsed() < TRIAL && trial.in_memory < ENOUGH {
+        while trial.in_memory < ENOUGH && !time.is_over() {
             // Fresh each time: the event may count first touches.
             let memory = vec![1_u8; WORKED_ON];
             let sum: u64 = memory.iter().step_by(64).map(|byte| u64::from(*byte)).sum();
@@ -167,7 +192,7 @@ impl Probe for KernelProbe {
 
 #[cfg(test)]
 mod tests {
-    use super::{KernelProbe, Probe};
+    use super::{KernelProbe, Probe, TRIAL, TrialTime};
     use isotherm_sys::perf::PerfEventAttributes;
 
     /// Page faults report addresses on every machine, with a PMU or without.
@@ -183,5 +208,14 @@ mod tests {
             }
             Err(error) => isotherm_skip::skip!("samples of page faults: {error}"),
         }
+    }
+
+    #[test]
+    fn a_trial_goes_on_until_its_thread_has_worked() {
+        let time = TrialTime::begin();
+        std::thread::sleep(TRIAL);
+        assert!(!time.is_over(), "this thread did not run");
+        while super::worked() - time.worked < TRIAL {}
+        assert!(time.is_over());
     }
 }
