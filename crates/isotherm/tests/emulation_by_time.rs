@@ -213,10 +213,11 @@ fn a_program_waits_for_the_bandwidth_beyond_its_limit() {
     else {
         return;
     };
-    // Samples wait for their own microseconds at any limit.
-    assert_eq!((free, wide / 10_000_000), (0, 0));
+    assert_eq!(free, 0);
+    // Samples wait for their own microseconds at any limit, and longer where another program has the processor meanwhile.
+    assert!(wide < 1_000_000_000, "{wide} ns");
     // 1.25 GiB take 12 s at that limit; the program works for a part of a second.
-    assert!(narrow > 1_000_000_000, "{narrow} ns");
+    assert!(narrow > 5_000_000_000, "{narrow} ns");
 }
 
 /// The counters of [`PROGRAM`] with all its data in fast memory.
@@ -254,8 +255,8 @@ fn a_program_waits_for_the_bandwidth_of_fast_memory_beyond_its_limit() {
     let (Some(slow_only), Some(fast)) = (slow_only, waited("fast-limit:100MiB/s")) else {
         return;
     };
-    assert!(slow_only < 500_000_000, "{slow_only} ns");
-    assert!(fast > 1_000_000_000, "{fast} ns");
+    assert!(slow_only < 1_000_000_000, "{slow_only} ns");
+    assert!(fast > 5_000_000_000, "{fast} ns");
 }
 
 /// Each ends before its own samples tell what the caches serve.
