@@ -210,14 +210,24 @@ fn a_killed_recorder_leaves_a_readable_profile() {
     let mut child = isotherm()
         .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
         .arg(&binary)
-        .arg("3")
+        // Longer than the busiest machine needs to write an epoch.
+        .arg("600")
         .stdout(Stdio::null())
         .stderr(std::fs::File::create(directory.path().join("said")).unwrap())
         .spawn()
         .unwrap();
     wait_for_epochs(&mut child, &directory);
+    let is_program = |pid: &u32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "program\n")
+    };
+    let program = descendants(child.id()).into_iter().find(is_program);
     child.kill().unwrap();
     child.wait().unwrap();
+    // The program outlives its recorder.
+    let program = program.expect("it runs").to_string();
+    let ended = Command::new("kill").arg(program).status();
+    assert!(ended.unwrap().success());
     let report = run(&["report", "--text", &profile]);
     assert!(report.status.success(), "{}", stderr(&report));
     assert!(stdout(&report).contains("program"), "{}", stdout(&report));
