@@ -152,9 +152,12 @@ static int ask(void)
     for (int reason = 0; reason < ISOTHERM_REASONS; reason++)
         printf(" %d", (int)result.stayed_bytes[reason]);
     puts("");
-    pthread_create(&other, NULL, optimize, &first);
-    second = isotherm_optimize(NULL, NULL);
-    pthread_join(other, NULL);
+    /* Until both ask at one time: a loaded machine may start the other thread late. */
+    do {
+        pthread_create(&other, NULL, optimize, &first);
+        second = isotherm_optimize(NULL, NULL);
+        pthread_join(other, NULL);
+    } while (first == ISOTHERM_OK && second == ISOTHERM_OK);
     printf("two %d\n", first + second);
     /* A child is observed only once its own session was found. */
     fflush(stdout);
