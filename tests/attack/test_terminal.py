@@ -31,7 +31,7 @@ class TerminalTest(support.DaemonTest):
 
     def assert_ends(self, child):
         try:
-            return child.wait(timeout=20)
+            return child.wait(timeout=support.LIMIT_S)
         except subprocess.TimeoutExpired:
             self.fail("it goes on without its terminal")
 
