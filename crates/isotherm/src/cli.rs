@@ -305,11 +305,20 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "plan", value_parser = OPTIMIZE_AFTER, hide_possible_values = true)]
     pub optimize_after: Option<OptimizeAfter>,
     /// With --optimize-after: what chooses, a policy of `isotherm plan` [default: atmem]. Without it: move pages of the emulated machine
-    /// each epoch, as the daemon does, by this epoch policy: payback, history or first-come (moves nothing, for comparison). Memory is fast
-    /// in the order of first touch while the fast tier has room. With none the program runs unobserved, and `isotherm daemon` may move its
-    /// pages
+    /// each epoch, as the daemon does, by this epoch policy: payback, history, first-come (moves nothing, for comparison), or oracle (needs
+    /// --profile). Memory is fast in the order of first touch while the fast tier has room. With none the program runs unobserved, and
+    /// `isotherm daemon` may move its pages
     #[arg(long, value_name = "NAME", conflicts_with = "plan", value_parser = RUN_POLICIES, hide_possible_values = true)]
     pub policy: Option<String>,
+    /// With --policy oracle: a profile of an earlier run of the program, made by `isotherm record`. Its accesses are taken for the future
+    /// of this run
+    #[arg(
+        long,
+        value_name = "PROFILE",
+        requires = "policy",
+        conflicts_with = "optimize_after"
+    )]
+    pub profile: Option<PathBuf>,
     /// With --policy: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
     /// [default: 2MiB]
     #[arg(long, value_name = "SIZE", requires = "policy", conflicts_with = "optimize_after", value_parser = input::unit)]

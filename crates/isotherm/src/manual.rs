@@ -187,6 +187,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "Move the hottest pages of each second into the fast tier of an emulated machine",
             ),
             (
+                "isotherm run --policy oracle --profile app.iso --tiers emulated --fast 1GiB -- ./app",
+                "The same by what a recorded run of the program did in the second to come",
+            ),
+            (
                 "isotherm run --remap bandwidth.toml --tiers emulated:L:1,B:1,fast-limit:1GiB/s,limit:3GiB/s --fast 4GiB -- ./app",
                 "Hot data on the first of four emulated memory devices, and on more while it needs their bandwidth",
             ),

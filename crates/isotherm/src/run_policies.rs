@@ -7,7 +7,7 @@ use isotherm_policy::epoch::{self, FIRST_COME};
 /// The policy that moves nothing and observes nothing.
 pub(crate) const NONE: &str = "none";
 
-/// The policy that needs the future, which no run has.
+/// The policy that needs the future, which only a recording of the program has.
 pub(crate) const ORACLE: &str = "oracle";
 
 /// Their names.

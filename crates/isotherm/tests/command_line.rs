@@ -380,14 +380,26 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
     let nodes = path(&directory, "nodes.toml");
     let two = "[[tier]]\nname = \"fast\"\nnodes = [0]\n[[tier]]\nname = \"slow\"\nnodes = [1]\n";
     std::fs::write(&nodes, two).unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (
             &["run", "--policy", "best", "--", "true"],
             "there is no policy \"best\"; there are payback, history, oracle, first-come-first-allocated, first-come, none",
         ),
         (
             &["run", "--policy", "oracle", "--", "true"],
-            "record the program, then `isotherm simulate PROFILE --policy oracle`",
+            "make one with `isotherm record -o app.iso -- true` and add --profile app.iso",
+        ),
+        (
+            &[
+                "run",
+                "--policy",
+                "history",
+                "--profile",
+                &text,
+                "--",
+                "true",
+            ],
+            "--policy history decides by the past; leave it out",
         ),
         (&["run", "--unit", "64KiB", "--", "true"], "--policy <NAME>"),
         (

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{stderr, succeeds};
+use support::{isotherm, stderr, succeeds};
 
 /// 128 MiB that are touched once, then two parts of 16 MiB of them one after the other, two seconds of processor time each.
 /// Every byte counts its updates, and at the end all of them together must be those that were made.
@@ -53,30 +53,36 @@ fn build(directory: &Path, program: &str) {
 
 /// Runs the program by a policy, with a fast tier of 24 MiB: the summary of the run. None where the machine cannot emulate.
 fn run(directory: &Path, policy: &str, tiers: &str, printed: &str) -> Option<Value> {
-    let output = succeeds(
-        directory,
-        &[
-            "run",
-            "--policy",
-            policy,
-            "--unit",
-            "1MiB",
-            "--tiers",
-            tiers,
-            "--fast",
-            "24MiB",
-            "--epoch",
-            "500ms",
-            "--source",
-            "timer",
-            "--cache",
-            "0B",
-            "--summary",
-            "run.json",
-            "--",
-            "./app",
-        ],
-    );
+    run_with(directory, (policy, &[]), tiers, printed)
+}
+
+/// The same with more flags.
+fn run_with(
+    directory: &Path,
+    (policy, flags): (&str, &[&str]),
+    tiers: &str,
+    printed: &str,
+) -> Option<Value> {
+    let common = [
+        "run",
+        "--policy",
+        policy,
+        "--unit",
+        "1MiB",
+        "--tiers",
+        tiers,
+        "--fast",
+        "24MiB",
+        "--epoch",
+        "500ms",
+        "--source",
+        "timer",
+        "--cache",
+        "0B",
+        "--summary",
+        "run.json",
+    ];
+    let output = succeeds(directory, &[&common, flags, &["--", "./app"]].concat());
     assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
     let summary = std::fs::read(directory.join("run.json")).expect("was written");
     let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
@@ -141,6 +147,58 @@ fn history_follows_a_hot_part_that_changes() {
 #[test]
 fn payback_follows_a_hot_part_that_changes() {
     follows("payback", "emulated:B:3,L:3");
+}
+
+/// The oracle follows a recorded run of the program. It needs no samples of its own; those of the recording are enough for all 32 units.
+#[test]
+fn the_oracle_follows_what_an_earlier_run_did() {
+    let directory = tempfile::tempdir().expect("a directory");
+    program(directory.path());
+    let record = [
+        "record", "--source", "timer", "--cache", "0B", "--epoch", "500ms", "-o", "app.iso", "--",
+    ];
+    succeeds(directory.path(), &[&record[..], &["./app"]].concat());
+    let future = ["--profile", "app.iso"];
+    let oracle = ("oracle", &future[..]);
+    let tiers = "emulated:B:3,L:3";
+    let Some(summary) = run_with(directory.path(), oracle, tiers, "whole\n") else {
+        return;
+    };
+    let moves = &summary["moves"];
+    let found = &moves["future"];
+    assert_eq!(found["profile"], "app.iso");
+    if number(found, "recorded") < 500 * 1024 {
+        return isotherm_skip::skip!("few samples here: {moves}");
+    }
+    assert!(
+        number(found, "found") * 10 > number(found, "recorded") * 9,
+        "{moves}"
+    );
+    assert!(number(moves, "units_promoted") >= 24, "{moves}");
+    let of_a_unit = UNIT / 4096;
+    assert!(number(moves, "pages_promoted") >= 20 * of_a_unit, "{moves}");
+
+    let other = isotherm(
+        directory.path(),
+        &[
+            "run",
+            "--policy",
+            "oracle",
+            "--profile",
+            "app.iso",
+            "--tiers",
+            tiers,
+            "--",
+            "./app",
+            "2",
+        ],
+    );
+    let said = stderr(&other);
+    assert!(!other.status.success());
+    assert!(
+        said.contains("is a profile of `./app`, which tells nothing of the future of `./app 2`"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -47,6 +47,7 @@ mod expected;
 mod predicted_runs;
 mod measured_runs;
 mod retry_backoff;
+mod recorded_future;
 mod merge;
 mod rebuilt;
 mod regroup;
@@ -75,6 +76,7 @@ pub use parts::{
 };
 pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
+pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};
 pub use regroup::regroup;
 pub use remapping::{RemapDecision, RemapSample, Remapping};
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};

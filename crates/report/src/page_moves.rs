@@ -38,6 +38,33 @@ pub struct PageMoves {
     pub accesses_fast: u64,
     /// Time by which the emulation slowed the program's threads, in nanoseconds.
     pub delay_ns: u64,
+    /// What the oracle decided by; absent for other policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub future: Option<FutureFound>,
+}
+
+/// The future of a run by the oracle: accesses of a recorded run, in the epochs of this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FutureFound {
+    /// The profile of the recorded run.
+    pub profile: String,
+    /// Recorded accesses, in 1,024ths.
+    pub recorded: u64,
+    /// Those of them whose data this run has, at the same place of its site.
+    pub found: u64,
+}
+
+impl FutureFound {
+    fn in_words(&self) -> String {
+        match self.recorded {
+            0 => format!("; {} has no access for these epochs", self.profile),
+            all => format!(
+                "; {} of the future accesses that {} has for these epochs are to data of this run",
+                percent(share(self.found, all)),
+                self.profile
+            ),
+        }
+    }
 }
 
 impl PageMoves {
@@ -63,9 +90,11 @@ impl PageMoves {
                 counted(all, "sampled access")
             ),
         };
+        let future = self.future.as_ref();
+        let future = future.map_or_else(String::new, FutureFound::in_words);
         format!(
             "{fast} of {unit} {moved} to fast memory and {slow} to slow memory in {}{waiting}; {} of {} fast (at most {}); \
-             {served}; slowed by {} in all threads",
+             {served}; slowed by {} in all threads{future}",
             counted(self.epochs, "epoch"),
             Bytes(self.fast_bytes),
             Bytes(self.resident_bytes),
@@ -77,7 +106,7 @@ impl PageMoves {
 
 #[cfg(test)]
 mod tests {
-    use super::PageMoves;
+    use super::{FutureFound, PageMoves};
 
     #[test]
     fn the_sentence_says_what_moved_what_is_fast_and_what_it_cost() {
@@ -98,6 +127,22 @@ mod tests {
             moves.in_words(),
             "1 unit of 2 MiB moved to fast memory and 3 to slow memory in 9 epochs; 4 MiB of 64 MiB fast (at most 8 MiB); \
              fast memory served 25 % of 1,000 sampled accesses; slowed by 1.50 s in all threads"
+        );
+        let future = |recorded, found| PageMoves {
+            future: Some(FutureFound {
+                profile: "app.iso".to_owned(),
+                recorded,
+                found,
+            }),
+            ..moves.clone()
+        };
+        let said = future(2048, 1024).in_words();
+        let words = "threads; 50 % of the future accesses that app.iso has for these epochs are to data of this run";
+        assert!(said.ends_with(words), "{said}");
+        let said = future(0, 0).in_words();
+        assert!(
+            said.ends_with("app.iso has no access for these epochs"),
+            "{said}"
         );
         let dry = PageMoves {
             dry_run: true,

@@ -1,6 +1,7 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
 mod optimize_after;
+mod oracle_future;
 mod page_policy;
 mod prepared_run;
 mod remap;

@@ -16,7 +16,8 @@ use isotherm_abi::session::SessionCounter;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::page_requests::PageRequestWriter;
-use isotherm_console::Console;
+use isotherm_console::{Console, shell_quoting};
+use isotherm_model::batch::Batch;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::movement::NodeId;
 use isotherm_model::outcome::Reason;
@@ -25,13 +26,13 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{
     Combine, EpochReport, Step, StepLimits, StepReport, UnitStep, UnitStepConfig,
 };
 use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
 use isotherm_report::page_moves::PageMoves;
 
+use super::oracle_future::OracleFuture;
 use super::prepared_run::{PreparedRun, conclude};
 use super::results::write_summary;
 use crate::cli::{Observing, RunArgs};
@@ -60,13 +61,37 @@ struct PagePolicy {
     step: UnitStep,
     executor: Box<dyn RangeExecutor>,
     unit: Bytes,
+    /// Of the oracle.
+    future: Option<OracleFuture>,
     moves: PageMoves,
+}
+
+/// Checks that the oracle, and no other policy, has a profile to take the future from.
+fn check_future(args: &RunArgs, policy: &str) -> Result<()> {
+    match (policy == ORACLE, &args.profile) {
+        (true, None) => bail!(
+            "--policy oracle: decides by the accesses to come, which only an earlier run of the program tells; make one with \
+             `isotherm record -o app.iso -- {}` and add --profile app.iso",
+            shell_quoting::line(
+                &args
+                    .program
+                    .words
+                    .iter()
+                    .map(|word| word.to_string_lossy().into_owned())
+                    .collect::<Vec<_>>()
+            )
+        ),
+        (false, Some(_)) => bail!(
+            "--profile: is the future of --policy oracle, and --policy {policy} decides by the past; leave it out"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Runs the program under this policy.
 ///
 /// # Errors
-/// The policy needs the future, the tiers are not emulated, and as a run without a policy.
+/// The policy needs a future that is not there, the tiers are not emulated, and as a run without a policy.
 pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<ExitStatus> {
     run_policies::check(policy)?;
     if args.mover == Mover::Staged || args.undo {
@@ -74,12 +99,7 @@ pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<Exit
             "--policy {policy}: moves pages of the emulated machine; leave out --mover and --undo, which are for memory nodes"
         );
     }
-    if policy == ORACLE {
-        bail!(
-            "--policy oracle: it needs future accesses, which only a recording has; record the program, then \
-             `isotherm simulate PROFILE --policy oracle`"
-        );
-    }
+    check_future(args, policy)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
     if !tiers.emulates() {
         bail!(
@@ -121,14 +141,19 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
         meta,
         profile,
     } = PreparedRun::new(args, tiers, &[], console)?;
-    let mut policy = PagePolicy::new(args, policy, &observing, tiers, &ready);
+    let future = args.profile.as_deref();
+    let future = future.map(|path| OracleFuture::read(path, &args.program.words, console));
+    let mut policy = PagePolicy {
+        future: future.transpose()?,
+        ..PagePolicy::new(args, policy, &observing, tiers, &ready)
+    };
     // The plan of sites stays as it is: the step below is the policy's.
     let step = Step::new(observer, DryRun, profile, &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     run.follow(
         FollowUntil::End,
         &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {
-            policy.decide(&step.observer, &report.batch);
+            policy.decide(step, &report.batch);
         },
     )?;
     let EndedRun {
@@ -187,6 +212,7 @@ impl PagePolicy {
                 false => Box::new(PageRequestWriter::new(sessions)),
             },
             unit,
+            future: None,
             moves: PageMoves {
                 policy: policy.to_owned(),
                 dry_run: args.dry_run,
@@ -197,10 +223,16 @@ impl PagePolicy {
     }
 
     /// Decides for the epoch that begins, unless no process has memory any more.
-    fn decide(&mut self, observer: &LiveRun, batch: &isotherm_model::batch::Batch) {
-        let seen = observer.observation(batch, self.unit);
+    fn decide(&mut self, run: &ObservedStep<DryRun>, batch: &Batch) {
+        if let Some(future) = &mut self.future {
+            future.follow(run.attribution().extents());
+        }
+        let seen = run.observer.observation(batch, self.unit);
         if seen.residency.is_empty() {
             return;
+        }
+        if let Some(future) = &mut self.future {
+            self.step.set_next_epoch(future.next(batch));
         }
         let limits = StepLimits {
             accesses_per_sample: 1,
@@ -233,6 +265,7 @@ impl PagePolicy {
     fn moves_of(self, program: &EndedProgram) -> PageMoves {
         let counter = |counter| program.summary.counter(counter);
         PageMoves {
+            future: self.future.map(OracleFuture::found),
             pages_promoted: counter(SessionCounter::PagesPromoted),
             pages_demoted: counter(SessionCounter::PagesDemoted),
             delay_ns: counter(SessionCounter::DelayNanos),
