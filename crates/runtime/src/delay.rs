@@ -295,7 +295,11 @@ pub(crate) fn has_pages(range: &Range<usize>) -> bool {
 /// Obeys requests to move pages as a sample does, on the caller's time; true where any moved. A thread that waits for the moves has no
 /// samples.
 pub(crate) fn obey_requests() -> bool {
-    let cost_ns = pair().map_or(0, TimedPair::serve);
+    let Some(pair) = pair() else { return false };
+    let cost_ns = pair.serve();
+    if cost_ns > 0 {
+        pair.publish(Delay::default());
+    }
     pause::busy(cost_ns);
     cost_ns > 0
 }
