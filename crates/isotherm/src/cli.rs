@@ -162,6 +162,18 @@ pub(crate) struct SitesArgs {
     pub contexts: bool,
 }
 
+/// The flags of [`Observing`] that a run by a plan, which is not observed, does not have.
+const OBSERVING: [&str; 8] = [
+    "epoch",
+    "depth",
+    "source",
+    "frequency",
+    "period",
+    "stores",
+    "cache_filter",
+    "chunk",
+];
+
 /// How to observe a run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Observing {
@@ -190,8 +202,9 @@ pub(crate) struct Observing {
     /// from 64B to 1MiB. Counts are then close to a cache's misses
     #[arg(long, value_name = "SIZE", value_parser = input::size)]
     pub cache_filter: Option<Bytes>,
-    /// Source `timer`: bytes of cache that the program has for itself. What they served is estimated from the samples and
-    /// does not count as heat; `0B` counts all [default: of the processors that it may use, as far as sysfs lists them]
+    /// Source `timer`, and machines emulated by time: bytes of cache that the program has for itself. What they served is estimated from
+    /// the samples, does not count as heat and is not slowed; `0B`: nothing [default: of the processors that it may use, as far as sysfs
+    /// lists them]
     #[arg(long, value_name = "SIZE", value_parser = input::size)]
     pub cache: Option<Bytes>,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
@@ -275,7 +288,7 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Place by this plan; without it the program is profiled and placed in one run
-    #[arg(long, value_name = "PLAN", conflicts_with_all = ["TiersChoice", "Observing"])]
+    #[arg(long, value_name = "PLAN", conflicts_with = "TiersChoice", conflicts_with_all = OBSERVING)]
     pub plan: Option<PathBuf>,
     /// Write the recording of the run as a profile (runs without a plan)
     #[arg(short, long, value_name = "PROFILE", conflicts_with = "plan")]
@@ -473,6 +486,10 @@ pub(crate) struct CompareArgs {
     /// it in their tier [default: plan]
     #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true)]
     pub static_data: Option<StaticPlacement>,
+    /// Machines emulated by time: bytes of cache that the program has for itself, as for `isotherm record` [default: of the processors
+    /// that it may use, as far as sysfs lists them]
+    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    pub cache: Option<Bytes>,
     /// Fail if the program's output differs between runs
     #[arg(long)]
     pub check_output: bool,

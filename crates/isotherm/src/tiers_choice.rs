@@ -103,6 +103,20 @@ fn by_time(tiers: &Tiers) -> Option<TimeCosts> {
     })
 }
 
+/// The size of the caches for runs by a plan on these tiers, as `--cache` gives it; `None` for that of this machine.
+///
+/// # Errors
+/// It is given, and the tiers are not emulated by time: then no caches are assumed.
+pub(crate) fn cache(size: Option<Bytes>, tiers: &Tiers) -> Result<Option<Bytes>> {
+    if size.is_some() && by_time(tiers).is_none() {
+        bail!(
+            "--cache: is the cache that a machine emulated by time takes the program to have, and the plan's tiers are of another \
+             kind; leave it out"
+        );
+    }
+    Ok(size)
+}
+
 /// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
 pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
     let emulation = tiers.all().iter().find_map(|tier| match tier.kind {

@@ -311,6 +311,49 @@ fn static_data_takes_its_room_in_the_fast_tier_without_a_plan() {
     assert!(delay_ns > 10_000_000, "{counters:#}");
 }
 
+/// Arrays of 1 MiB together fit in a quarter of the larger cache: what it serves is not slowed.
+#[test]
+fn a_run_by_a_plan_has_the_caches_that_it_is_given() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let small = STATIC_ARRAYS.replace("2 << 20", "1 << 16");
+    build(directory.path(), &small.replace("30000000", "300000000"));
+    let make = |words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        succeeds(directory.path(), &words)
+    };
+    make("record --source timer --cache 0B -o app.iso -- ./app");
+    make("plan app.iso --tiers emulated:B:3,L:3 --fast 1MiB -o app.plan");
+    let waited = |cache: &str| {
+        let flags = "--static slow --summary run.json";
+        let words = format!("run --plan app.plan {flags} --cache {cache} -- ./app");
+        let output = make(&words);
+        let text = std::fs::read_to_string(directory.path().join("run.json")).expect("a summary");
+        let summary: Value = serde_json::from_str(&text).expect("JSON");
+        if summary["placed"] == false {
+            isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+            return None;
+        }
+        summary["runtime"]["counters"]["delay_ns"].as_u64()
+    };
+    let (Some(none), Some(large)) = (waited("0B"), waited("8MiB")) else {
+        return;
+    };
+    assert!(none > 2 * large, "{none} ns without a cache, {large} with");
+
+    make("plan app.iso --tiers emulated:tmp --fast 1MiB -o tmp.plan");
+    for words in ["run --plan tmp.plan", "compare tmp.plan"] {
+        let words = format!("{words} --cache 1MiB -- ./app");
+        let words: Vec<&str> = words.split(' ').collect();
+        let refused = isotherm(directory.path(), &words);
+        assert!(!refused.status.success());
+        assert!(
+            stderr(&refused).contains("the plan's tiers are of another kind"),
+            "{}",
+            stderr(&refused)
+        );
+    }
+}
+
 #[test]
 fn huge_pages_stay_huge() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -21,6 +21,7 @@ use crate::fit::{self, Fitted};
 use crate::launch::{self, EndedProgram};
 use crate::session_summary::recorded_sites;
 use crate::static_data::{self, StaticPlacement};
+use crate::tiers_choice;
 use crate::timed_runs::{DifferingOutput, RunResults, TimedPlacement, TimedRuns, without_limit};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -174,9 +175,13 @@ fn time_all(
     (fitted, static_data): (&Fitted, &StaticData),
     console: Console,
 ) -> Result<RunResults> {
+    let cache = tiers_choice::cache(args.cache, &fitted.plan.tiers)?;
     let placements = ORDER.map(|placement| TimedPlacement {
         name: placement.name().to_owned(),
-        configuration: placement.configuration(&fitted.plan, static_data),
+        configuration: Configuration {
+            cache,
+            ..placement.configuration(&fitted.plan, static_data)
+        },
     });
     let runs = TimedRuns {
         words: &args.program.words,

@@ -72,7 +72,10 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     fitted.say(console);
     let static_data = args.static_data.unwrap_or_default();
     let configuration = Configuration::guided(&fitted.plan);
-    let configuration = static_data.with(configuration, &fitted.plan, &program);
+    let configuration = Configuration {
+        cache: tiers_choice::cache(args.observing.cache, &plan.tiers)?,
+        ..static_data.with(configuration, &fitted.plan, &program)
+    };
     let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
     let (took, summary, energy) = (ended.took, &ended.summary, &ended.energy);
     launch::warn_of(summary, console);
