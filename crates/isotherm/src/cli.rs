@@ -337,7 +337,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", requires = "policy", conflicts_with = "optimize_after", value_parser = input::unit)]
     pub unit: Option<Bytes>,
     /// Keep hot data on as many memory devices as its bandwidth needs, by this model (`isotherm fit-bandwidth`), and undo a change that
-    /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others
+    /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others. Epochs are 0.1 s at most
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["plan", "policy", "optimize_after", "mover", "undo"])]
     pub remap: Option<PathBuf>,
     /// Write the cost and the placement of the run to this file, as JSON

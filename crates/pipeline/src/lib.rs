@@ -78,7 +78,7 @@ pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};
 pub use regroup::regroup;
-pub use remapping::{RemapDecision, RemapSample, Remapping};
+pub use remapping::{LONGEST_EPOCH, RemapDecision, RemapSample, Remapping};
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;
 pub use site_bandwidths::{hottest_sites, site_bandwidths, sites_without_bandwidth};

@@ -3,6 +3,9 @@
 //! ```text
 //! samples      --> temperatures of sites, cooled after 0.1 s --> which extents are hot
 //! bytes served --> remapper, once a second                   --> on how many devices
+//!
+//! epochs        |..........|..........|..........|      at most 0.1 s each: a temperature is looked at in each
+//! bandwidth     |sample    |sample    |sample           a second each: after two in one new range the data moves
 //! ```
 //!
 //! The fast tier is the first device, the slow tier all others. With hot data on k devices every k-th piece of it, by address, is on the
@@ -22,8 +25,14 @@ use isotherm_policy::energy::{
 /// Counts of the bytes that memory served.
 const SERVED: [&str; 2] = ["bytes_served_fast", "bytes_served_slow"];
 
+/// Longest epoch: a site that is not sampled cools after this time (section 8.2), so its data is looked at as often.
+pub const LONGEST_EPOCH: Nanos = COOL_DOWN;
+
 /// Time between two samples of the bandwidth (section 7.2).
 const SAMPLE_EACH: Nanos = Nanos(1_000_000_000);
+
+/// An epoch that ends this much before a second counts as its end: epochs end a little early and late.
+const EARLY: Nanos = Nanos(LONGEST_EPOCH.0 / 2);
 
 /// Size of a piece that moves as a whole.
 const PIECE: u64 = 2 << 20;
@@ -41,6 +50,8 @@ pub struct Remapping {
     now: Nanos,
     /// Time and bytes at the last sample of the bandwidth.
     sampled: (Nanos, u64),
+    /// Time from which an epoch ends with the next sample.
+    due: Nanos,
     /// Where each piece was asked to be; a piece that is not listed is on the first device, where new data goes.
     placed: BTreeMap<(Process, u64), NodeId>,
 }
@@ -74,6 +85,7 @@ impl Remapping {
             remapper: Remapper::new(model, settings, 1),
             now: Nanos::ZERO,
             sampled: (Nanos::ZERO, 0),
+            due: SAMPLE_EACH,
             placed: BTreeMap::new(),
         }
     }
@@ -103,16 +115,18 @@ impl Remapping {
         }
     }
 
-    /// Samples the bandwidth, where a second has passed.
+    /// Samples the bandwidth in the first epoch that ends in a new second of the run. Seconds are counted from its start: counted from
+    /// the sample before, epochs that are a little shorter or longer than planned would add up to a sample every other second.
     fn sample_bandwidth(&mut self, batch: &Batch) -> Option<RemapSample> {
         let served = batch.counts.iter();
         let served = served.filter(|count| SERVED.contains(&count.name.as_str()));
         let bytes = served.fold(0, |sum: u64, count| sum.saturating_add(count.value));
         let (since, before) = self.sampled;
         let span = self.now.saturating_sub(since);
-        if span < SAMPLE_EACH {
+        if self.now.saturating_add(EARLY) < self.due {
             return None;
         }
+        self.due = next_second(self.now.saturating_add(EARLY));
         self.sampled = (self.now, bytes);
         // The counts of a process that ends stay in the sum.
         let moved = u128::from(bytes.saturating_sub(before)) * 1_000_000_000;
@@ -160,6 +174,15 @@ impl Remapping {
     }
 }
 
+/// The second of the run after this time.
+const fn next_second(now: Nanos) -> Nanos {
+    Nanos(
+        (now.0 / SAMPLE_EACH.0)
+            .saturating_add(1)
+            .saturating_mul(SAMPLE_EACH.0),
+    )
+}
+
 /// The pieces of an extent, cut at multiples of their size.
 fn pieces(extent: &Extent) -> impl Iterator<Item = AddressRange> {
     let end = extent.address.saturating_add(extent.bytes.0);
@@ -175,7 +198,7 @@ fn pieces(extent: &Extent) -> impl Iterator<Item = AddressRange> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, OTHERS, PIECE, Remap, RemapDecision, Remapping, SERVED};
+    use super::{FIRST, LONGEST_EPOCH, OTHERS, PIECE, Remap, RemapDecision, Remapping, SERVED};
     use isotherm_model::batch::{Batch, Count, Epoch, Extent, Process};
     use isotherm_model::movement::NodeId;
     use isotherm_model::profile::{EpochSpan, Heat, Segment};
@@ -203,6 +226,8 @@ mod tests {
         served: u64,
     }
 
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
     impl Run {
         /// One device below 1 GB/s, two below 2 GB/s, else three.
         fn new() -> Self {
@@ -216,8 +241,12 @@ mod tests {
 
         /// An epoch of a second in which memory serves so many megabytes and these sites are sampled.
         fn epoch(&mut self, megabytes: u64, sites: &[SiteId]) -> RemapDecision {
+            self.epoch_of(SECOND, megabytes, sites)
+        }
+
+        /// An epoch of this length.
+        fn epoch_of(&mut self, span: Nanos, megabytes: u64, sites: &[SiteId]) -> RemapDecision {
             self.served += megabytes * 1_000_000;
-            let span = Nanos(1_000_000_000);
             let heat = |site: &SiteId| Heat {
                 epoch: Epoch(0),
                 process: Process::default(),
@@ -301,20 +330,52 @@ mod tests {
         assert_eq!(moves(&undone), [(1, FIRST), (3, FIRST)]);
     }
 
+    /// In epochs of 0.1 s, as long as a site takes to cool, nothing is looked at later than the paper does.
     #[test]
-    fn shorter_epochs_add_up_to_a_sample() {
+    fn in_epochs_of_a_tenth_data_cools_after_two_and_spreads_two_seconds_after_the_bandwidth_rose()
+    {
         let mut run = Run::new();
-        let batch = |milliseconds: u64| Batch {
-            span: Nanos(milliseconds * 1_000_000),
-            ..Batch::default()
+        let tenth = LONGEST_EPOCH;
+        run.epoch_of(tenth, 50, &[HOT, COLD]);
+        assert_eq!(moves(&run.epoch_of(tenth, 50, &[HOT])), []);
+        let cooled = run.epoch_of(tenth, 50, &[HOT]);
+        assert_eq!(moves(&cooled), [(8, OTHERS), (9, OTHERS)]);
+        // The bandwidth rises at 1 s; the samples at 2 s and 3 s have it.
+        for _ in 3..10 {
+            run.epoch_of(tenth, 50, &[HOT]);
+        }
+        let mut remaps = Vec::new();
+        for epoch in 11..=40 {
+            let decision = run.epoch_of(tenth, 120, &[HOT]);
+            let remap = decision.sample.map(|sample| sample.remap);
+            remaps.extend(remap.filter(|it| *it != Remap::Stay).map(|it| (epoch, it)));
+        }
+        assert_eq!(remaps, [(30, Remap::To { from: 1, to: 2 })]);
+        // What the spread did not bring is undone by the samples at 4 s and 5 s.
+        let last: Vec<_> = (41..=50)
+            .filter_map(|_| run.epoch_of(tenth, 120, &[HOT]).sample)
+            .collect();
+        assert_eq!(last[0].remap, Remap::Undo { from: 2, to: 1 });
+    }
+
+    /// The times at which the bandwidth is sampled, in milliseconds, in epochs of these lengths.
+    fn sampled_at(spans: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut run = Run::new();
+        let mut sampled = |milliseconds: u64| {
+            let span = Nanos(milliseconds * 1_000_000);
+            run.epoch_of(span, 1, &[]).sample
         };
-        let mut sampled = |span| {
-            let decision = run.remapping.decide(&batch(span), &Segment::default(), &[]);
-            decision.sample.is_some()
-        };
-        assert_eq!(
-            [400, 400, 400, 900].map(&mut sampled),
-            [false, false, true, false]
-        );
+        let samples = spans.into_iter().filter_map(&mut sampled);
+        samples.map(|sample| sample.at.0 / 1_000_000).collect()
+    }
+
+    #[test]
+    fn epochs_that_end_early_or_late_do_not_delay_the_samples() {
+        assert_eq!(sampled_at([999; 4]), [999, 1_998, 2_997, 3_996]);
+        assert_eq!(sampled_at([1_003; 4]), [1_003, 2_006, 3_009, 4_012]);
+        assert_eq!(sampled_at([103; 40]), [1_030, 1_957, 2_987, 4_017]);
+        assert_eq!(sampled_at([400, 400, 400, 900, 100]), [1_200, 2_100]);
+        // An epoch of some seconds is one sample.
+        assert_eq!(sampled_at([3_700, 100, 200, 100]), [3_700, 4_000]);
     }
 }

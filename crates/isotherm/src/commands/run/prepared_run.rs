@@ -8,6 +8,7 @@ use isotherm_console::Console;
 use isotherm_model::profile::Meta;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_observe::live::LiveRun;
+use isotherm_pipeline::LONGEST_EPOCH;
 use isotherm_profile::{FinishOutcome, Writer};
 use serde_json::Value;
 
@@ -28,7 +29,8 @@ pub(super) struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Data is fast in the order of first touch. The timer can change to the other rates.
+    /// Data is fast in the order of first touch. The timer can change to the other rates. With --remap an epoch is at most as long as
+    /// data takes to cool.
     ///
     /// # Errors
     /// The flags contradict each other, the program cannot be started or watched, the profile cannot be begun.
@@ -40,7 +42,10 @@ impl PreparedRun {
     ) -> Result<Self> {
         let words = &args.program.words;
         recording::check(&args.observing)?;
-        let observing = recording::with_sources(&args.observing, words, console)?;
+        let mut observing = recording::with_sources(&args.observing, words, console)?;
+        if args.remap.is_some() {
+            observing.epoch = observing.epoch.min(LONGEST_EPOCH);
+        }
         let mut configuration = recording::for_sources(
             Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
             &observing,
