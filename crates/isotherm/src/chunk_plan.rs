@@ -34,7 +34,7 @@ pub(crate) fn plan(
     // Rates are no samples: the least that counts is one.
     let period = match request.value {
         Value::Accesses | Value::Latency => isotherm_pipeline::sample_period(profile),
-        Value::Bandwidth => 1,
+        Value::Bandwidth | Value::SampledBandwidth => 1,
     };
     let parameters = chunk_parameters_from_text(text, period).context("--policy")?;
     let places = match split {

@@ -270,8 +270,9 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = SPLITS, hide_possible_values = true)]
     pub split: Split,
     /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
-    /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`), or `latency`
-    /// (measured by the processor; sources pebs, ibs and spe) [default: accesses; bandwidth with --policy balance]
+    /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`),
+    /// `sampled-bandwidth` (estimated from the samples) or `latency` (measured by the processor; sources pebs, ibs and spe)
+    /// [default: accesses; with --policy balance bandwidth, or the estimate where it was not measured]
     #[arg(long, value_parser = VALUES, hide_possible_values = true)]
     pub value: Option<String>,
     /// The weight of a site: `peak-rss` or `peak-requested`

@@ -41,11 +41,8 @@ pub(crate) const SHARED_OBJECTS: KnownValues<SharedObjects> =
 pub(crate) const GENERATORS: KnownValues<String> =
     KnownValues::any(|| isotherm_sim::generate::names().collect());
 /// Values of a site.
-pub(crate) const VALUES: KnownValues<String> = KnownValues::any(|| {
-    [Value::Accesses, Value::Bandwidth, Value::Latency]
-        .map(Value::word)
-        .to_vec()
-});
+pub(crate) const VALUES: KnownValues<String> =
+    KnownValues::any(|| Value::ALL.map(Value::word).to_vec());
 /// What can be alone in a tier.
 pub(crate) const ISOLATED: KnownValues<String> = KnownValues::new(|| vec!["sites"], isolated);
 /// Weights of a site.

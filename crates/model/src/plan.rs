@@ -19,6 +19,8 @@ pub enum Value {
     Accesses,
     /// Bytes a second of the run, from runs in which the site was alone in a tier ([`crate::isolation_runs`]).
     Bandwidth,
+    /// Bytes a second of the run, estimated from the samples of a plain profile.
+    SampledBandwidth,
     /// Accesses weighted by the measured latency of each. Only for profiles whose sources all
     /// measure latency.
     Latency,
@@ -27,6 +29,7 @@ pub enum Value {
 variant_words!(Value {
     Accesses = "accesses",
     Bandwidth = "bandwidth",
+    SampledBandwidth = "sampled-bandwidth",
     Latency = "latency",
 });
 
@@ -238,6 +241,7 @@ impl Plan {
         match self.value {
             Value::Accesses | Value::Latency => self.counted.noun().to_owned(),
             Value::Bandwidth => format!("{} a second", self.counted.noun()),
+            Value::SampledBandwidth => format!("estimated {} a second", self.counted.noun()),
         }
     }
 
@@ -249,6 +253,7 @@ impl Plan {
         match self.value {
             Value::Accesses | Value::Latency => counted,
             Value::Bandwidth => format!("{counted} a second"),
+            Value::SampledBandwidth => format!("{counted} a second, estimated"),
         }
     }
 

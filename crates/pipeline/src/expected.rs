@@ -11,6 +11,7 @@ use isotherm_model::tier::{SlowFactors, TierIndex, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::parts::{SitePart, SiteParts};
+use crate::sampled_bandwidths::sampled_bandwidths;
 use crate::site_bandwidths::site_bandwidths;
 
 /// Parts of the run's time with all data fast, for values in whole numbers.
@@ -18,7 +19,7 @@ const PARTS: f64 = 1e12;
 
 /// The expected times of the placements, over the time with all data fast. The rule is that of
 /// [`isotherm_model::plan::PlanBounds`], where the value of a site is the time that its data adds when it is slow. Where the bandwidths
-/// of sites and tiers are known, a placement takes at least as long as the bytes of each tier take at its bandwidth. `None` where the
+/// of sites and tiers are known, or estimated for a plan that goes by them, a placement takes at least as long as the bytes of each tier take at its bandwidth. `None` where the
 /// profile does not say how long the program waited, or the tiers do not say how much slower they are.
 #[must_use]
 pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Option<ExpectedTimes> {
@@ -30,7 +31,10 @@ pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Opti
         .iter()
         .map(|site| (site.site, site))
         .collect();
-    let bandwidths = site_bandwidths(profile);
+    let bandwidths = match plan.value {
+        Value::SampledBandwidth => sampled_bandwidths(profile).unwrap_or_default(),
+        Value::Accesses | Value::Bandwidth | Value::Latency => site_bandwidths(profile),
+    };
     let (mut items, mut taken) = (Vec::new(), Vec::new());
     let mut traffic = Traffic::default();
     for item in super::items(profile, Value::Accesses, plan.weight) {

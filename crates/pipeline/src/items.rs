@@ -8,18 +8,20 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
+use crate::sampled_bandwidths::sampled_bandwidths;
 use crate::site_bandwidths::site_bandwidths;
 
 /// One item for each site of the profile with value or weight, in the order of first allocation.
 /// The shared arena is one of them; unattributed memory is not, because it cannot be placed. By
-/// [`Value::Latency`] every value is zero where no latency was measured, and by [`Value::Bandwidth`] where no site was alone in a
-/// tier.
+/// [`Value::Latency`] every value is zero where no latency was measured, by [`Value::Bandwidth`] where no site was alone in a
+/// tier, and by [`Value::SampledBandwidth`] where the counts tell no bytes.
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();
     let bandwidths = match value {
         Value::Accesses | Value::Latency => BTreeMap::new(),
         Value::Bandwidth => site_bandwidths(profile),
+        Value::SampledBandwidth => sampled_bandwidths(profile).unwrap_or_default(),
     };
     let knows_latency = profile.counted() == CountUnit::Latency;
     let mut sites: Vec<_> = profile.placeable_sites().collect();
@@ -35,7 +37,9 @@ pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
                     Value::Accesses => accesses.0,
                     Value::Latency if knows_latency => accesses.0,
                     Value::Latency => 0,
-                    Value::Bandwidth => bandwidths.get(&site.id).copied().unwrap_or_default(),
+                    Value::Bandwidth | Value::SampledBandwidth => {
+                        bandwidths.get(&site.id).copied().unwrap_or_default()
+                    }
                 },
                 weight: match weight {
                     Weight::PeakRss => site.peak_rss,

@@ -1,10 +1,11 @@
 //! `isotherm plan`: chooses a tier for each site, from a profile.
 
+mod site_values;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
-use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{
     Assignment, ExpectedTimes, Item, PartItem, Plan, PlanBounds, Value, Weight,
 };
@@ -25,6 +26,8 @@ use crate::split::{self, Split};
 use crate::tiers_choice;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
+
+pub(super) use site_values::weight;
 
 /// Makes and writes the plan.
 ///
@@ -69,24 +72,20 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         true => Box::new(Thermos::default()),
         false => policy_from_text(&args.policy).context("--policy")?,
     };
-    let (value, weight) = quantities(args, &*policy)?;
+    let (value, weight) = site_values::quantities(args, &*policy, profile)?;
     let shown = args.profile.display();
     if profile.sites.is_empty() {
         bail!("{shown}: holds no allocation site; was the program stopped at once?");
     }
-    let counted = profile.counted();
-    if value == Value::Latency && counted != CountUnit::Latency {
-        bail!("{shown}: {}", no_latency(counted));
-    }
-    let counted = match value {
-        Value::Bandwidth => match no_bandwidth(profile) {
-            Some(why) => bail!("{shown}: {why}"),
-            None => CountUnit::Bytes,
-        },
-        Value::Accesses | Value::Latency => counted,
-    };
+    let counted = site_values::counted(args, profile, value).with_context(|| shown.to_string())?;
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
     check_balance(&*policy, &tiers)?;
+    if value == Value::SampledBandwidth {
+        console.warn(&format!(
+            "the bandwidth of each site is estimated from its samples; runs with each of them alone in a tier measure it: {}",
+            site_values::isolating(profile)
+        ));
+    }
     let items = items(profile, (value, weight), &shown.to_string(), console)?;
     let has_value = !items.is_empty();
     let footprint = profile.footprint().0;
@@ -160,25 +159,6 @@ fn items(
     Ok(Vec::new())
 }
 
-/// What is the value of a site, and what its weight.
-fn quantities(args: &PlanArgs, policy: &dyn SitePolicy) -> Result<(Value, Weight)> {
-    let default = if policy.balances() {
-        Value::Bandwidth
-    } else {
-        Value::Accesses
-    };
-    let word = args.value.as_deref().unwrap_or(default.word());
-    let value = Value::from_word(word)
-        .with_context(|| format!("--value {word}: must be `accesses`, `bandwidth` or `latency`"))?;
-    if policy.balances() && value != Value::Bandwidth {
-        bail!(
-            "--policy {} --value {word}: only bytes a second tell how much load a site is; leave out --value",
-            policy.name()
-        );
-    }
-    Ok((value, weight(&args.weight)?))
-}
-
 /// Refuses a policy that balances tiers whose latencies under load are not known.
 fn check_balance(policy: &dyn SitePolicy, tiers: &Tiers) -> Result<()> {
     let unknown = (0..tiers.all().len() as u32)
@@ -199,15 +179,6 @@ fn check_balance(policy: &dyn SitePolicy, tiers: &Tiers) -> Result<()> {
         policy.name(),
         tier.name
     );
-}
-
-/// The weight that `--weight` names.
-///
-/// # Errors
-/// An unknown word.
-pub(super) fn weight(word: &str) -> Result<Weight> {
-    Weight::from_word(word)
-        .with_context(|| format!("--weight {word}: must be `peak-rss` or `peak-requested`"))
 }
 
 /// The plan of a site policy, and the parts that it may have: none for a policy that balances, whose plan does not pay by the value
@@ -317,47 +288,6 @@ fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
         .collect()
 }
 
-/// The reason why `--value latency` has no meaning here, and the sources that measure latencies.
-fn no_latency(counted: CountUnit) -> String {
-    let instead = match counted {
-        CountUnit::Time => {
-            "; samples of the timer already measure time waiting for memory, by which --value \
-             accesses plans"
-        }
-        _ => "",
-    };
-    format!(
-        "--value latency needs the latency of each access, which the processor measures for the sources \
-         pebs, ibs and spe, and this profile holds {}: record with one of these where `isotherm doctor` \
-         finds it{instead}",
-        counted.units()
-    )
-}
-
-/// The reason why the bandwidth of some site is not known here, and the command that measures it.
-fn no_bandwidth(profile: &Profile) -> Option<String> {
-    let sites = profile
-        .isolation
-        .as_ref()
-        .map(|runs| isotherm_pipeline::sites_without_bandwidth(profile, runs).len());
-    let lack = match sites {
-        Some(0) => return None,
-        Some(sites) => format!(
-            "in this profile {} with accesses had none: their runs were interrupted; the rest is measured by",
-            counted(sites, "site")
-        ),
-        None => "this profile has none; they are added to it by".to_owned(),
-    };
-    let program = match profile.meta.command.is_empty() {
-        true => "PROGRAM".to_owned(),
-        false => shell_quoting::line(&profile.meta.command),
-    };
-    Some(format!(
-        "--value bandwidth needs runs in which each of the hottest sites is alone in a tier, and {lack}: \
-         isotherm record --isolate sites -o PROFILE -- {program}"
-    ))
-}
-
 fn announce(plan: &Plan, console: Console) {
     let emulated = if plan.tiers.emulates() {
         ", emulated"
@@ -430,8 +360,8 @@ mod tests {
     use isotherm_model::isolation_runs::{
         BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
     };
-    use isotherm_model::plan::Plan;
-    use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::plan::{Plan, Value};
+    use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
     use isotherm_model::sensitivity_runs::TierPair;
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::tier::TierIndex;
@@ -575,23 +505,86 @@ mod tests {
     }
 
     #[test]
-    fn a_balance_is_refused_without_bandwidths_of_sites_or_of_tiers() {
-        let balance = |profile: &Profile, more: &[&str]| {
+    fn a_balance_of_tiers_of_unknown_bandwidth_or_by_another_value_is_refused() {
+        let balance = |more: &[&str]| {
             let flags = [&["--policy", "balance"], more].concat();
-            decided(profile, &flags).expect_err("refused")
+            decided(&with_bandwidths(), &flags).expect_err("refused")
         };
-        let limits = ["--tiers", "emulated:fast-limit:10GB/s,limit:5GB/s"];
-        let sites = balance(&profile(500, 0), &limits);
-        assert!(sites.contains("isotherm record --isolate sites"), "{sites}");
-        let profile = with_bandwidths();
-        let tiers = balance(&profile, &["--tiers", "emulated:limit:5GB/s"]);
+        let tiers = balance(&["--tiers", "emulated:limit:5GB/s"]);
         assert!(
             tiers.contains("tier fast has no known bandwidth"),
             "{tiers}"
         );
         assert!(tiers.contains("fast-limit:10GiB/s"), "{tiers}");
-        let value = balance(&profile, &[&limits[..], &["--value", "accesses"]].concat());
+        let limits = "emulated:fast-limit:10GB/s,limit:5GB/s";
+        let value = balance(&["--tiers", limits, "--value", "accesses"]);
         assert!(value.contains("only bytes a second"), "{value}");
+    }
+
+    /// The profile of [`with_bandwidths`] without its runs in isolation: both sites wait for streams of 5 GB/s and 2.5 GB/s.
+    fn with_samples() -> Profile {
+        let mut profile = with_bandwidths();
+        profile.isolation = None;
+        profile.meta.sample_interval = Some(Nanos(1_000_000));
+        profile.epochs = vec![EpochSpan {
+            epoch: Epoch(0),
+            span: Nanos(1_000_000_000),
+        }];
+        for (heat, samples) in profile.heat.iter_mut().zip([500, 250]) {
+            (heat.accesses, heat.streamed) = (Accesses(samples), Accesses(samples));
+        }
+        profile
+    }
+
+    #[test]
+    fn a_balance_without_runs_in_isolation_goes_by_the_samples_and_the_plan_says_so() {
+        let limits = "emulated:L:1,B:1,fast-limit:5000MB/s,limit:2500MB/s";
+        let flags = ["--tiers", limits, "--fast", "4MiB", "--policy", "balance"];
+        let plan = decided(&with_samples(), &flags).expect("a plan");
+        assert_eq!(plan.value, Value::SampledBandwidth);
+        assert_eq!(plan.valued(), "estimated bytes a second");
+        let values: Vec<u64> = plan.assignments.iter().map(|site| site.value).collect();
+        assert_eq!(values, [5_000_000_000, 2_500_000_000]);
+        assert_eq!(plan.tier_of(SiteId(1)), TierIndex::FASTEST);
+        assert_eq!(plan.tier_of(SiteId(2)), TierIndex(1));
+        // Both tiers serve what they are asked for, where the fast one alone would take half as long again.
+        let expected = plan.expected.expect("the timer sampled");
+        assert!((expected.planned - 1.0 / 1.5).abs() < 1e-9, "{expected:?}");
+        let text = isotherm_plan_text::write(&plan);
+        let read = isotherm_plan_text::read(&text).expect("is read back");
+        assert_eq!(read.value, Value::SampledBandwidth);
+    }
+
+    #[test]
+    fn counts_that_tell_no_bytes_are_refused_under_the_flag_that_needs_them() {
+        let limits = ["--tiers", "emulated:fast-limit:10GB/s,limit:5GB/s"];
+        let mut profile = with_samples();
+        profile.sources = vec![SourceReport {
+            taken: 9,
+            usable: 9,
+            ..SourceReport::new("trapped-pages", "")
+        }];
+        let refused = |flags: &[&str]| {
+            let flags = [&limits[..], flags].concat();
+            decided(&profile, &flags).expect_err("refused")
+        };
+        let balance = refused(&["--policy", "balance"]);
+        assert!(
+            balance.contains("--policy balance needs the bytes"),
+            "{balance}"
+        );
+        assert!(
+            balance.contains("isotherm record --isolate sites"),
+            "{balance}"
+        );
+        assert!(!balance.contains("--value"), "{balance}");
+        let value = refused(&["--value", "sampled-bandwidth"]);
+        assert!(value.contains("--value sampled-bandwidth needs"), "{value}");
+        let measured = refused(&["--value", "bandwidth"]);
+        assert!(
+            measured.contains("--value sampled-bandwidth takes an estimate"),
+            "{measured}"
+        );
     }
 
     /// A profile of one object of 128 chunks, of which seven hold most of the accesses.
