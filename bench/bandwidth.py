@@ -2,8 +2,10 @@
 import dataclasses
 import json
 import os
+import statistics
+import tomllib
 
-from measure import Contender, Problem, Program, interleave, run_once
+from measure import Contender, Problem, Program, Run, interleave, run_once
 from table import Table
 from tools import Tools, must
 
@@ -15,6 +17,8 @@ LEAST_LIMIT = 100 << 20
 BALANCED, REMAPPED, LOSS = 1.25, 3.0, 0.05
 FACTORS = "emulated:B:1,L:1"
 DEVICES = 4
+# A bound that no bandwidth reaches, so that nothing is remapped.
+UNREACHED = 1 << 62
 
 
 def limited(fast: int, slow: int) -> str:
@@ -66,29 +70,49 @@ class Remapped:
         return any(remap["undo"] for remap in self.remaps)
 
 
-def remapped(tools: Tools, program: Program, bounds: list[int], device: int, folder: str, seconds: float) -> Remapped:
-    """A run whose hot data begins on the first of four devices of this bandwidth."""
+def remapped(tools: Tools, program: Program, bounds: list[int], tiers: str, folder: str, seconds: float) -> tuple[Remapped, Run]:
+    """A run whose hot data begins on the fast tier, which stands for the first devices."""
     model, summary = os.path.join(folder, "remap.toml"), os.path.join(folder, "remap.json")
     with open(model, "w", encoding="utf-8") as file:
         json_bounds = ", ".join(f'"{bound}B/s"' for bound in bounds)
         file.write(f"bounds = [{json_bounds}]\n")
-    words = [tools.isotherm, "--quiet", "run", "--remap", model, "--tiers", limited(device, (DEVICES - 1) * device), "--fast", "100%",
-             "--summary", summary, "--"]
-    run_once(program, Contender("remapped", words), seconds)
+    words = [tools.isotherm, "--quiet", "run", "--remap", model, "--tiers", tiers, "--fast", "100%", "--summary", summary, "--"]
+    run = run_once(program, Contender("remapped", words), seconds)
     with open(summary, encoding="utf-8") as file:
         found = json.load(file)
-    return Remapped(found["remaps"], found["samples"])
+    return Remapped(found["remaps"], found["samples"]), run
 
 
-def remap(tools: Tools, program: Program, limited_by_itself: Program, bounds: list[int], device: int, folder: str, options, say) -> Table:
-    """MemBench at no delay by the fitted model, and with a long delay by one whose bounds are far too low."""
+def machine_bounds(tools: Tools, programs: dict[int, Program], device: int, folder: str, options, say) -> list[int]:
+    """The model by the bandwidth that the remapper reads, the bytes of the emulated machine's account, which are not those that the program counts:
+    each delay with its hot data on 1, 2, 3 and 4 devices, without a remap. The first second, in which data is made, is left out."""
+    path, model = os.path.join(folder, "machine.runs"), os.path.join(folder, "machine.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        for delay, program in programs.items():
+            for devices in range(1, DEVICES + 1):
+                say(f"remap: delay {delay} on {devices} devices")
+                found, run = remapped(tools, program, [UNREACHED], limited(devices * device, DEVICES * device), folder, options.limit)
+                steady = found.samples[1:] or found.samples
+                if not steady:
+                    raise Problem(f"{program.name}, delay {delay}: too short for a sample of the bandwidth")
+                work = run.measures["objects_per_second"]
+                file.write(f"devices {devices} delay {delay} bandwidth {statistics.median(steady):.0f} work {work:.0f}\n")
+    must([tools.isotherm, "--quiet", "fit-bandwidth", path, "-o", model], "fitting the model of the machine")
+    with open(model, "rb") as file:
+        return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
+
+
+def remap(tools: Tools, fitted: dict[int, Program], programs: dict[int, Program], device: int, folder: str, options, say) -> Table:
+    """MemBench at no delay by the fitted model, and with the longest delay by one whose bounds are far too low."""
+    bounds = machine_bounds(tools, fitted, device, folder, options, say)
+    program, limited_by_itself = programs[min(programs)], programs[max(programs)]
     table = Table("Remap: MemBench, hot objects on the first of four devices at the start",
                   ["program", "remaps", "first after s", "to devices", "undone", "GB/s before", "GB/s at the end"])
     met = []
     cases = [("no delay, fitted model", program, bounds, True), ("long delay, bounds too low", limited_by_itself, [1, 2, 3], False)]
     for name, one, model, gains in cases:
         say(f"remap: {name}")
-        run = remapped(tools, one, model, device, folder, options.limit)
+        run, _ = remapped(tools, one, model, limited(device, (DEVICES - 1) * device), folder, options.limit)
         first, rates = run.first(), run.samples or [0]
         waited, before = run.seconds_until(model[0]), first.get("bytes_per_second", 0)
         table.row(name, len(run.remaps), "none" if waited is None else waited, first.get("to_devices", ""), "yes" if run.undone() else "",
@@ -97,6 +121,7 @@ def remap(tools: Tools, program: Program, limited_by_itself: Program, bounds: li
             met.append(waited is not None and waited <= REMAPPED and not run.undone() and rates[-1] > before * (1 + LOSS))
         else:
             met.append(run.undone())
+    table.note("The model's bounds, in bytes that the machine counts: " + ", ".join(f"{bound / 1e9:.2f} GB/s" for bound in bounds) + ".")
     table.note(f"Goal: at no delay hot data is on more devices within {REMAPPED:.0f} s of the bandwidth that needs them, and the bandwidth rises; a remap that does not raise it "
                f"is undone: {'reached' if all(met) else 'missed'}.")
     return table

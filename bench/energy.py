@@ -30,6 +30,8 @@ DEMAND = 2 * 64 * 10**7
 UNBOUNDED = 2**64 - 1
 # A remap takes two samples of a second, its judgement two more.
 REMAP_SECONDS = 8
+# Some samples of a second, at the full speed of the load; too few devices take up to four times as long.
+FIT_SECONDS = 3
 
 
 class Settings:
@@ -39,7 +41,8 @@ class Settings:
         self.hot, self.cold = ("128MiB", "256MiB") if options.quick else ("200MiB", "2GiB")
         self.objects = (128 if options.quick else 200) * (1 << 20) // 64
         self.delays = QUICK_DELAYS if options.quick else DELAYS
-        self.rounds = max(2, options.rounds if options.has_rounds else 2 if options.quick else 6)
+        # Each of the two fits has every other round: of fewer than two each, a single disturbed run would be a load's only one.
+        self.rounds = max(2, options.rounds if options.has_rounds else 4 if options.quick else 6)
         self.seconds = 0.5 if options.quick else 1.5
 
     def program(self, tools: Tools, name: str, delay: int, *more: str, seconds: float | None = None):
@@ -180,10 +183,13 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     runs = by_devices(tools, settings, folder, options, say)
     fits = [fit(tools, folder, runs, first) for first in (0, 1)]
     tables = [figure_3(runs), figure_4(runs, fits[0]), figure_5(tools, settings, folder, options, say), table_1(runs[0]), table_2(fits)]
-    return [*tables, balance(tools, options, folder, say), remapping(tools, settings, fits[0], folder, options, say)]
+    return [*tables, balance(tools, options, folder, say), remapping(tools, settings, folder, options, say)]
 
 
-def remapping(tools: Tools, settings: Settings, bounds: list[int], folder: str, options, say) -> Table:
+def remapping(tools: Tools, settings: Settings, folder: str, options, say) -> Table:
     """Runs that last for some samples of the bandwidth, one a second."""
-    programs = [settings.program(tools, "membench", delay, seconds=REMAP_SECONDS) for delay in (0, DELAYS[-1])]
-    return remap(tools, *programs, bounds, DEMAND // len(DEVICES), folder, options, say)
+    def programs(delays: list[int], seconds: float) -> dict:
+        return {delay: settings.program(tools, "membench", delay, seconds=seconds) for delay in delays}
+
+    fitted, remapped = programs(QUICK_DELAYS, FIT_SECONDS), programs([DELAYS[0], DELAYS[-1]], REMAP_SECONDS)
+    return remap(tools, fitted, remapped, DEMAND // len(DEVICES), folder, options, say)

@@ -104,8 +104,20 @@ impl BandwidthModel {
 
     /// A model from runs on a machine: every load with every number of devices from 1 to the
     /// highest of any run. A number of devices slows a load if the load completes less work than
-    /// with all devices, by more than `tolerance` percent. The lowest bandwidth (with all devices)
-    /// of a slowed load is the bound above that number.
+    /// with all devices, by more than `tolerance` percent.
+    ///
+    /// The bound above a number is the lowest bandwidth that a slowed load has *with that number*:
+    /// this is what is read of the machine when the question is asked. With all devices a slowed
+    /// load has more, which too few devices never show, so that it would stay on them.
+    ///
+    /// ```text
+    ///     load, by its bandwidth with all devices     3    6   11   15   20
+    ///     with one device                             3    6  9.6  9.8  9.9
+    ///     slowed by it                                          x    x    x      bound: 9.6
+    /// ```
+    ///
+    /// Where noise slows a load and not a greater one, the loads are divided so that the fewest are
+    /// on the wrong side.
     ///
     /// # Errors
     /// No runs, runs without devices, a load that lacks a number of devices or has one twice.
@@ -134,15 +146,11 @@ impl BandwidthModel {
         let mut bounds = Vec::new();
         let mut below = 0;
         for devices in 1..most {
-            let mut bound = u64::MAX;
-            for &load in by_load.keys() {
-                let all = run(load, most)?;
-                let kept = u128::from(run(load, devices)?.work) * 100;
-                let wanted = u128::from(all.work) * u128::from(100_u32.saturating_sub(tolerance));
-                if kept < wanted {
-                    bound = bound.min(all.bandwidth);
-                }
-            }
+            let loads = by_load.keys().map(|&load| {
+                let (few, all) = (run(load, devices)?, run(load, most)?);
+                Ok(ComparedLoad::new(few, all, tolerance))
+            });
+            let bound = bound(loads.collect::<Result<_, BandwidthModelError>>()?);
             // More devices sustain at least as much; a measurement that shows less is noise.
             below = bound.max(below);
             bounds.push(below);
@@ -177,6 +185,43 @@ impl BandwidthModel {
             .filter(|bound| is_passed(*bound));
         passed.count() as u32 + 1
     }
+}
+
+/// A load with some devices and with all of them.
+#[derive(Clone, Copy, Debug)]
+struct ComparedLoad {
+    /// Bandwidth with all devices: what it asks for.
+    asked: u64,
+    /// Bandwidth with the fewer devices.
+    got: u64,
+    is_slowed: bool,
+}
+
+impl ComparedLoad {
+    fn new(few: &LoadRun, all: &LoadRun, tolerance: u32) -> Self {
+        let kept = u128::from(few.work) * 100;
+        let wanted = u128::from(all.work) * u128::from(100_u32.saturating_sub(tolerance));
+        Self {
+            asked: all.bandwidth,
+            got: few.bandwidth,
+            is_slowed: kept < wanted,
+        }
+    }
+}
+
+/// The lowest bandwidth of the loads from the least that counts as slowed on; the highest possible one where none does.
+fn bound(mut loads: Vec<ComparedLoad>) -> u64 {
+    loads.sort_by_key(|load| load.asked);
+    let wrong = |first: usize| {
+        let (below, above) = loads.split_at(first);
+        let slowed = below.iter().filter(|load| load.is_slowed).count();
+        slowed + above.iter().filter(|load| !load.is_slowed).count()
+    };
+    // Of divisions that are equally good the first: too many devices cost energy, too few cost time.
+    let first = (0..=loads.len()).min_by_key(|first| wrong(*first));
+    let slowed = loads.iter().skip(first.unwrap_or(0));
+    let slowed = slowed.filter(|load| load.is_slowed);
+    slowed.map(|load| load.got).min().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -218,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fitted_bound_is_the_lowest_bandwidth_at_which_fewer_devices_slow_the_load() {
+    fn a_fitted_bound_is_the_lowest_bandwidth_that_a_load_has_on_the_devices_that_slow_it() {
         // Loads of 5, 11 and 20 with all three devices. One device slows the second by 9 %, two
         // slow the third by half.
         let runs = [
             run(1, 0, 5, 100),
             run(2, 0, 5, 100),
             run(3, 0, 5, 100),
-            run(1, 1, 10, 200),
+            run(1, 1, 9, 200),
             run(2, 1, 11, 219),
             run(3, 1, 11, 220),
             run(1, 2, 10, 200),
@@ -233,10 +278,39 @@ mod tests {
             run(3, 2, 20, 500),
         ];
         let model = BandwidthModel::fitted(&runs, 1).unwrap();
-        assert_eq!(model, BandwidthModel::new(vec![11, 20]).unwrap());
+        assert_eq!(model, BandwidthModel::new(vec![9, 12]).unwrap());
         // With a tolerance of 10 % one device suffices for the second load.
         let model = BandwidthModel::fitted(&runs, 10).unwrap();
-        assert_eq!(model, BandwidthModel::new(vec![20, 20]).unwrap());
+        assert_eq!(model, BandwidthModel::new(vec![10, 12]).unwrap());
+    }
+
+    /// By the bandwidth with all devices no load of one device would ever be seen to need two.
+    #[test]
+    fn a_load_that_one_device_slows_is_told_by_its_bandwidth_on_it() {
+        let runs = [run(1, 0, 100, 50), run(2, 0, 200, 100)];
+        let model = BandwidthModel::fitted(&runs, 5).unwrap();
+        assert_eq!([99, 100, 200].map(|rate| model.devices(rate)), [1, 2, 2]);
+    }
+
+    #[test]
+    fn a_load_that_noise_slows_or_spares_moves_no_bound() {
+        let fitted = |slowed: &[u32]| {
+            let loads = 0..8_u32;
+            let one = |load: u32| {
+                let (asked, is_slowed) = (u64::from(load) * 10, slowed.contains(&load));
+                let got = if is_slowed { asked.min(38) } else { asked };
+                [
+                    run(1, load, got, if is_slowed { 50 } else { 100 }),
+                    run(2, load, asked, 100),
+                ]
+            };
+            let runs: Vec<_> = loads.flat_map(one).collect();
+            BandwidthModel::fitted(&runs, 5).unwrap().bounds()[0]
+        };
+        assert_eq!(fitted(&[4, 5, 6, 7]), 38);
+        assert_eq!(fitted(&[1, 4, 5, 6, 7]), 38);
+        assert_eq!(fitted(&[4, 5, 7]), 38);
+        assert_eq!(fitted(&[1]), u64::MAX);
     }
 
     #[test]
