@@ -383,6 +383,10 @@ pub(crate) struct ReportArgs {
     /// Show this plan beside it
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
+    /// Add the energy that a power model computes of the run, by tier and by site, with its data where the plan puts it: flat, ddr4, ddr5,
+    /// lpddr4, hbm2, cxl, or two joined by a comma for fast and slow memory. Energy that the machine measured is shown without this flag
+    #[arg(long, value_name = "MODEL", value_parser = POWER_MODELS, hide_possible_values = true)]
+    pub power: Option<input::PowerModels>,
     /// Print text for a terminal
     #[arg(long, conflicts_with = "json")]
     pub text: bool,

@@ -28,6 +28,7 @@ mod observed_run;
 mod optimize_after;
 mod optimizer;
 mod output;
+mod power_models;
 mod profile_rate;
 mod program;
 mod program_signals;

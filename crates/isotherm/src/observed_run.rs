@@ -196,6 +196,10 @@ impl<E: Executor> ObservedRun<E> {
             ..
         } = self;
         let program = self.running.finish()?;
+        if let Some(last) = &mut last {
+            let measured = program.energy.measured();
+            last.counts.extend(measured.map(|energy| energy.to_count()));
+        }
         launch::warn_of(&program.summary, console);
         let named = naming.map(|naming| named(&mut step, naming, &mut last, console));
         let sites = named.unwrap_or_default();

@@ -132,7 +132,55 @@ fn hot_data_is_packed_on_the_fewest_devices_and_a_run_by_the_plan_keeps_cold_dat
     a_device_is_added_where_hot_data_exceeds_one(&directory);
     the_bandwidth_asks_for_more_devices(&directory);
     packed_data_takes_less_energy_than_interleaved_data(&directory);
+    the_report_labels_the_energy_of_each_tier_and_site(&directory);
     what_devices_cannot_be_for_is_refused(&directory);
+}
+
+/// Modelled, by the plan of [`planned`]: hot data on the first of four devices.
+fn the_report_labels_the_energy_of_each_tier_and_site(directory: &TempDir) {
+    planned(directory, &[]);
+    let report = |flags: &[&str]| {
+        let words = ["report", "app.iso", "--json"];
+        let output = succeeds(directory, &[&words[..], flags].concat());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("is JSON")
+    };
+    let modelled = report(&["--power", "ddr4", "--plan", "app.plan"]);
+    let rows = modelled["energy"].as_array().expect("rows");
+    let rows: Vec<_> = rows.iter().filter(|it| it["kind"] == "modelled").collect();
+    assert_eq!(
+        (&rows[0]["of"], &rows[1]["of"]),
+        (&"fast".into(), &"slow".into())
+    );
+    let joules = |row: &serde_json::Value, part: &str| row[part].as_f64().expect("joules");
+    let tiers: f64 = rows
+        .iter()
+        .map(|row| joules(row, "joules") - joules(row, "free_joules"))
+        .sum();
+    let sites = modelled["sites"].as_array().expect("sites");
+    let sites = sites
+        .iter()
+        .filter_map(|site| site["modelled_energy_joules"].as_f64());
+    // The energy of accesses to no site is the rest.
+    let sites: f64 = sites.sum();
+    assert!(
+        sites > 0.0 && sites <= tiers * 1.000_001,
+        "{sites} of {tiers}"
+    );
+    let without = report(&[]);
+    let has_modelled = |report: &serde_json::Value| {
+        let rows = report["energy"].as_array();
+        rows.is_some_and(|rows| rows.iter().any(|it| it["kind"] == "modelled"))
+    };
+    assert!(has_modelled(&modelled) && !has_modelled(&without));
+    let text = succeeds(
+        directory,
+        &["report", "app.iso", "--text", "--power", "ddr4"],
+    );
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.contains("energy of") && text.contains("modelled"),
+        "{text}"
+    );
 }
 
 /// The capacity-constrained environment: devices of 3 MiB.

@@ -31,6 +31,7 @@ pub mod trace;
 pub mod count_unit;
 pub mod source_kind;
 pub mod batch;
+pub mod measured_energy;
 pub mod outcome;
 pub mod stay;
 pub mod move_totals;

@@ -12,28 +12,7 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MeasuredPart {
-    /// Memory: RAPL's domain `dram`.
-    Memory,
-    /// A processor, all of its cores and caches, and on some the memory, too.
-    Processor,
-    /// Something else, by its name.
-    Other,
-}
-
-impl MeasuredPart {
-    /// `memory`, as in a summary.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Processor => "processor",
-            Self::Other => "other",
-        }
-    }
-}
+use isotherm_model::measured_energy::{MeasuredEnergy, MeasuredPart};
 
 /// Energy of one counter since the meter was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,6 +127,17 @@ impl EnergyMeter {
         self.counters.iter().map(|counter| &counter.reading)
     }
 
+    /// The same of the counters that were there all the time, for a profile.
+    pub fn measured(&self) -> impl Iterator<Item = MeasuredEnergy> {
+        self.readings().filter_map(|reading| {
+            Some(MeasuredEnergy {
+                counter: reading.name.clone(),
+                part: reading.part,
+                microjoules: reading.microjoules?,
+            })
+        })
+    }
+
     /// Counters that exist and that this user may not read.
     #[must_use]
     pub fn refused(&self) -> &[String] {
@@ -202,7 +192,8 @@ fn number(path: &Path) -> Result<u64, ErrorKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EnergyMeter, MeasuredPart};
+    use super::EnergyMeter;
+    use isotherm_model::measured_energy::MeasuredPart;
     use std::fs;
     use std::path::Path;
 

@@ -10,6 +10,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
+use crate::energy;
 use crate::page::{chart, document, name};
 use crate::plan::PlanSummary;
 use crate::sites::SiteRow;
@@ -34,6 +35,7 @@ pub(crate) fn render(summary: &Summary) -> String {
             @if let Some(plan) = &summary.plan { (standing(plan)) }
             @if !summary.split_sites.is_empty() { (tables::split_sites(summary)) }
             (tables::sites(summary, SITES))
+            @if !summary.energy.is_empty() { (energy::section(&summary.energy)) }
             (charts_last(summary))
             (tables::sources(summary))
             (next(summary))

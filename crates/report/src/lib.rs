@@ -30,6 +30,7 @@ pub mod table;
 pub mod capacity_curve;
 mod location;
 mod page;
+pub mod energy;
 mod sites;
 mod heat;
 mod resident;
@@ -58,6 +59,7 @@ use isotherm_model::plan::Plan;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 
+use energy::ModelledEnergy;
 use summary::Summary;
 
 /// A profile, and a plan for it where there is one, ready to be printed.
@@ -94,6 +96,16 @@ impl Report {
         for site in &mut self.summary.sites {
             site.bandwidth_bytes_per_second = bandwidths.get(&site.id).copied();
         }
+        self
+    }
+
+    /// Adds what a power model computed of the run.
+    #[must_use]
+    pub fn with_energy(mut self, modelled: ModelledEnergy) -> Self {
+        for site in &mut self.summary.sites {
+            site.modelled_energy_joules = modelled.sites.get(&site.id).copied();
+        }
+        self.summary.energy.extend(modelled.tiers);
         self
     }
 

@@ -12,6 +12,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use serde::{Serialize, Serializer};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
+use crate::energy::joules;
 use crate::location::{Location, locations};
 use crate::noise::{NOISE_CAPACITY, NOISE_SAMPLES, samples_of, wilson};
 use crate::words::{counted, percent, share};
@@ -53,6 +54,9 @@ pub struct SiteRow {
     /// Bytes of memory that its data takes in a second of the run, where runs measured it in isolation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bandwidth_bytes_per_second: Option<u64>,
+    /// Energy of the memory that its data took, by the power model that the report was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modelled_energy_joules: Option<f64>,
     /// Most bytes resident at one time.
     pub peak_rss_bytes: u64,
     /// The same as a share of the footprint.
@@ -123,6 +127,11 @@ impl SiteRow {
     pub(crate) fn bandwidth(&self) -> String {
         let bandwidth = self.bandwidth_bytes_per_second;
         bandwidth.map_or(String::new(), |bytes| format!("{}/s", Bytes(bytes)))
+    }
+
+    /// Its modelled energy in words; empty where there is none.
+    pub(crate) fn modelled_energy(&self) -> String {
+        self.modelled_energy_joules.map_or(String::new(), joules)
     }
 
     /// Of all accesses to the site, the share that the caches served; 0 where none was seen.
@@ -211,6 +220,7 @@ pub(crate) fn rows(
                 accesses_share_high: None,
                 below_noise: false,
                 bandwidth_bytes_per_second: None,
+                modelled_energy_joules: None,
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
                 accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),

@@ -16,8 +16,9 @@ pub use crate::sites::{SiteCaller, SiteRow};
 pub use crate::totals::{HOT_SHARE, SummaryTotals};
 
 use crate::capacity_curve::CapacityCurve;
+use crate::energy::EnergyRow;
 use crate::words::percent;
-use crate::{parts, shell, sites, words};
+use crate::{energy, parts, shell, sites, words};
 
 /// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -52,6 +53,9 @@ pub struct Summary {
     pub split_sites: Vec<SplitSite>,
     /// What each source of the profile delivered.
     pub sources: Vec<SourceSummary>,
+    /// Energy of the run, measured and modelled; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub energy: Vec<EnergyRow>,
     /// Counters at the end of the run.
     pub counters: Vec<CounterSummary>,
     /// Commands worth running next.
@@ -163,6 +167,7 @@ impl Summary {
             plan,
             split_sites: split_sites.unwrap_or_default(),
             sources,
+            energy: energy::measured(profile),
             counters: profile.counts.iter().map(CounterSummary::new).collect(),
             next: Vec::new(),
         };
@@ -174,6 +179,12 @@ impl Summary {
     pub(crate) fn has_bandwidths(&self) -> bool {
         let mut sites = self.sites.iter();
         sites.any(|site| site.bandwidth_bytes_per_second.is_some())
+    }
+
+    /// True where the energy of any site was modelled.
+    pub(crate) fn has_energies(&self) -> bool {
+        let mut sites = self.sites.iter();
+        sites.any(|site| site.modelled_energy_joules.is_some())
     }
 }
 

@@ -3,6 +3,7 @@
 use isotherm_model::units::{Bytes, Nanos};
 use textwrap::{Options, WordSplitter, fill};
 
+use crate::energy;
 use crate::noise::interval;
 use crate::parts;
 use crate::plot;
@@ -46,6 +47,10 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
                 parts::render(&summary.split_sites, &plan.valued, columns)
             );
         }
+    }
+    if !summary.energy.is_empty() {
+        text += "\n";
+        text += &energy::text(&summary.energy, columns);
     }
     text += "\n";
     text += &sources(summary);
@@ -126,6 +131,9 @@ fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
     }
     if wide && summary.has_bandwidths() {
         table = table.right("bandwidth", |site| site.bandwidth());
+    }
+    if wide && summary.has_energies() {
+        table = table.right("modelled", |site| site.modelled_energy());
     }
     table = table
         .right("peak RSS", |site| Bytes(site.peak_rss_bytes))

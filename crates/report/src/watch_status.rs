@@ -35,6 +35,9 @@ pub struct Status {
     pub epoch_ns: u64,
     /// The tiers, fastest first.
     pub tiers: Vec<TierStatus>,
+    /// Nodes whose memory is offline, to save energy.
+    #[serde(default)]
+    pub offline_nodes: Vec<u32>,
     /// Bytes of the fast tier that watched processes may use now.
     pub capacity_bytes: u64,
     /// Bytes that watched processes have resident in private memory.
@@ -311,6 +314,10 @@ impl Status {
         text.extend(self.timer.iter().map(|timer| timer.line() + "\n"));
         for line in self.details() {
             text += &format!("{}\n", clip(&line, columns * 3));
+        }
+        if !self.offline_nodes.is_empty() {
+            let nodes: Vec<String> = self.offline_nodes.iter().map(u32::to_string).collect();
+            text += &format!("offline, to save energy: node {}\n", nodes.join(", "));
         }
         text.extend(self.notes.iter().map(|note| format!("note: {note}\n")));
         text

@@ -10,6 +10,7 @@ use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 use isotherm_report::Report;
+use isotherm_report::energy::{EnergyKind, EnergyRow, ModelledEnergy};
 use serde_json::Value;
 
 fn golden(name: &str, text: &str) {
@@ -125,6 +126,39 @@ fn text_keeps_to_its_width_but_for_commands() {
             assert!(line.chars().count() <= columns, "{columns}: {line}");
         }
     }
+}
+
+#[test]
+fn energy_is_a_table_and_a_column_of_the_sites_in_every_form() {
+    let without = planned();
+    assert!(!without.html().contains("Energy") && !without.json().contains("energy"));
+    let site = without.summary().sites[0].clone();
+    let energy = ModelledEnergy {
+        tiers: vec![EnergyRow {
+            of: "fast".to_owned(),
+            kind: EnergyKind::Modelled,
+            source: "ranks of 8 DDR4-2400 8 Gbit x8 (Micron MT40A1G8)".to_owned(),
+            joules: 0.5,
+            idle_joules: Some(0.25),
+            free_joules: Some(0.125),
+        }],
+        sites: [(site.id, 0.2)].into(),
+    };
+    let with = planned().with_energy(energy);
+    for columns in [60, 80, 100, 120, 200] {
+        let text = with.text(columns);
+        let body = text.split("\nNext\n").next().unwrap();
+        for line in body.lines() {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+        assert!(text.contains("500 mJ  modelled"), "{text}");
+    }
+    assert!(with.text(100).contains("200 mJ"), "{}", with.text(100));
+    assert!(with.html().contains(">Energy, modelled</th>"));
+    assert!(with.html().contains("is no meter"));
+    let json: Value = serde_json::from_str(&with.json()).unwrap();
+    assert_eq!(json["energy"][0]["kind"], "modelled");
+    assert_eq!(json["energy"][0]["idle_joules"], 0.25);
 }
 
 #[test]

@@ -45,6 +45,7 @@ mod cache_mode;
 mod residency;
 mod monitor;
 mod energy;
+mod profile_energy;
 mod workload;
 pub mod generate;
 mod report;
@@ -60,6 +61,7 @@ pub use energy::{
 };
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, MonitorSource};
+pub use profile_energy::{ProfileEnergy, TierJoules, profile_energy};
 pub use report::{AtCapacity, CurvePoint, PolicyResult, SimulationReport};
 pub use request::{HALVINGS, SimulateError, SimulationRequest};
 pub use simulate::{replay, simulate};

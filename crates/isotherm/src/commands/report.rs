@@ -1,11 +1,17 @@
 //! `isotherm report`: shows a profile.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use isotherm_model::plan::Plan;
+use isotherm_model::profile::Profile;
 
 use isotherm_pipeline::site_bandwidths;
 use isotherm_report::Report;
+use isotherm_report::energy::{EnergyKind, EnergyRow, ModelledEnergy};
+use isotherm_sim::{TierJoules, profile_energy};
 
 use crate::cli::ReportArgs;
+use crate::input::PowerModels;
+use crate::power_models;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -17,10 +23,14 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
     let (profile, warnings) = super::read_profile(&args.profile, console)?;
     let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
     let plan_name = args.plan.as_ref().map(|path| path.display().to_string());
-    let report = Report::new(&profile, plan.as_ref())
+    let mut report = Report::new(&profile, plan.as_ref())
         .named(&args.profile.display().to_string(), plan_name.as_deref())
         .with_bandwidths(&site_bandwidths(&profile))
         .with_notes(warnings);
+    if let Some(names) = args.power {
+        let modelled = modelled(&profile, plan.as_ref(), names);
+        report = report.with_energy(modelled.with_context(|| args.profile.display().to_string())?);
+    }
     if args.text || args.json {
         let text = if args.json {
             report.json()
@@ -46,4 +56,34 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
         console.next(&format!("isotherm plan {profile} --fast 25%"));
     }
     Ok(())
+}
+
+/// The energy of the run by these models, of the fast tier and of all others.
+///
+/// # Errors
+/// The counts of the profile tell no bytes.
+fn modelled(profile: &Profile, plan: Option<&Plan>, names: PowerModels) -> Result<ModelledEnergy> {
+    let models = power_models::pair(names);
+    let energy = profile_energy(profile, plan, &models).with_context(|| {
+        format!(
+            "--power {names} needs the bytes that the program moved, and this profile holds {}, which tell none: record with source `timer`, \
+             or one that counts accesses or misses",
+            profile.counted().units()
+        )
+    })?;
+    let row = |(tier, index): (TierJoules, usize)| EnergyRow {
+        of: tier.name,
+        kind: EnergyKind::Modelled,
+        source: match index {
+            0 => models.fast.words(),
+            _ => models.slow.words(),
+        },
+        joules: tier.idle + tier.accesses,
+        idle_joules: Some(tier.idle),
+        free_joules: Some(tier.free),
+    };
+    Ok(ModelledEnergy {
+        tiers: energy.tiers.into_iter().zip(0..).map(row).collect(),
+        sites: energy.sites,
+    })
 }

@@ -10,14 +10,15 @@ use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_sim::generate::{self, GeneratorSettings};
 use isotherm_sim::{
-    AtCapacity, ENERGY_MODELS, EnergyModel, EpochLength, FlatPower, HALVINGS, Machine, Monitor,
-    MonitorSource, PairPower, PolicyResult, SimulationReport, SimulationRequest, Workload,
+    AtCapacity, EpochLength, HALVINGS, Machine, Monitor, MonitorSource, PolicyResult,
+    SimulationReport, SimulationRequest, Workload,
 };
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs};
 use crate::cli_tiers::TiersChoice;
 use crate::input::{self, Replayable};
 use crate::output;
+use crate::power_models;
 use crate::tiers_choice;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -44,10 +45,9 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     let (machine, words, capacity) = machine(args, &workload, console)?;
     let mut request = SimulationRequest::new(&workload);
     request.machine = machine;
-    let (fast, slow) = (energy_model(args.power.fast), energy_model(args.power.slow));
-    let pair = PairPower { fast, slow };
+    let pair = power_models::pair(args.power);
     request.energy = match args.power.fast == args.power.slow {
-        true => fast,
+        true => pair.fast,
         false => &pair,
     };
     request.devices = args.devices;
@@ -86,12 +86,6 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     })?;
     say_next(args, console);
     Ok(())
-}
-
-/// The energy model of a name that the command line has checked.
-fn energy_model(name: &str) -> &'static dyn EnergyModel {
-    let found = ENERGY_MODELS.iter().find(|(known, _)| *known == name);
-    found.map_or(&FlatPower::ROUND as &dyn EnergyModel, |(_, model)| *model)
 }
 
 /// A browser would read a page named `.svg` as a picture, and show an error.

@@ -93,6 +93,9 @@ fn site_titles(summary: &Summary) -> Markup {
         @if summary.has_bandwidths() {
             th scope="col" data-kind="number" { "Bandwidth" }
         }
+        @if summary.has_energies() {
+            th scope="col" data-kind="number" { "Energy, modelled" }
+        }
     }
 }
 
@@ -118,6 +121,7 @@ fn other_sites(summary: &Summary, drawn: &[&SiteRow]) -> Markup {
                     td {}
                     @if summary.totals.assumed_cache_bytes.is_some() { td {} }
                     @if summary.has_bandwidths() { td {} }
+                    @if summary.has_energies() { td {} }
                 }
             }
         }
@@ -157,6 +161,9 @@ fn site_row(site: &SiteRow, summary: &Summary) -> Markup {
             }
             @if summary.has_bandwidths() {
                 td.n data-v=(site.bandwidth_bytes_per_second.unwrap_or(0)) { (site.bandwidth()) }
+            }
+            @if summary.has_energies() {
+                td.n data-v=(site.modelled_energy_joules.unwrap_or(0.0)) { (site.modelled_energy()) }
             }
         }
     }
