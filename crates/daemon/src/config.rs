@@ -229,7 +229,7 @@ impl Config {
 type Keep = fn(&mut Config, &Config);
 
 /// The keys that are read at the start only.
-const AT_START: [(&str, Keep); 10] = [
+const AT_START: [(&str, Keep); 11] = [
     ("policy", |new, old| new.policy.clone_from(&old.policy)),
     ("memory.tiers", |new, old| {
         new.memory.tiers.clone_from(&old.memory.tiers)
@@ -253,6 +253,7 @@ const AT_START: [(&str, Keep); 10] = [
     ("sources.combine", |new, old| {
         new.sources.combine = old.sources.combine
     }),
+    ("energy", |new, old| new.energy.clone_from(&old.energy)),
     ("serve", |new, old| new.serve.clone_from(&old.serve)),
 ];
 

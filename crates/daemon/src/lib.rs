@@ -17,6 +17,7 @@
 mod clients;
 pub mod config;
 mod dry_run;
+mod energy;
 mod metrics;
 mod notify;
 pub mod replay;

@@ -35,10 +35,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::config::Config;
 use crate::dry_run::{DryRun, Target};
+use crate::energy::{AwakeOnly, EnergySaver};
 use crate::notify::Notify;
 use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
-use crate::{metrics, rights, socket};
+use crate::{energy, metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -112,6 +113,8 @@ struct Service {
     notify: Notify,
     console: Console,
     epoch: u32,
+    /// Takes memory offline; `None` in a run of one epoch.
+    energy: Option<EnergySaver>,
 }
 
 /// Flags that the signal handlers set.
@@ -141,10 +144,18 @@ pub fn run(options: Options, console: Console) -> Result<()> {
             "rights that are not needed cannot be given up: {error}"
         ));
     }
+    // A run of one epoch has no state of its own, and a daemon that runs already may have taken memory offline.
+    if !options.once {
+        energy::restore(&config, options.dry_run, console)?;
+    }
     let places = MachineTiers::find(&config, options.dry_run)?;
     config.check_floors(places.fast_limit(&config))?;
     let mut service = Service::new(options, config, places, console)?;
     let _listening = service.open()?;
+    if !service.options.once {
+        let dry_run = service.options.dry_run;
+        service.energy = Some(EnergySaver::start(&service.config, dry_run, console)?);
+    }
     service.notify.send("READY=1");
     service.run_until_stopped(&signals)?;
     service.notify.send("STOPPING=1");
@@ -323,6 +334,7 @@ impl Service {
             board,
             console,
             epoch: 0,
+            energy: None,
         })
     }
 
@@ -432,9 +444,18 @@ impl Service {
             }
             TierPlace::Nodes | TierPlace::Imagined => {
                 let kernel = Migration::new(Kernel::default());
-                Box::new(Limit::new(kernel, MachineClock, allowance).within(time))
+                Box::new(AwakeOnly {
+                    inner: Box::new(Limit::new(kernel, MachineClock, allowance).within(time)),
+                    offline: self.offline_nodes(),
+                })
             }
         }
+    }
+
+    /// The nodes whose memory is offline, to save energy.
+    fn offline_nodes(&self) -> Vec<NodeId> {
+        let energy = self.energy.as_ref();
+        energy.map(EnergySaver::offline).unwrap_or_default()
     }
 
     /// Publishes the status, the heat map and the tiers of ranges after an epoch, for the socket and the metrics, and
@@ -442,6 +463,7 @@ impl Service {
     fn publish(&mut self, report: &EpochReport) {
         self.status_builder.take(report, self.places.tiers());
         self.status_builder.watch(&self.watcher);
+        self.status_builder.set_offline(&self.offline_nodes());
         let status = self.status_builder.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));

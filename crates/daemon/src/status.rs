@@ -39,6 +39,11 @@ impl StatusBuilder {
         &self.status
     }
 
+    /// Names the nodes whose memory is offline.
+    pub(crate) fn set_offline(&mut self, nodes: &[NodeId]) {
+        self.status.offline_nodes = nodes.iter().map(|node| node.0).collect();
+    }
+
     /// Adds an epoch.
     pub(crate) fn take(&mut self, report: &EpochReport, tiers: &[Tier]) {
         self.total.merge(&report.moves);

@@ -27,9 +27,9 @@ const FILL_NODE: &[u8] = include_bytes!("../guest/fill-node");
 /// which the emulator executes ten times faster. QEMU 7.2 has an error in `cmpxchg16b`.
 const PROCESSOR: &str = "max,-erms,-fsrm,-cx16";
 /// Kernel options that keep a guest fast (no self-tests of ciphers, no early waits for a timer) and its pages
-/// in place (no balancing by the kernel, no DAMON of its own).
+/// in place (no balancing by the kernel, no DAMON of its own). Memory that is plugged in can go offline again.
 const KERNEL: &str = "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable no_timer_check \
-    cryptomgr.notests numa_balancing=disable damon_stat.enabled=0 \
+    cryptomgr.notests numa_balancing=disable damon_stat.enabled=0 memhp_default_state=online_movable \
     initcall_blacklist=load_system_certificate_list,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,jent_mod_init,sgx_init";
 
 /// The result of a command in the guest.

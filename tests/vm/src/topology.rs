@@ -5,6 +5,7 @@
 //! memory = "320MiB"
 //! cpus = 2                    # default: none
 //! left-free = "24MiB"         # optional: all but this much is filled before the tests begin
+//! plugged-in = true           # optional: a module in a slot, whose memory the kernel adds online_movable, so that it can go offline
 //! reach = [{ to = 1, latency = "300ns", bandwidth = "25GiB/s" }]   # reported by the firmware (HMAT)
 //!
 //! [[distance]]                # of two nodes, both ways; default: 20
@@ -53,6 +54,9 @@ pub struct Node {
     /// Bytes that the stand leaves free before the first test; all, by default.
     #[serde(default, deserialize_with = "some_quantity")]
     pub left_free: Option<Bytes>,
+    /// Whether its memory is a module in a slot, which the kernel can take offline, and no memory of the boot.
+    #[serde(default)]
+    pub plugged_in: bool,
     /// The firmware's figures for accesses from this node's processors to memory.
     #[serde(default)]
     pub reach: Vec<Reach>,
@@ -209,17 +213,26 @@ impl Topology {
             }
         };
         let hmat = self.has_hmat();
+        let at_boot = self.node.iter().filter(|node| !node.plugged_in);
+        let at_boot: Bytes = at_boot.map(|node| node.memory).sum();
         let total: Bytes = self.node.iter().map(|node| node.memory).sum();
+        let slots = match total == at_boot {
+            true => String::new(),
+            false => format!(",slots=4,maxmem={}B", total.0),
+        };
         let processors: u32 = self.node.iter().map(cpus_of).sum();
         let machine = if hmat { "q35,hmat=on" } else { "q35" };
         let mut arguments = words(&format!(
-            "-machine {machine},sata=off,smbus=off,usb=off -smp {processors} -m {}B",
-            total.0
+            "-machine {machine},sata=off,smbus=off,usb=off -smp {processors} -m {}B{slots}",
+            at_boot.0
         ));
         let mut first_cpu = 0;
         for (number, node) in (0_u32..).zip(&self.node) {
             let cpus = cpus_of(node);
-            let mut described = format!("node,nodeid={number},memdev=m{number}");
+            let mut described = format!("node,nodeid={number}");
+            if !node.plugged_in {
+                described += &format!(",memdev=m{number}");
+            }
             if cpus > 0 {
                 described += &format!(",cpus={first_cpu}-{}", first_cpu + cpus - 1);
             }
@@ -231,6 +244,10 @@ impl Topology {
                 "-object memory-backend-ram,id=m{number},size={}B -numa {described}",
                 node.memory.0
             )));
+            if node.plugged_in {
+                let module = format!("-device pc-dimm,id=d{number},memdev=m{number},node={number}");
+                arguments.extend(words(&module));
+            }
         }
         for from in 0..self.node.len() as u32 {
             for to in 0..self.node.len() as u32 {
@@ -316,6 +333,20 @@ mod tests {
         tiers = [[0], [1]]
         kernel-tiers = [[0], [1]]
     "#;
+
+    #[test]
+    fn a_module_in_a_slot_is_no_memory_of_the_boot() {
+        let module = TWO.replace(
+            "memory = \"512MiB\"",
+            "memory = \"512MiB\"\nplugged-in = true",
+        );
+        let arguments = Topology::parse(&module).unwrap().arguments(false).join(" ");
+        let expected = "-m 268435456B,slots=4,maxmem=805306368B \
+            -object memory-backend-ram,id=m0,size=268435456B -numa node,nodeid=0,memdev=m0,cpus=0-1,initiator=0 \
+            -object memory-backend-ram,id=m1,size=536870912B -numa node,nodeid=1,initiator=0 \
+            -device pc-dimm,id=d1,memdev=m1,node=1";
+        assert!(arguments.contains(expected), "{arguments}");
+    }
 
     #[test]
     fn a_topology_becomes_the_arguments_that_make_it() {

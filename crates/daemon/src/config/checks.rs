@@ -61,6 +61,7 @@ impl Config {
         self.check_memory()?;
         self.check_sources()?;
         self.check_moves()?;
+        self.check_energy()?;
         for (key, path) in [("socket", &self.serve.socket), ("state", &self.serve.state)] {
             if path.as_os_str().is_empty() {
                 bail!("serve.{key} = \"\": names no path; leave the key out for the usual one");
@@ -103,6 +104,22 @@ impl Config {
         }
         if let Capacity::Bytes(_) = self.sources.budget.0 {
             bail!("sources.budget: a share of one processor such as 1% is wanted");
+        }
+        Ok(())
+    }
+
+    fn check_energy(&self) -> Result<()> {
+        if let Capacity::Share(share) = self.energy.reserve.0
+            && share >= 1.0
+        {
+            bail!(
+                "energy.reserve = \"100%\": with all memory free no node could ever be empty; give less, such as 20%"
+            );
+        }
+        if self.energy.offline.contains(&0) {
+            bail!(
+                "energy.offline: node 0 has data of the kernel, which cannot be moved; name other nodes"
+            );
         }
         Ok(())
     }

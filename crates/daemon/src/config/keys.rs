@@ -67,6 +67,8 @@ section!(
         sources: Sources,
         /// Limits of moves.
         moves: Moves,
+        /// Memory nodes that may be empty, to save energy.
+        energy: Energy,
         /// Limits of control groups, by name.
         groups: BTreeMap<String, Group>,
         /// Socket, metrics and state of the daemon.
@@ -131,6 +133,15 @@ section!(
         rate: Written<Bytes>,
         /// Time spent on moves in each second, at most.
         time: Written<Nanos>,
+    }
+);
+section!(
+    /// Memory nodes that may be empty, to save energy.
+    Energy {
+        /// Nodes whose memory may be taken offline.
+        offline: Vec<u32>,
+        /// Memory of the other nodes that stays free: a size, or a share of theirs.
+        reserve: Written<Capacity>,
     }
 );
 section!(

@@ -67,12 +67,12 @@ impl Memory {
         set_and_move(self.start, self.pages * PAGE, mode, &nodes)
     }
 
-    fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         // SAFETY: the range is mapped for reading and this value's own, and fresh memory is zero.
         unsafe { std::slice::from_raw_parts(self.start as *const u64, self.pages * PAGE / 8) }
     }
 
-    fn words_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         // SAFETY: as above, it is mapped for writing as well, and borrowed by no other code.
         unsafe { std::slice::from_raw_parts_mut(self.start as *mut u64, self.pages * PAGE / 8) }
     }

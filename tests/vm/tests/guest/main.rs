@@ -9,6 +9,7 @@ mod commands;
 mod compressed;
 mod daemon;
 mod ending;
+mod energy;
 mod figures;
 mod floors;
 mod interface;
@@ -54,6 +55,9 @@ macro_rules! on {
 }
 pub(crate) use on;
 
+/// Topologies of single tests, beside [`EVERYWHERE`].
+const SPECIAL: &[&str] = &["memory-module"];
+
 const EVERYWHERE: &[&str] = &["two-nodes", "three-tiers", "full-fast-node", "no-hmat"];
 
 fn all() -> impl Iterator<Item = &'static GuestTest> {
@@ -69,6 +73,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         colocation::TESTS,
         interface::TESTS,
         compressed::TESTS,
+        energy::TESTS,
     ]
     .into_iter()
     .flatten()
@@ -99,6 +104,7 @@ fn trials() -> Vec<Trial> {
     };
     let in_guests = EVERYWHERE
         .iter()
+        .chain(SPECIAL)
         .flat_map(|topology| {
             all()
                 .filter(move |test| test.on.contains(topology))
