@@ -71,21 +71,27 @@ impl Resctrl {
     /// No group reports a number.
     pub fn value(&mut self) -> io::Result<u64> {
         let files = self.files();
-        let mut now = BTreeMap::new();
+        let (mut now, mut has_number) = (BTreeMap::new(), false);
         for file in files {
-            // A file may hold `Unavailable` or `Error`, for a while or for good.
-            let text = fs::read_to_string(&file).unwrap_or_default();
-            if let Ok(bytes) = text.trim().parse::<u64>() {
-                // A group that is new, or that replaced another one, starts here.
-                let before = self.last.get(&file).copied().unwrap_or(bytes);
-                self.total = self.total.saturating_add(bytes.saturating_sub(before));
-                now.insert(file, bytes);
-            }
+            let Ok(text) = fs::read_to_string(&file) else {
+                continue;
+            };
+            let before = self.last.get(&file).copied();
+            // A file may hold `Unavailable` or `Error`, for a while or for good. What is counted meanwhile shows when it has a number again.
+            let Ok(bytes) = text.trim().parse::<u64>() else {
+                now.extend(before.map(|before| (file, before)));
+                continue;
+            };
+            // A group that is new, or that replaced another one, starts here.
+            let since = bytes.saturating_sub(before.unwrap_or(bytes));
+            self.total = self.total.saturating_add(since);
+            now.insert(file, bytes);
+            has_number = true;
         }
         self.last = now;
-        match self.last.is_empty() {
-            false => Ok(self.total),
-            true => Err(io::Error::other(format!(
+        match has_number {
+            true => Ok(self.total),
+            false => Err(io::Error::other(format!(
                 "{}: no mbm_total_bytes has a number; the processors count: {}",
                 self.mounted.join("mon_data").display(),
                 self.features()

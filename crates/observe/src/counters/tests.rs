@@ -1,3 +1,4 @@
+use super::resctrl::Resctrl;
 use super::tier_traffic::open_for_tier;
 use super::{CounterChoice, CounterEvent, CounterKind, Counting, CumulativeCount, choose, open};
 use isotherm_model::emulation::Emulation;
@@ -248,6 +249,31 @@ fn bytes_of_control_groups_are_added_whenever_they_come_and_go() {
     assert_eq!(value(), 800, "a group that goes takes nothing back");
     write(ROOT, "Error\n");
     assert!(counting.value().is_err());
+}
+
+/// AMD's counters are `Unavailable` while another group has the hardware.
+#[test]
+fn bytes_that_are_counted_while_resctrl_has_no_number_are_not_lost() {
+    let root = machine(&[
+        (
+            "sys/fs/resctrl/info/L3_MON/mon_features",
+            "mbm_total_bytes\n",
+        ),
+        (ROOT, "100\n"),
+        ("sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes", "10\n"),
+    ]);
+    let mut counts = Resctrl::open(root.path()).expect("counts");
+    let mut after = |text: &str| {
+        std::fs::write(root.path().join(ROOT), text).expect("written");
+        counts.value().expect("a number of the other cache")
+    };
+    assert_eq!(after("130\n"), 30);
+    assert_eq!(after("Unavailable\n"), 30);
+    assert_eq!(after("Error\n"), 30);
+    assert_eq!(after("400\n"), 300);
+    // A counter that began anew has no past.
+    assert_eq!(after("50\n"), 300);
+    assert_eq!(after("60\n"), 310);
 }
 
 #[test]
