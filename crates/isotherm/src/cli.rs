@@ -22,6 +22,7 @@ use crate::flag_values::{
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::optimize_after::OptimizeAfter;
+use crate::power_models::PowerModels;
 use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
@@ -384,9 +385,10 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PLAN")]
     pub plan: Option<PathBuf>,
     /// Add the energy that a power model computes of the run, by tier and by site, with its data where the plan puts it: flat, ddr4, ddr5,
-    /// lpddr4, hbm2, cxl, or two joined by a comma for fast and slow memory. Energy that the machine measured is shown without this flag
+    /// lpddr4, hbm2, cxl, a file (docs/policies/dram-power.md), or two joined by a comma for fast and slow memory. Energy that the machine
+    /// measured is shown without this flag
     #[arg(long, value_name = "MODEL", value_parser = POWER_MODELS, hide_possible_values = true)]
-    pub power: Option<input::PowerModels>,
+    pub power: Option<PowerModels>,
     /// Print text for a terminal
     #[arg(long, conflicts_with = "json")]
     pub text: bool,
@@ -450,10 +452,10 @@ pub(crate) struct SimulateArgs {
     /// tier serves between two samples, if the profile has their interval; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: Option<u64>,
-    /// Power model of the memory: flat (round numbers), ddr4, ddr5, lpddr4, hbm2 (ranks with power states), cxl (ddr5 behind a link); two
-    /// joined by a comma, as in ddr5,cxl, for fast and slow memory
+    /// Power model of the memory: flat (round numbers), ddr4, ddr5, lpddr4, hbm2 (ranks with power states), cxl (ddr5 behind a link), or a file
+    /// (docs/policies/dram-power.md); two joined by a comma, as in ddr5,cxl, for fast and slow memory
     #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
-    pub power: input::PowerModels,
+    pub power: PowerModels,
     /// With one power model other than flat: equal memory devices of the machine, which the footprint fills; hot data is packed on those of the
     /// fast tier, and a row `interleaved` has it on all [default: as many ranks as each tier needs, without that row]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=65_536))]

@@ -8,6 +8,7 @@ use isotherm_observe::source::registry::OF_PROGRAMS;
 use crate::input;
 use crate::known_values::KnownValues;
 use crate::optimize_after::{FIRST_ITERATION, OptimizeAfter};
+use crate::power_models::{self, PowerModels};
 use crate::run_policies;
 use crate::sharing::{self, SharedObjects};
 use crate::split::Split;
@@ -70,8 +71,8 @@ pub(crate) const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = Kno
     input::monitor_source,
 );
 /// Models of memory power.
-pub(crate) const POWER_MODELS: KnownValues<input::PowerModels> =
-    KnownValues::new(input::powers, input::power);
+pub(crate) const POWER_MODELS: KnownValues<PowerModels> =
+    KnownValues::new(power_models::names, power_models::read);
 
 /// When sites are placed in parts.
 pub(crate) const SPLITS: KnownValues<Split> = KnownValues::new(Split::words, Split::read);

@@ -12,7 +12,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_pipeline::{CountWorth, count_worth};
 use isotherm_sim::generate::{LARGEST_FOOTPRINT, SMALLEST_FOOTPRINT};
-use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
+use isotherm_sim::{EpochLength, Workload};
 use isotherm_trace::{Accesses, Format, Grain, Trace};
 
 use crate::known_values::KnownValues;
@@ -194,48 +194,6 @@ pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::MonitorSource, 
             "there is no source \"{word}\"; there are {}",
             known.join(", ")
         )
-    })
-}
-
-/// The values of `--power`.
-pub(crate) fn powers() -> Vec<&'static str> {
-    ENERGY_MODELS.iter().map(|(name, _)| *name).collect()
-}
-
-/// The power model of both tiers, or of the fast and of the slow one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PowerModels {
-    pub(crate) fast: &'static str,
-    pub(crate) slow: &'static str,
-}
-
-impl std::fmt::Display for PowerModels {
-    /// `ddr5`, `ddr5,cxl`: as [`power`] reads it.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.fast == self.slow {
-            true => f.write_str(self.fast),
-            false => write!(f, "{},{}", self.fast, self.slow),
-        }
-    }
-}
-
-/// Parses the value of `--power`: a model, or one for each tier.
-///
-/// # Errors
-/// There is no such model.
-pub(crate) fn power(text: &str) -> Result<PowerModels, String> {
-    let names = powers();
-    let known = |word: &str| {
-        let found = names.iter().find(|name| **name == word.trim()).copied();
-        found.ok_or_else(|| {
-            let known = names.join(", ");
-            format!("there is no power model \"{word}\"; there are {known}, and two of them joined by a comma for fast and slow memory")
-        })
-    };
-    let (fast, slow) = text.split_once(',').unwrap_or((text, text));
-    Ok(PowerModels {
-        fast: known(fast)?,
-        slow: known(slow)?,
     })
 }
 

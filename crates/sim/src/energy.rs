@@ -68,13 +68,37 @@ impl EnergyModel for FlatPower {
         "round numbers for each GiB and line".to_owned()
     }
 
+    fn energy(&self, activity: &TierActivity) -> TierEnergy {
+        match activity.tier == TierIndex::FASTEST {
+            true => self.fast.energy(activity),
+            false => self.slow.energy(activity),
+        }
+    }
+}
+
+/// Memory of which its background power by capacity and the energy of a line are known, and no more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainPower {
+    /// What memory it is, and where the figures are from.
+    pub words: String,
+    /// The figures.
+    pub tier: FlatTier,
+}
+
+impl EnergyModel for PlainPower {
+    fn words(&self) -> String {
+        self.words.clone()
+    }
+
+    fn energy(&self, activity: &TierActivity) -> TierEnergy {
+        self.tier.energy(activity)
+    }
+}
+
+impl FlatTier {
     /// A milliwatt is a picojoule a nanosecond. The background is rounded down to a picojoule.
     fn energy(&self, activity: &TierActivity) -> TierEnergy {
-        let tier = if activity.tier == TierIndex::FASTEST {
-            self.fast
-        } else {
-            self.slow
-        };
+        let tier = self;
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
         // The product of capacity, power and time exceeds 128 bits only beyond any possible
         // machine.

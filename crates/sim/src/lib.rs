@@ -57,7 +57,7 @@ mod simulate;
 pub use cache_mode::CACHE_MODE;
 pub use energy::{
     DataLayout, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, LinkedPower, PairPower,
-    Picojoules, TierActivity, TierEnergy,
+    Picojoules, PlainPower, TierActivity, TierEnergy,
 };
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, MonitorSource};

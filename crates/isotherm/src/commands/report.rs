@@ -10,8 +10,7 @@ use isotherm_report::energy::{EnergyKind, EnergyRow, ModelledEnergy};
 use isotherm_sim::{TierJoules, profile_energy};
 
 use crate::cli::ReportArgs;
-use crate::input::PowerModels;
-use crate::power_models;
+use crate::power_models::PowerModels;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
         .named(&args.profile.display().to_string(), plan_name.as_deref())
         .with_bandwidths(&site_bandwidths(&profile))
         .with_notes(warnings);
-    if let Some(names) = args.power {
+    if let Some(names) = &args.power {
         let modelled = modelled(&profile, plan.as_ref(), names);
         report = report.with_energy(modelled.with_context(|| args.profile.display().to_string())?);
     }
@@ -62,8 +61,8 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
 ///
 /// # Errors
 /// The counts of the profile tell no bytes.
-fn modelled(profile: &Profile, plan: Option<&Plan>, names: PowerModels) -> Result<ModelledEnergy> {
-    let models = power_models::pair(names);
+fn modelled(profile: &Profile, plan: Option<&Plan>, names: &PowerModels) -> Result<ModelledEnergy> {
+    let models = names.pair();
     let energy = profile_energy(profile, plan, &models).with_context(|| {
         format!(
             "--power {names} needs the bytes that the program moved, and this profile holds {}, which tell none: record with source `timer`, \

@@ -18,7 +18,6 @@ use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs};
 use crate::cli_tiers::TiersChoice;
 use crate::input::{self, Replayable};
 use crate::output;
-use crate::power_models;
 use crate::tiers_choice;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -45,11 +44,8 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     let (machine, words, capacity) = machine(args, &workload, console)?;
     let mut request = SimulationRequest::new(&workload);
     request.machine = machine;
-    let pair = power_models::pair(args.power);
-    request.energy = match args.power.fast == args.power.slow {
-        true => pair.fast,
-        false => &pair,
-    };
+    let pair = args.power.pair();
+    request.energy = args.power.only().unwrap_or(&pair);
     request.devices = args.devices;
     if args.devices.is_some() && request.energy.devices(PAGE, None).is_none() {
         bail!(
