@@ -63,6 +63,7 @@ mod split_table;
 mod config;
 mod tables;
 mod published_tiers;
+mod thread_stacks;
 mod memory_kind;
 
 mod mover_lock;

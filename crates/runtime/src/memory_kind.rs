@@ -4,6 +4,7 @@ use core::ops::Range;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::thread_stacks;
 use crate::tls;
 
 /// What a range of memory is.
@@ -43,7 +44,9 @@ pub(crate) fn of(range: &Range<usize>) -> MemoryKind {
             Ok(bytes) => {
                 for &byte in &block[..bytes] {
                     if let Some(kind) = line.add(byte).and_then(|line| scan.see(line)) {
-                        return kind;
+                        let is_own = kind == MemoryKind::Own;
+                        let is_stack = is_own && thread_stacks::hold(range, scan.rest.start);
+                        return if is_stack { MemoryKind::Fixed } else { kind };
                     }
                 }
             }
@@ -53,7 +56,7 @@ pub(crate) fn of(range: &Range<usize>) -> MemoryKind {
     }
 }
 
-/// Whether a range is on the stack of this thread. The C library keeps a thread's own variables at the end of its stack; the
+/// Whether a range is on the stack of this thread, as far as it is in use. The C library keeps a thread's own variables at the end of its stack; the
 /// kernel names that of the first thread.
 fn is_on_stack(range: &Range<usize>) -> bool {
     let here = 0_u8;
@@ -101,7 +104,7 @@ impl Line {
 
 /// The search for a range in the list.
 struct Scan {
-    /// What no line has covered yet.
+    /// What no line has covered yet; begins where the last mapping that was seen ends.
     rest: Range<usize>,
 }
 

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::delay::DelayedThread;
 use crate::instance::INSTANCES;
-use crate::{delay, placement, pool, staged, thread};
+use crate::{delay, placement, pool, staged, thread, thread_stacks};
 
 /// A stack smaller than this is given more room.
 const SMALL_BYTES: usize = 256 << 10;
@@ -61,8 +61,12 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
         }
     }
     let own = stack.addr().wrapping_add(same) != 0;
-    if own {
-        keep_there(stack.addr(), same);
+    match own {
+        true => {
+            thread_stacks::note_own(stack.addr()..stack.addr().saturating_add(same));
+            keep_there(stack.addr(), same);
+        }
+        false => thread_stacks::note_bytes(bytes.saturating_add(ROOM_BYTES)),
     }
     if bytes == 0 || bytes >= SMALL_BYTES || own {
         return None;

@@ -13,6 +13,7 @@ pub mod files;
 pub mod private;
 pub mod process;
 pub mod thread;
+pub mod robust_list;
 pub mod spawn;
 pub mod heap;
 pub mod swap;

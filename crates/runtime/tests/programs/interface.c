@@ -19,6 +19,66 @@ static void show(const char *what, int status)
     printf("%s %d\n", what, status);
 }
 
+enum { OWN_BYTES = 1 << 20, DEEP_BYTES = 256 << 10 };
+
+static int tell[2], end[2];
+
+/* Says where its variables are, and waits. */
+static void *wait_on_stack(void *nothing)
+{
+    char local[4096];
+    char *address = local;
+    local[0] = 0;
+    if (write(tell[1], &address, sizeof address) != sizeof address || read(end[0], local, 1) != 1)
+        abort();
+    return nothing;
+}
+
+/* Begins a thread, whose variables are at the answer until end_thread. */
+static char *begin_thread(pthread_t *thread, const pthread_attr_t *attributes)
+{
+    char *address;
+    if (pthread_create(thread, attributes, wait_on_stack, NULL) || read(tell[0], &address, sizeof address) != sizeof address)
+        abort();
+    return address;
+}
+
+static void end_thread(pthread_t thread)
+{
+    if (write(end[1], "", 1) != 1)
+        abort();
+    pthread_join(thread, NULL);
+}
+
+/* Stacks of other threads: of the C library, whether in use there or not, and in memory of the program, whose rest is its own. */
+static void other_stacks(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    char *memory = mmap(NULL, 2 * OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *local;
+    if (memory == MAP_FAILED || pipe(tell) || pipe(end))
+        abort();
+    local = begin_thread(&thread, NULL);
+    show("other stack", isotherm_register("stack", local, 4096));
+    show("deep in other stack", isotherm_register("stack", local - DEEP_BYTES, 4096));
+    show("beside other stack", isotherm_register("data", memory, 2 * OWN_BYTES));
+    show("data beside", isotherm_unregister(memory));
+    end_thread(thread);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, memory + OWN_BYTES, OWN_BYTES);
+    begin_thread(&thread, &attributes);
+    show("own stack", isotherm_register("stack", memory + OWN_BYTES, 4096));
+    show("with own stack", isotherm_register("stack", memory, 2 * OWN_BYTES));
+    show("beside own stack", isotherm_register("data", memory, OWN_BYTES));
+    show("own data", isotherm_unregister(memory));
+    end_thread(thread);
+    pthread_attr_destroy(&attributes);
+    show("stack of no thread", isotherm_register("data", memory, 2 * OWN_BYTES));
+    show("data of no thread", isotherm_unregister(memory));
+    munmap(memory, 2 * OWN_BYTES);
+}
+
 /* Every argument that is out of range, and every kind of memory. */
 static int misuse(void)
 {
@@ -40,6 +100,7 @@ static int misuse(void)
     show("empty", isotherm_register("empty", array, 0));
     show("end", isotherm_register("end", array, SIZE_MAX));
     show("stack", isotherm_register("stack", local, sizeof local));
+    other_stacks();
     show("constant", isotherm_register("constant", (void *)(size_t)constant, sizeof constant));
     show("unmapped", isotherm_register("unmapped", (void *)4096, 4096));
     show("unknown", isotherm_unregister(array + 1));
