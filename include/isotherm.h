@@ -35,7 +35,7 @@ enum isotherm_status {
     ISOTHERM_OVERLAP = 6,     /* a part of the memory is registered already, or comes from `malloc`, which has names of its own */
     ISOTHERM_UNKNOWN = 7,     /* the address begins no registered object */
     ISOTHERM_NOT_MOVABLE = 8, /* stacks, files and shared memory stay where they are; on an emulated machine also memory outside
-                                 the runtime's mappings and static data */
+                                 the runtime's mappings and the static data of the program as it was started */
     ISOTHERM_NO_ROOM = 9,     /* a table of the runtime is full */
     ISOTHERM_FAILED = 10      /* the kernel refused */
 };
@@ -60,7 +60,7 @@ enum isotherm_reason {
     ISOTHERM_STAYED_NOT_HOT = 1,     /* no samples, or too few, and no hint prove it hot */
     ISOTHERM_STAYED_NOT_TOUCHED = 2, /* has no pages: not touched yet, or freed meanwhile */
     ISOTHERM_STAYED_NOT_MOVABLE = 3, /* a hint calls it hot, and the run does not place it: a stack, a file, shared memory; on an emulated machine
-                                        also memory outside the runtime's mappings and static data */
+                                        also memory outside the runtime's mappings and static data of the program */
     ISOTHERM_STAYED_NO_ROOM = 4,     /* the memory that it was to enter was full */
     ISOTHERM_STAYED_IN_USE = 5,      /* its pages were in use by the kernel or a device; on an emulated machine, the program did not run */
     ISOTHERM_STAYED_SHARED = 6,      /* shared with another process since a fork */

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! pages.tiers_offset      | 1 | 1 | 2 | 0 | ...          a byte for each page of 4 KiB, from the pool's first on
+//! statics.tiers_offset    | 2 | 0 | 0 | 1 | ...          likewise for each page of static data, range by range
 //! pages.requests_offset   | start, pages, tier | ...     request n is in slot n % request_slots
 //! ```
 
@@ -50,6 +51,50 @@ pub struct PageTable {
     pub obeyed: AtomicU64,
 }
 
+/// Most ranges of static data that have tiers: parts of writable segments of modules.
+pub const STATIC_RANGES: usize = 128;
+
+/// Most pages of static data that have a tier, of all ranges together: 64 GiB.
+pub const STATIC_PAGES: u64 = 1 << 24;
+
+/// The tiers of static data, on a machine that is emulated by time.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StaticPageTable {
+    /// Pages that have a byte; 0 where nothing is emulated.
+    pub slots: u64,
+    /// Start of the bytes.
+    pub tiers_offset: u64,
+    /// Ranges in use, stored last (runtime).
+    pub count: AtomicU64,
+    /// The ranges.
+    pub ranges: [StaticRange; STATIC_RANGES],
+}
+
+/// A range of static data by whole pages.
+#[derive(Debug)]
+#[repr(C)]
+pub struct StaticRange {
+    /// First address, a multiple of [`PAGE_BYTES`].
+    pub start: AtomicU64,
+    /// Number of pages.
+    pub pages: AtomicU64,
+    /// Number of the first page's byte in the table.
+    pub first: AtomicU64,
+}
+
+impl StaticRange {
+    /// A range without pages.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self {
+            start: AtomicU64::new(0),
+            pages: AtomicU64::new(0),
+            first: AtomicU64::new(0),
+        }
+    }
+}
+
 /// A request: pages that are to be in a tier.
 #[derive(Debug)]
 #[repr(C)]
@@ -64,3 +109,4 @@ pub struct PageRequest {
 
 const _: () = assert!(size_of::<PageTable>() == 64);
 const _: () = assert!(size_of::<PageRequest>() == 16);
+const _: () = assert!(size_of::<StaticPageTable>() == 24 + STATIC_RANGES * 24);

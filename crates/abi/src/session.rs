@@ -14,7 +14,10 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
 use crate::interface::{HINT_SLOTS, HintRecord, InterfaceRequest};
-use crate::page_tiers::{PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS};
+use crate::page_tiers::{
+    PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS, STATIC_PAGES, STATIC_RANGES,
+    StaticPageTable, StaticRange,
+};
 use crate::{MAX_DEPTH, VERSION};
 
 /// First eight bytes of a session file.
@@ -205,6 +208,8 @@ pub struct SessionHeader {
     pub moving: MoveRequest,
     /// Tiers of pages, and requests to move them.
     pub pages: PageTable,
+    /// Tiers of static data.
+    pub statics: StaticPageTable,
     /// Ring of large allocations.
     pub objects: ObjectRing,
     /// The program's requests to the observer.
@@ -444,6 +449,8 @@ pub struct SessionLayout {
     pub region_slots: u32,
     /// Pages whose tier is published; 0 where no tier is emulated.
     pub page_slots: u64,
+    /// Pages of static data whose tier is published.
+    pub static_page_slots: u64,
     /// Most object records.
     pub object_slots: u64,
 }
@@ -466,15 +473,17 @@ impl SessionLayout {
             chunk_slots: pool_bytes >> crate::CHUNK_SHIFT,
             region_slots: 0,
             page_slots: 0,
+            static_page_slots: 0,
             object_slots: OBJECT_SLOTS,
         }
     }
 
-    /// With room for the tier of each page of the pool.
+    /// With room for the tier of each page of the pool and of static data.
     #[must_use]
     pub const fn publishing_page_tiers(self) -> Self {
         Self {
             page_slots: (self.chunk_slots << crate::CHUNK_SHIFT) / PAGE_BYTES,
+            static_page_slots: STATIC_PAGES,
             ..self
         }
     }
@@ -499,9 +508,10 @@ impl SessionLayout {
     }
 
     /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
-    /// objects, regions, access counts, tiers of pages, requests to move pages, end. Each is a multiple of 4,096.
+    /// objects, regions, access counts, tiers of pages, tiers of static data, requests to move pages, end. Each is a multiple of
+    /// 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 13] {
+    pub const fn offsets(&self) -> [u64; 14] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {
             (start + count * bytes as u64).next_multiple_of(4096)
         }
@@ -524,11 +534,12 @@ impl SessionLayout {
             self.region_slots as u64,
             REGION_COUNT_BYTES as usize,
         );
-        let requests = after(pages, self.page_slots, 1);
+        let statics = after(pages, self.page_slots, 1);
+        let requests = after(statics, self.static_page_slots, 1);
         let end = after(requests, self.request_slots(), size_of::<PageRequest>());
         [
             modules, sites, arenas, chunks, mappings, touches, text, objects, regions, counts,
-            pages, requests, end,
+            pages, statics, requests, end,
         ]
     }
 
@@ -561,6 +572,7 @@ impl SessionLayout {
             regions,
             counts,
             pages,
+            statics,
             requests,
             _,
         ] = self.offsets();
@@ -609,6 +621,12 @@ impl SessionLayout {
                 counts_offset: counts,
             },
             pages: self.page_table(pages, requests),
+            statics: StaticPageTable {
+                slots: self.static_page_slots,
+                tiers_offset: statics,
+                count: AtomicU64::new(0),
+                ranges: [const { StaticRange::none() }; STATIC_RANGES],
+            },
             objects: ObjectRing {
                 written: AtomicU64::new(0),
                 slots: self.object_slots,
@@ -620,7 +638,7 @@ impl SessionLayout {
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 2848);
+const _: () = assert!(size_of::<SessionHeader>() == 5944);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);

@@ -258,16 +258,87 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn a_program_of_one_thread_gets_its_moves_while_it_waits() {
+/// A directory with the program of this source, which uses the header.
+fn program_with_header(source: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(directory.path().join("app.c"), BY_FUNCTIONS).expect("writes");
+    std::fs::write(directory.path().join("app.c"), source).expect("writes");
     let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
     let built = Command::new("cc")
         .current_dir(directory.path())
         .args(["-O1", include, "-o", "app", "app.c"])
         .status();
     assert!(built.expect("a C compiler").success());
+    directory
+}
+
+/// A static array that is hot, and touched first when an allocation has taken the fast memory.
+const STATIC_ARRAY: &str = r#"#include <isotherm.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+enum { MIB = 1 << 20, COUNT = 4 * MIB / 8 };
+static unsigned long table[COUNT];
+static unsigned random_state = 1;
+static void work(double seconds) {
+    for (clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC); clock() < end;)
+        for (int i = 0; i < 200000; i++) {
+            random_state = random_state * 1664525u + 1013904223u;
+            table[(random_state >> 8) % COUNT]++;
+        }
+}
+static void optimize(uint64_t fast_bytes) {
+    struct isotherm_options options = {.size = sizeof options, .fast_bytes = fast_bytes};
+    struct isotherm_result result = {.size = sizeof result};
+    int status = isotherm_optimize(&options, &result);
+    printf("{\"status\":%d,\"promoted\":%lu,\"placed\":%lu,\"selected\":%lu,\"demoted\":%lu,\"samples\":%lu}\n", status,
+           result.promoted_bytes, result.placed_bytes, result.selected_bytes, result.demoted_bytes, result.samples);
+}
+int main(void) {
+    /* From the first request on the run places data on request only. */
+    isotherm_profile_start();
+    isotherm_profile_stop();
+    char *cold = isotherm_alloc("cold", 32 * MIB);
+    memset(cold, 1, 32 * MIB);
+    /* Long enough for the emulated machine to find the pages of the allocation. */
+    for (clock_t end = clock() + CLOCKS_PER_SEC / 2; clock() < end;)
+        cold[random_state++ % (32 * MIB)]++;
+    printf("{\"register\":%d}\n", isotherm_register("table", table, sizeof table));
+    work(0.2);
+    isotherm_profile_start();
+    work(1);
+    isotherm_profile_stop();
+    optimize(0);
+    optimize(ISOTHERM_NO_FAST_BYTES);
+    isotherm_unregister(table);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_registered_static_array_moves_to_fast_memory_and_back() {
+    let directory = program_with_header(STATIC_ARRAY);
+    let Some((lines, summary, _)) = served(&directory, &[]) else {
+        return;
+    };
+    let [registered, hot, none] = lines.as_slice() else {
+        panic!("{lines:?}");
+    };
+    assert_eq!(number(registered, "register"), InterfaceStatus::Ok as u64);
+    if number(hot, "samples") < 100 {
+        return isotherm_skip::skip!("few samples here: {hot}");
+    }
+    assert_eq!((number(hot, "status"), number(none, "status")), (0, 0));
+    // Nothing else is hot, and the allocation had taken the fast memory.
+    assert!(number(hot, "selected") >= 3 * MIB, "{lines:?}, {summary}");
+    assert!(number(hot, "promoted") >= 3 * MIB, "{lines:?}, {summary}");
+    let fast = number(&summary["optimizations"][1], "fast_bytes");
+    assert!(fast <= MIB / 4, "{lines:?}, {summary}");
+    assert!(number(none, "demoted") >= 3 * MIB, "{lines:?}, {summary}");
+}
+
+#[test]
+fn a_program_of_one_thread_gets_its_moves_while_it_waits() {
+    let directory = program_with_header(BY_FUNCTIONS);
     let Some((lines, summary, _)) = served(&directory, &[]) else {
         return;
     };

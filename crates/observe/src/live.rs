@@ -443,9 +443,20 @@ impl LiveRun {
     pub fn resident_runs(&self, fast_nodes: &BTreeSet<NodeId>) -> ResidentRuns {
         let mut found = ResidentRuns::default();
         for (process, pages) in self.sessions.page_tiers() {
+            let statics = self.sessions.static_tiers(process);
+            let mut runs = match statics.is_empty() {
+                true => Vec::new(),
+                false => page_units::static_runs(&statics, &self.sessions.ranges(process)),
+            };
+            // What the process owns of static data may move, and is a part of the room.
+            let fast = runs.iter().filter(|run| run.is_fast);
+            let fast: Bytes = fast.map(|run| run.range.bytes).sum();
             let most = found.fast_capacity.unwrap_or_default();
-            found.fast_capacity = Some(most.max(pages.fast_capacity));
-            found.runs.insert(process, page_units::runs(&pages));
+            let own = pages.fast_capacity.saturating_add(fast);
+            found.fast_capacity = Some(most.max(own));
+            runs.extend(page_units::runs(pages.start, &pages.tiers));
+            runs.sort_unstable_by_key(|run| run.range.start);
+            found.runs.insert(process, runs);
         }
         if !fast_nodes.is_empty() {
             let layout = NodeLayout {

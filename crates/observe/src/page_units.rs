@@ -1,7 +1,7 @@
 //! The memory of a process on an emulated machine, in units: from the tiers that its runtime publishes.
 //!
 //! The runtime knows which pages hold data, so no page table is read. Memory outside its pool (stacks, static data, files)
-//! has no tier and belongs to no unit.
+//! belongs to no unit. Of it static data has tiers where memory is emulated by time.
 
 use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST, PAGE_SLOW};
 use isotherm_model::batch::{ObservedAccess, Process};
@@ -9,7 +9,7 @@ use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, ResidentRun, Unit, UnitResidency};
-use isotherm_session::PageTiers;
+use isotherm_session::{PageTiers, StaticTiers};
 
 use crate::resident::Span;
 
@@ -49,12 +49,12 @@ pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<Uni
     held.collect()
 }
 
-/// The pages with data, as runs of one tier.
+/// The pages with data from an address on, as runs of one tier.
 #[must_use]
-pub(crate) fn runs(pages: &PageTiers) -> Vec<ResidentRun> {
+pub(crate) fn runs(start: u64, tiers: &[u8]) -> Vec<ResidentRun> {
     let mut runs = Vec::new();
-    let mut start = pages.start;
-    for same in pages.tiers.chunk_by(|a, b| a == b) {
+    let mut start = start;
+    for same in tiers.chunk_by(|a, b| a == b) {
         let bytes = Bytes(same.len() as u64 * PAGE_BYTES);
         if matches!(same[0], PAGE_FAST | PAGE_SLOW) {
             runs.push(ResidentRun {
@@ -67,6 +67,34 @@ pub(crate) fn runs(pages: &PageTiers) -> Vec<ResidentRun> {
         start = start.saturating_add(bytes.0);
     }
     runs
+}
+
+/// The runs of static data with tiers as far as it is the process's own: in these ranges, sorted and apart. What no site owns, such as the data
+/// of libraries, is left out.
+#[must_use]
+pub(crate) fn static_runs(statics: &[StaticTiers], ranges: &[Span]) -> Vec<ResidentRun> {
+    let mut found = Vec::new();
+    let all = statics.iter();
+    for run in all.flat_map(|part| runs(part.start, &part.tiers)) {
+        let (mut next, last) = (run.range.start, run.range.end());
+        let first = ranges.partition_point(|range| range.end <= next);
+        for range in ranges[first..]
+            .iter()
+            .take_while(|range| range.start < last)
+        {
+            // A page belongs to the first range that has a part of it.
+            let start = next.max(range.start / PAGE_BYTES * PAGE_BYTES);
+            let end = range.end.checked_next_multiple_of(PAGE_BYTES);
+            let end = end.map_or(last, |end| end.min(last));
+            if start < end {
+                let bytes = Bytes(end - start);
+                let range = AddressRange { start, bytes };
+                found.push(ResidentRun { range, ..run });
+                next = end;
+            }
+        }
+    }
+    found
 }
 
 /// The parts of units within these ranges, sorted and apart, as runs of one tier: each unit counts as in the tier that holds most of it,
@@ -133,8 +161,8 @@ pub(crate) fn placed<'a>(
 #[cfg(test)]
 mod tests {
     use super::{
-        NODE_UNIT, PageTiers, Process, ResidentRun, Unit, UnitResidency, placed, runs,
-        runs_of_units, units,
+        NODE_UNIT, PageTiers, Process, ResidentRun, StaticTiers, Unit, UnitResidency, placed, runs,
+        runs_of_units, static_runs, units,
     };
     use isotherm_model::batch::ObservedAccess;
     use isotherm_model::source_kind::SourceKind;
@@ -176,7 +204,7 @@ mod tests {
 
     #[test]
     fn runs_are_of_neighbours_in_one_tier() {
-        let found = runs(&tiers(&[1, 1, 2, 0, 0, 9, 2, 1]));
+        let found = runs(POOL, &[1, 1, 2, 0, 0, 9, 2, 1]);
         let row = |run: &isotherm_model::watch::ResidentRun| {
             let first = (run.range.start - POOL) / 4096;
             (first, run.range.bytes.0 / 4096, run.is_fast)
@@ -186,6 +214,31 @@ mod tests {
             rows,
             [(0, 2, true), (2, 1, false), (6, 1, false), (7, 1, true)]
         );
+    }
+
+    #[test]
+    fn static_data_counts_as_far_as_the_process_owns_it_and_each_page_once() {
+        let part = |start: u64, tiers: &[u8]| StaticTiers {
+            start,
+            tiers: tiers.to_vec(),
+        };
+        let statics = [part(0x8000, &[1, 1, 1, 2, 2, 0, 2]), part(0x20_0000, &[1])];
+        // Two variables share the page at 0x9000, and no site owns the last part.
+        let owned = [0x8800..0x9100, 0x9200..0xb800, 0xc000..0xf000];
+        let found = static_runs(&statics, &owned);
+        let row = |run: &ResidentRun| (run.range.start, run.range.end(), run.is_fast);
+        let rows: Vec<_> = found.iter().map(row).collect();
+        assert_eq!(
+            rows,
+            [
+                (0x8000, 0xa000, true),
+                (0xa000, 0xb000, true),
+                (0xb000, 0xc000, false),
+                (0xc000, 0xd000, false),
+                (0xe000, 0xf000, false),
+            ]
+        );
+        assert_eq!(static_runs(&statics, &[]), []);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::{AllocatedObject, Count, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
-use isotherm_session::{PageTiers, SessionError, SessionFile, file_name, parse_name};
+use isotherm_session::{PageTiers, SessionError, SessionFile, StaticTiers, file_name, parse_name};
 
 use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
@@ -281,6 +281,15 @@ impl Sessions {
         let live = self.tracked.iter().filter(|(_, tracked)| !tracked.over);
         // `refresh` records a truncated file.
         live.filter_map(|(process, tracked)| Some((*process, tracked.page_tiers().ok()??)))
+    }
+
+    /// The tiers of the static data of an image on a machine that is emulated by time.
+    #[must_use]
+    pub fn static_tiers(&self, process: Process) -> Vec<StaticTiers> {
+        let tracked = self.tracked.get(&process);
+        // `refresh` records a truncated file.
+        let tiers = tracked.and_then(|tracked| tracked.static_tiers().ok());
+        tiers.unwrap_or_default()
     }
 
     /// The live images.

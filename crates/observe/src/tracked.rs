@@ -11,7 +11,9 @@ use isotherm_model::batch::{
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
-use isotherm_session::{Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile};
+use isotherm_session::{
+    Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile, StaticTiers,
+};
 use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::pending_objects::PendingObjects;
@@ -266,6 +268,15 @@ impl TrackedImage {
     pub fn page_tiers(&self) -> Result<Option<PageTiers>, SessionError> {
         let file = self.file.as_ref().filter(|file| file.has_page_tiers());
         file.map(SessionFile::page_tiers).transpose()
+    }
+
+    /// The tiers of its static data now, where it has tiers.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn static_tiers(&self) -> Result<Vec<StaticTiers>, SessionError> {
+        let tiers = self.file.as_ref().map(SessionFile::static_tiers);
+        tiers.unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// Hands over the trapped accesses since the last call; returns how many were lost.

@@ -50,6 +50,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use isotherm_abi::config::TierRecordKind;
+use isotherm_abi::page_tiers::StaticPageTable;
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::perf::thread_timer::ThreadTimer;
 
@@ -97,6 +98,8 @@ struct TimedPair {
 struct Session {
     /// [`isotherm_abi::page_tiers::PageTable::fast_bytes`].
     fast_bytes: Option<&'static AtomicU64>,
+    /// The table of static data.
+    statics: Option<&'static StaticPageTable>,
     account: Account,
     /// In online runs.
     migration: Option<Migration>,
@@ -273,11 +276,13 @@ pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
 }
 
 /// Adds the segments that hold static data, which goes to this tier where no page of it is placed by itself: called once, before
-/// [`begin`].
-pub(crate) fn set_segments<'a>(parts: impl Iterator<Item = &'a WritablePart>, tier: u32) {
-    if let Some(pair) = pair() {
+/// [`begin`]. Returns the pages whose tiers are to be published.
+pub(crate) fn set_segments<'a>(parts: impl Iterator<Item = &'a WritablePart>, tier: u32) -> usize {
+    pair().map_or(0, |pair| {
         pair.tiers.set_segments(parts, side_of(tier));
-    }
+        pair.publish_segments(pair.session());
+        pair.tiers.static_pages()
+    })
 }
 
 /// Sets the tier of whole pages: of static data, or of an object of the pool that begins.
@@ -360,11 +365,13 @@ impl TimedPair {
         let requests = board.filter(|_| self.online).map(RequestTables::of);
         let session = place(Session {
             fast_bytes: board.map(|board| &board.header.pages.fast_bytes),
+            statics: board.map(|board| &board.header.statics),
             account: Account::of(board),
             migration: requests.map(Migration::new),
         });
         let session = session.ok()?;
         self.publish_room(session);
+        self.publish_segments(session);
         self.session
             .store(ptr::from_ref(session).cast_mut(), Ordering::Release);
         Some(())
@@ -374,6 +381,13 @@ impl TimedPair {
     fn publish_room(&self, session: &Session) {
         if let Some(fast_bytes) = session.fast_bytes {
             fast_bytes.store(self.tiers.fast_room_of_pool(), Ordering::Relaxed);
+        }
+    }
+
+    /// Tells the observer where static data with tiers is.
+    fn publish_segments(&self, session: &Session) {
+        if let Some(table) = session.statics {
+            self.tiers.publish_segments(table);
         }
     }
 

@@ -1,4 +1,4 @@
-//! The published tiers of the pool's pages ([`isotherm_abi::page_tiers`]): what an observer of an emulated machine reads.
+//! The published tiers of the pages of the pool and of static data ([`isotherm_abi::page_tiers`]): what an observer of an emulated machine reads.
 //!
 //! Both emulations store a page's tier here whenever it changes. A store into a hole of the file would raise SIGBUS where
 //! memory is full, so only pages for which the session has taken room are published, and a signal handler takes none.
@@ -18,6 +18,12 @@ struct Place {
     ready: AtomicUsize,
     /// See [`isotherm_abi::page_tiers::PageTable::used`].
     used: AtomicPtr<AtomicU64>,
+    /// Pages of the pool: static data has the numbers behind them.
+    pool_pages: AtomicUsize,
+    /// The first static page's tier.
+    first_static: AtomicPtr<AtomicU8>,
+    /// Pages of static data that there is room for.
+    ready_static: AtomicUsize,
 }
 
 static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
@@ -42,6 +48,8 @@ pub(crate) fn open(tiers: &'static [AtomicU8], used: &'static AtomicU64) {
     }
     if let Some(place) = place() {
         place.ready.store(0, Ordering::Relaxed);
+        place.ready_static.store(0, Ordering::Relaxed);
+        place.pool_pages.store(tiers.len(), Ordering::Relaxed);
         place
             .used
             .store(ptr::from_ref(used).cast_mut(), Ordering::Relaxed);
@@ -51,9 +59,19 @@ pub(crate) fn open(tiers: &'static [AtomicU8], used: &'static AtomicU64) {
     }
 }
 
+/// Publishes the tiers of static data in this table too, which has room for all of them.
+pub(crate) fn open_statics(tiers: &'static [AtomicU8]) {
+    if let Some(place) = place() {
+        let first = tiers.as_ptr().cast_mut();
+        place.first_static.store(first, Ordering::Relaxed);
+        place.ready_static.store(tiers.len(), Ordering::Release);
+    }
+}
+
 /// Publishes no longer.
 pub(crate) fn close() {
     if let Some(place) = place() {
+        place.ready_static.store(0, Ordering::Release);
         place.ready.store(0, Ordering::Release);
         place.first.store(ptr::null_mut(), Ordering::Release);
     }
@@ -79,20 +97,32 @@ pub(crate) fn have_room_below(page: usize) {
     }
 }
 
-/// Publishes the tier of a page of the pool, a byte of [`isotherm_abi::page_tiers`]. For signal handlers too.
+/// Publishes the tier of a page of the pool, or of static data behind it, a byte of [`isotherm_abi::page_tiers`]. For signal handlers too.
 pub(crate) fn publish(page: usize, tier: u8) {
     let Some(place) = place() else { return };
     let first = place.first.load(Ordering::Acquire);
-    if first.is_null() || page >= place.ready.load(Ordering::Acquire) {
+    if first.is_null() {
         return;
     }
-    // SAFETY: the table has a byte for each page that there is room for, and stays mapped.
-    unsafe { (*first.add(page)).store(tier, Ordering::Relaxed) };
+    let of_static = page.checked_sub(place.pool_pages.load(Ordering::Relaxed));
+    let ready = match of_static {
+        None => &place.ready,
+        Some(_) => &place.ready_static,
+    };
+    let page = of_static.unwrap_or(page);
+    if page < ready.load(Ordering::Acquire) {
+        let first = match of_static {
+            None => first,
+            Some(_) => place.first_static.load(Ordering::Relaxed),
+        };
+        // SAFETY: the table has a byte for each page that there is room for, and stays mapped.
+        unsafe { (*first.add(page)).store(tier, Ordering::Relaxed) };
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{close, have_room_below, is_open, open, publish, ready};
+    use super::{close, have_room_below, is_open, open, open_statics, publish, ready};
     use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
     /// The only test that opens a table: there is one in a process.
@@ -109,6 +139,12 @@ mod tests {
         assert!(seen().eq([0, 0, 0, 2, 0, 0, 0, 0]));
         assert_eq!(used.load(Ordering::Relaxed), 4);
         assert_eq!((is_open(), ready()), (true, 4));
+        publish(8, 1);
+        let statics: &'static [AtomicU8] = Box::leak(Box::new([const { AtomicU8::new(0) }; 2]));
+        open_statics(statics);
+        (8..12).for_each(|page| publish(page, 2));
+        let of_statics = statics.iter().map(|tier| tier.load(Ordering::Relaxed));
+        assert!(of_statics.eq([2, 2]), "behind the pool's pages");
         close();
         assert_eq!((is_open(), ready()), (false, 0));
         publish(1, 1);

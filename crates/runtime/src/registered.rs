@@ -137,13 +137,11 @@ pub(crate) fn living() -> (u64, u64) {
     living.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes))
 }
 
-/// Whether the memory can be placed or moved: on an emulated machine the pool can, and by time a plan also places static data, which no
-/// request moves.
+/// Whether the memory can be placed or moved: on an emulated machine the pool can, and by time static data too.
 fn has_tiers(range: &Range<usize>) -> bool {
     let is_in_pool = pool::overlap(range.start, range.len()) == *range;
     let is_emulated = emulation::runs() || delay::runs();
-    let is_guided = HOT.state.get() == state::GUIDED;
-    !is_emulated || is_in_pool || (is_guided && delay::has_pages(range))
+    !is_emulated || is_in_pool || delay::has_pages(range)
 }
 
 /// Whether a part of the range is memory that `malloc` gives out, which has sites.

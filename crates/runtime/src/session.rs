@@ -64,6 +64,8 @@ static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TRAPPING: AtomicBool = AtomicBool::new(false);
 static ACCESS_PERIOD: AtomicU64 = AtomicU64::new(0);
 static START_PID: AtomicU32 = AtomicU32::new(0);
+/// Pages of static data whose tiers are published.
+static STATIC_PAGES: AtomicUsize = AtomicUsize::new(0);
 /// The name of the current file in [`DIRECTORY`].
 static FILE: CurrentName = CurrentName(UnsafeCell::new(Path::new()));
 static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
@@ -163,6 +165,23 @@ pub(crate) fn publish_tiers_below(page: u64) {
     .is_some()
     {
         published_tiers::have_room_below(page as usize);
+    }
+}
+
+/// Takes room for the tiers of so many pages of static data, in this file and in those of forked children, and publishes them there.
+pub(crate) fn publish_static_tiers(pages: usize) {
+    STATIC_PAGES.store(pages, Ordering::Relaxed);
+    if let Some(session) = current().filter(|_| published_tiers::is_open()) {
+        open_static_tiers(session);
+    }
+}
+
+/// As [`publish_static_tiers`], in this file. Without room for them they are not published.
+fn open_static_tiers(session: &Session) {
+    let tiers = session.static_tiers();
+    let pages = STATIC_PAGES.load(Ordering::Relaxed).min(tiers.len());
+    if pages > 0 && writable(session.offset(part::STATIC_TIERS), pages as u64).is_some() {
+        published_tiers::open_statics(&tiers[..pages]);
     }
 }
 
@@ -460,6 +479,7 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
         writable(session.offset(part::PAGE_REQUESTS), ring)?;
         let header = session.board().header;
         published_tiers::open(session.page_tiers(), &header.pages.used);
+        open_static_tiers(session);
         let used = tables::chunks_ever_used() as u64;
         publish_tiers_below(used * CHUNK_PAGES);
     }

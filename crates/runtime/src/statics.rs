@@ -20,6 +20,7 @@ use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
 use crate::module;
 use crate::placement;
+use crate::session;
 use crate::site;
 use crate::split;
 use crate::state;
@@ -37,7 +38,8 @@ pub(crate) fn start() {
     }
     module::refresh();
     let segments = Segments::find();
-    delay::set_segments(segments.parts().iter(), config.default_tier);
+    let pages = delay::set_segments(segments.parts().iter(), config.default_tier);
+    session::publish_static_tiers(pages);
     if let Some(tier) = config.static_tier.filter(|_| !emulation::runs()) {
         for part in segments.parts() {
             placement::place_static(part.range.clone(), tier);

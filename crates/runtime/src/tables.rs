@@ -29,8 +29,9 @@ pub(crate) mod part {
     pub(crate) const REGIONS: usize = 8;
     pub(crate) const ACCESS_COUNTS: usize = 9;
     pub(crate) const PAGE_TIERS: usize = 10;
-    pub(crate) const PAGE_REQUESTS: usize = 11;
-    pub(crate) const END: usize = 12;
+    pub(crate) const STATIC_TIERS: usize = 11;
+    pub(crate) const PAGE_REQUESTS: usize = 12;
+    pub(crate) const END: usize = 13;
 }
 
 /// The tables of the session file that the emulation reads and writes.
@@ -55,7 +56,7 @@ pub(crate) struct SessionTables {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     base: *mut u8,
-    offsets: [u64; 13],
+    offsets: [u64; 14],
     layout: SessionLayout,
 }
 
@@ -178,6 +179,17 @@ impl Tables {
             slice(
                 self.record(part::PAGE_TIERS, 0),
                 self.layout.page_slots as usize,
+            )
+        }
+    }
+
+    /// The published tiers of the pages of static data; empty where no tier is emulated.
+    pub(crate) fn static_tiers(&self) -> &'static [AtomicU8] {
+        // SAFETY: as for `board`.
+        unsafe {
+            slice(
+                self.record(part::STATIC_TIERS, 0),
+                self.layout.static_page_slots as usize,
             )
         }
     }

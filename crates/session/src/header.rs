@@ -4,7 +4,7 @@
 use std::mem::{offset_of, size_of};
 
 use isotherm_abi::accesses::{AccessTable, PERIOD_MAX, REGION_COUNT_BYTES};
-use isotherm_abi::page_tiers::{PageRequest, PageTable};
+use isotherm_abi::page_tiers::{PageRequest, PageTable, StaticPageTable};
 use isotherm_abi::session::{
     ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, ObjectRecord, ObjectRing,
     SessionHeader, SiteRecord, TouchRecord, TouchRing,
@@ -31,6 +31,8 @@ mod at_most {
     pub(crate) const REGIONS: u64 = 1 << 14;
     /// A pool of 1 TiB, the runtime's own; they are read as a whole.
     pub(crate) const PAGES: u64 = 1 << 28;
+    /// The runtime's own limit.
+    pub(crate) const STATIC_PAGES: u64 = isotherm_abi::page_tiers::STATIC_PAGES;
     pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
     pub(crate) const OBJECTS: u64 = 1 << 20;
 }
@@ -91,6 +93,8 @@ pub struct Header {
 pub struct PageTierTables {
     /// The tier of each page of the pool.
     pub tiers: Table,
+    /// The tier of each page of static data.
+    pub statics: Table,
     /// The ring of requests to move pages, [`PageRequest`]s.
     pub requests: Table,
 }
@@ -319,27 +323,29 @@ fn page_tables(
     file_bytes: u64,
 ) -> Result<PageTierTables, SessionError> {
     let table = |name, (offset, slots), record, most| {
-        let (offset, slots) = (page_field(bytes, offset), page_field(bytes, slots));
-        checked(name, offset, slots, record, most, file_bytes)
+        let word = |at_offset| u64::from_ne_bytes(at(bytes, at_offset));
+        checked(name, word(offset), word(slots), record, most, file_bytes)
     };
+    let of_pages = |field| offset_of!(SessionHeader, pages) + field;
+    let of_statics = |field| offset_of!(SessionHeader, statics) + field;
     let tiers = (
-        offset_of!(PageTable, tiers_offset),
-        offset_of!(PageTable, slots),
+        of_pages(offset_of!(PageTable, tiers_offset)),
+        of_pages(offset_of!(PageTable, slots)),
+    );
+    let statics = (
+        of_statics(offset_of!(StaticPageTable, tiers_offset)),
+        of_statics(offset_of!(StaticPageTable, slots)),
     );
     let requests = (
-        offset_of!(PageTable, requests_offset),
-        offset_of!(PageTable, request_slots),
+        of_pages(offset_of!(PageTable, requests_offset)),
+        of_pages(offset_of!(PageTable, request_slots)),
     );
     let request = size_of::<PageRequest>();
     Ok(PageTierTables {
         tiers: table("page tiers", tiers, 1, at_most::PAGES)?,
+        statics: table("static page tiers", statics, 1, at_most::STATIC_PAGES)?,
         requests: table("page requests", requests, request, at_most::PAGE_REQUESTS)?,
     })
-}
-
-/// A word in the description of the pages' tables.
-fn page_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
-    u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, pages) + offset))
 }
 
 /// First address and bytes of the pool.

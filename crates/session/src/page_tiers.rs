@@ -3,13 +3,16 @@
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
-use isotherm_abi::page_tiers::{PAGE_BYTES, PageRequest, PageTable};
+use isotherm_abi::page_tiers::{
+    PAGE_BYTES, PageRequest, PageTable, STATIC_RANGES, StaticPageTable, StaticRange,
+};
 use isotherm_abi::session::SessionHeader;
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
+use crate::record::long;
 
 /// The tiers of a process's pages at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,15 @@ pub struct PageTiers {
     pub tiers: Vec<u8>,
     /// Bytes that the fast tier has room for.
     pub fast_capacity: Bytes,
+}
+
+/// The tiers of the pages of a range of static data at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StaticTiers {
+    /// Address of the first page; the last one ends within the address space.
+    pub start: u64,
+    /// As [`PageTiers::tiers`].
+    pub tiers: Vec<u8>,
 }
 
 /// Pages that are to be in a tier.
@@ -59,6 +71,42 @@ impl SessionFile {
             tiers,
             fast_capacity: Bytes(self.read_long(at!(fast_bytes))?),
         })
+    }
+
+    /// The tiers of the process's static data now, where it has tiers. Ranges that cannot be are left out.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn static_tiers(&self) -> Result<Vec<StaticTiers>, SessionError> {
+        let table = self.header.pages.statics;
+        let at = offset_of!(SessionHeader, statics);
+        let count = self.read_long((at + offset_of!(StaticPageTable, count)) as u64)?;
+        let count = count.min(STATIC_RANGES as u64);
+        let mut records = vec![0; count as usize * size_of::<StaticRange>()];
+        let first = at + offset_of!(StaticPageTable, ranges);
+        self.file.read_exact_at(&mut records, first as u64)?;
+        let mut left = table.slots;
+        let mut found = Vec::new();
+        for record in records.chunks_exact(size_of::<StaticRange>()) {
+            let start = long(record, offset_of!(StaticRange, start));
+            let pages = long(record, offset_of!(StaticRange, pages));
+            let first = long(record, offset_of!(StaticRange, first));
+            let end = pages.checked_mul(PAGE_BYTES);
+            let end = end.and_then(|bytes| start.checked_add(bytes));
+            let is_within = first
+                .checked_add(pages)
+                .is_some_and(|last| last <= table.slots);
+            // Ranges do not overlap in the table, so that all of them together have no more pages than it has.
+            let is_possible = (1..=left).contains(&pages) && start.is_multiple_of(PAGE_BYTES);
+            if end.is_none() || !is_within || !is_possible {
+                continue;
+            }
+            left -= pages;
+            let mut tiers = vec![0; usize::try_from(pages).unwrap_or(usize::MAX)];
+            self.file.read_exact_at(&mut tiers, table.offset + first)?;
+            found.push(StaticTiers { start, tiers });
+        }
+        Ok(found)
     }
 
     /// Requests that pages move to a tier. The runtime obeys requests in their order. False where too many wait already.

@@ -7,7 +7,7 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use isotherm_abi::page_tiers::{PageRequest, PageTable};
+use isotherm_abi::page_tiers::{PageRequest, PageTable, StaticPageTable, StaticRange};
 use isotherm_abi::session::{
     ArenaRecord, MOVE_CHUNKS, MappingRecord, MoveRequest, SessionHeader, SiteRecord,
 };
@@ -208,7 +208,7 @@ fn the_tiers_of_pages_are_those_that_the_runtime_published() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("7.0");
     let mut bytes = good();
-    let [.., tiers, _, _] = bytes.layout.offsets();
+    let [.., tiers, _, _, _] = bytes.layout.offsets();
     bytes.put(tiers, &[1, 2, 0, 1, 2]);
     let table = offset_of!(SessionHeader, pages);
     let at = |field: usize| (table + field) as u64;
@@ -230,6 +230,48 @@ fn the_tiers_of_pages_are_those_that_the_runtime_published() {
     let file = SessionFile::open(&path).expect("opens");
     let read = file.page_tiers().expect("reads");
     assert_eq!(read.tiers.len() as u64, bytes.layout.page_slots);
+}
+
+#[test]
+fn the_tiers_of_static_data_are_those_of_the_ranges_that_can_be() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = good();
+    let [.., tiers, _, _] = bytes.layout.offsets();
+    let slots = bytes.layout.static_page_slots;
+    bytes.put(tiers, &[1, 2, 0, 1, 2]);
+    let table = offset_of!(SessionHeader, statics);
+    let count = (table + offset_of!(StaticPageTable, count)) as u64;
+    let ranges = (table + offset_of!(StaticPageTable, ranges)) as u64;
+    // First address, pages, number of the first page; only the first two can be.
+    let records = [
+        (0x5000, 2, 0),
+        (0x10_0000, 3, 2),
+        (0x5000, 1, slots),
+        (0x5000, slots, 0),
+        (0x5000, u64::MAX, 1),
+        (u64::MAX - 0xfff, 2, 0),
+        (0x5001, 1, 0),
+    ];
+    for (number, (start, pages, first)) in records.into_iter().enumerate() {
+        let at = ranges + (number * size_of::<StaticRange>()) as u64;
+        for (field, value) in [start, pages, first].into_iter().enumerate() {
+            bytes.put(at + 8 * field as u64, &value.to_ne_bytes());
+        }
+    }
+    let read = |bytes: &SessionBytes| {
+        bytes.save(&path);
+        let file = SessionFile::open(&path).expect("opens");
+        file.static_tiers().expect("reads")
+    };
+    assert_eq!(read(&bytes), []);
+    for claimed in [records.len() as u64, u64::MAX] {
+        bytes.put(count, &claimed.to_ne_bytes());
+        let found = read(&bytes);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert_eq!((found[0].start, &found[0].tiers[..]), (0x5000, &[1, 2][..]));
+        assert_eq!(found[1].tiers, [0, 1, 2]);
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@
 
 enum { PAGE = 4096, MIB = 1 << 20, HOT = 4 * MIB, COLD = 24 * MIB, INDEX = 1 * MIB, COUNT = HOT / sizeof(size_t), NODES = 8, PROFILES = 20 };
 
+static char table[INDEX] __attribute__((aligned(PAGE)));
+
 /* One cycle through all of the array, in an order that no prefetcher follows (a full period of the generator). */
 static void make_cycle(size_t *cycle) {
     for (size_t i = 0; i < COUNT; i++)
@@ -95,6 +97,8 @@ int main(void) {
     make_cycle(hot);
     char *index = mapping("index", INDEX), *untouched = mapping("untouched", INDEX);
     memset(index, 2, INDEX);
+    printf("static %d\n", isotherm_register("table", table, INDEX));
+    memset(table, 4, INDEX);
     memset(stack, 3, sizeof stack);
     print_nodes("hot-at-first", (char *)hot, HOT);
 
@@ -118,21 +122,23 @@ int main(void) {
     print_nodes("hot", (char *)hot, HOT);
     print_nodes("cold", cold, COLD);
 
-    printf("hinted %d %d %d\n", isotherm_hint(index, INDEX, ISOTHERM_HOT), isotherm_hint(untouched, INDEX, ISOTHERM_HOT),
-           isotherm_hint(stack, sizeof stack, ISOTHERM_HOT));
+    printf("hinted %d %d %d %d\n", isotherm_hint(index, INDEX, ISOTHERM_HOT), isotherm_hint(table, INDEX, ISOTHERM_HOT),
+           isotherm_hint(untouched, INDEX, ISOTHERM_HOT), isotherm_hint(stack, sizeof stack, ISOTHERM_HOT));
     optimize("by-hints", UINT64_MAX);
     print_nodes("index", index, INDEX);
+    print_nodes("table", table, INDEX);
 
     optimize("none-fast", ISOTHERM_NO_FAST_BYTES);
     print_nodes("hot-at-last", (char *)hot, HOT);
     print_nodes("cold-at-last", cold, COLD);
     print_nodes("index-at-last", index, INDEX);
+    print_nodes("table-at-last", table, INDEX);
 
     int lost = !is_cycle(hot) || at >= COUNT;
     for (size_t i = 0; i < COLD; i++)
         lost |= cold[i] != 1;
     for (size_t i = 0; i < INDEX; i++)
-        lost |= index[i] != 2;
+        lost |= index[i] != 2 || table[i] != 4;
     for (size_t i = 0; i < sizeof stack; i++)
         lost |= stack[i] != 3;
     isotherm_free(hot);

@@ -10,7 +10,7 @@ use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::session::SessionCounter;
 
 use super::page_tiers::{CHUNK_PAGES, PageTiers, Side};
-use crate::emulation::{Account, PlacementRequest, RequestTables, Subject};
+use crate::emulation::{Account, PAGE_BYTES, PlacementRequest, RequestTables, Subject};
 
 /// Chunks of one step.
 const CHUNKS_PER_STEP: usize = 4;
@@ -22,13 +22,24 @@ const PAGES_PER_STEP: usize = CHUNK_PAGES;
 struct Job {
     request: PlacementRequest,
     chunks: Range<usize>,
-    /// Of a request for pages: those left.
+    /// Of a request for pages: those left of a stretch whose numbers follow one another, and the addresses behind it.
     pages: Range<usize>,
+    behind: Range<usize>,
 }
 
 impl Job {
-    const fn is_done(&self) -> bool {
-        self.chunks.start >= self.chunks.end && self.pages.start >= self.pages.end
+    fn is_done(&self) -> bool {
+        self.chunks.is_empty() && self.pages.is_empty() && self.behind.is_empty()
+    }
+
+    /// Goes on to the next stretch once one is done.
+    fn go_on(&mut self, tiers: &PageTiers) {
+        if self.pages.is_empty() {
+            let next = tiers.first_pages_in(&self.behind);
+            let (pages, end) = next.unwrap_or((0..0, self.behind.end));
+            self.pages = pages;
+            self.behind.start = end;
+        }
     }
 }
 
@@ -65,11 +76,12 @@ impl Migration {
                 *job = self.next_job(pages, tiers);
             }
             let Some(current) = job.as_mut() else { break };
-            let before = current.pages.len();
             if let Subject::Pages(..) = current.request.subject {
+                let before = current.pages.len();
                 moved += advance_pages(current, left, (pages, tiers), account);
-                // A request counts as a page at least, so that requests outside the pool end the step too.
+                // A stretch counts as a page at least, so that requests outside the tables end the step too.
                 left = left.saturating_sub((before - current.pages.len()).max(1));
+                current.go_on(pages);
             } else {
                 moved += self.advance(current, pages, tiers, account);
                 left = 0;
@@ -94,6 +106,7 @@ impl Migration {
         let mut job = Job {
             chunks: 0..0,
             pages: 0..0,
+            behind: 0..0,
             request,
         };
         match job.request.subject {
@@ -102,7 +115,11 @@ impl Migration {
                 let range = self.tables.mapping(index)?;
                 job.chunks = pages.chunks(range.start, range.len());
             }
-            Subject::Pages(start, count) => job.pages = pages.pages_in(start, count),
+            Subject::Pages(start, count) => {
+                let bytes = count.saturating_mul(PAGE_BYTES);
+                job.behind = start..start.saturating_add(bytes);
+                job.go_on(pages);
+            }
         }
         Some(job)
     }

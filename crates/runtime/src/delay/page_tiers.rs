@@ -15,9 +15,10 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
+use isotherm_abi::page_tiers::{STATIC_PAGES, STATIC_RANGES, StaticPageTable};
 use rustix::io::Errno;
 
-use crate::emulation::{PAGE_BYTES, RequestTables, Sparse};
+use crate::emulation::{PAGE_BYTES, Sparse};
 use crate::published_tiers;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -56,11 +57,11 @@ impl Side {
     }
 }
 
-/// Chunks of all segments together: 64 GiB.
-const SEGMENT_CHUNKS: usize = 1 << 15;
+/// Chunks of all segments together.
+const SEGMENT_CHUNKS: usize = STATIC_PAGES as usize / CHUNK_PAGES;
 
 /// Most parts of writable segments that have tiers.
-pub(crate) const SEGMENTS: usize = 128;
+pub(crate) const SEGMENTS: usize = STATIC_RANGES;
 
 /// The part of a writable segment that comes from the module's file (`.data`), or the part that does not (`.bss`), by whole pages.
 #[derive(Clone)]
@@ -257,9 +258,46 @@ impl PageTiers {
         start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES).min(self.wanted.len())
     }
 
-    /// The pages of the pool in a range of so many pages from an address on.
-    pub(crate) fn pages_in(&self, start: usize, pages: usize) -> Range<usize> {
-        RequestTables::pages_in(&self.pool, start, pages)
+    /// The first pages in a range of addresses whose numbers follow one another, and the address behind them: the pool and each segment have
+    /// numbers of their own. `None` where no page of the range has one.
+    pub(crate) fn first_pages_in(&self, range: &Range<usize>) -> Option<(Range<usize>, usize)> {
+        let of_segment = |segment: &Segment| {
+            (
+                segment.start..segment.end,
+                segment.first_chunk * CHUNK_PAGES,
+            )
+        };
+        let segments = self.segments().iter().map(of_segment);
+        let parts = core::iter::once((self.pool.clone(), 0)).chain(segments);
+        let inside = parts.filter_map(|(part, first)| {
+            let (start, end) = (range.start.max(part.start), range.end.min(part.end));
+            let page = |address: usize| first + (address - part.start) / PAGE_BYTES;
+            (start < end).then(|| (start, page(start)..page(end), end))
+        });
+        let (_, pages, end) = inside.min_by_key(|(start, ..)| *start)?;
+        Some((pages, end))
+    }
+
+    /// Pages up to the last one that a segment has, from the first of the segments on.
+    pub(crate) fn static_pages(&self) -> usize {
+        let chunks = self.segments().last().map_or(0, |last| {
+            let own = (last.end - last.start).div_ceil(CHUNK_BYTES);
+            last.first_chunk + own - self.wanted.len()
+        });
+        chunks * CHUNK_PAGES
+    }
+
+    /// Tells the observer which addresses the segments have.
+    pub(crate) fn publish_segments(&self, table: &StaticPageTable) {
+        for (segment, range) in self.segments().iter().zip(&table.ranges) {
+            let pages = (segment.end - segment.start) / PAGE_BYTES;
+            let first = (segment.first_chunk - self.wanted.len()) * CHUNK_PAGES;
+            range.start.store(segment.start as u64, Ordering::Relaxed);
+            range.pages.store(pages as u64, Ordering::Relaxed);
+            range.first.store(first as u64, Ordering::Relaxed);
+        }
+        let count = self.segments().len() as u64;
+        table.count.store(count, Ordering::Release);
     }
 
     /// Chunks below this number may have data.
@@ -392,7 +430,9 @@ impl PageTiers {
 
     /// Tells the observer the tier of every page that may have one: in a session that knows none.
     pub(crate) fn publish_all(&self) {
-        for page in 0..self.used_chunks() * CHUNK_PAGES {
+        let first_static = self.wanted.len() * CHUNK_PAGES;
+        let statics = first_static..first_static + self.static_pages();
+        for page in (0..self.used_chunks() * CHUNK_PAGES).chain(statics) {
             self.publish(page);
         }
     }
@@ -402,7 +442,7 @@ impl PageTiers {
         page / CHUNK_PAGES >= self.wanted.len()
     }
 
-    /// Bytes of the fast tier that the pool can have: static data, which no request moves, has the rest.
+    /// Bytes of the fast tier that the pool can have: static data has the rest.
     pub(crate) fn fast_room_of_pool(&self) -> u64 {
         let of_segments = self.fast_static_pages.load(Ordering::Relaxed);
         let pages = self.room.saturating_sub(of_segments);
@@ -424,6 +464,12 @@ impl PageTiers {
         let moved = self.tiers[page]
             .compare_exchange(from.code(), to.code(), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
+        if moved && self.is_static(page) {
+            match to {
+                Side::Fast => self.fast_static_pages.fetch_add(1, Ordering::Relaxed),
+                Side::Slow => self.fast_static_pages.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
         match (moved, to) {
             (true, Side::Fast) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
             (true, Side::Slow) => {
@@ -452,7 +498,7 @@ impl PageTiers {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, CHUNK_PAGES, PAGE_BYTES, PageTiers, Side, WritablePart};
+    use super::{CHUNK_BYTES, CHUNK_PAGES, PAGE_BYTES, PageTiers, Range, Side, WritablePart};
 
     const BASE: usize = 1 << 40;
 
@@ -530,6 +576,39 @@ mod tests {
         assert_eq!(tiers.tier_of(0), Side::Slow, "static data has the room");
         tiers.release(tiers.page(0x5000).expect("in a segment"));
         assert_eq!(tiers.fast_room_of_pool(), PAGE_BYTES as u64);
+    }
+
+    #[test]
+    fn static_data_moves_as_the_pool_does_and_the_pool_keeps_the_rest_of_the_room() {
+        let tiers = tiers(3);
+        let parts = [0x5000..0x7000, 0x7000..0x9000].map(|range| WritablePart {
+            range,
+            is_of_file: false,
+        });
+        tiers.set_segments(parts.iter(), Side::Slow);
+        let pages = |range: Range<usize>| tiers.first_pages_in(&range);
+        let first = 4 * CHUNK_PAGES;
+        assert_eq!(pages(0x1000..0x5000), None);
+        // Two segments side by side have other numbers, and the pool is behind both.
+        let (found, end) = pages(0x1000..0x8000).expect("in the first");
+        assert_eq!((found, end), (first..first + 2, 0x7000));
+        let (found, end) = pages(end..BASE + PAGE_BYTES).expect("in the second");
+        let second = first + CHUNK_PAGES;
+        assert_eq!((found, end), (second..second + 2, 0x9000));
+        assert_eq!(
+            pages(end..BASE + PAGE_BYTES),
+            Some((0..1, BASE + PAGE_BYTES))
+        );
+        assert_eq!(tiers.static_pages(), 2 * CHUNK_PAGES);
+        for page in [first, first + 1, second] {
+            assert_eq!(tiers.tier_of(page), Side::Slow);
+            assert!(tiers.migrate(page, Side::Fast));
+        }
+        assert!(!tiers.migrate(second + 1, Side::Fast), "never touched");
+        assert_eq!((tiers.bytes(), tiers.fast_room_of_pool()), (bytes(3, 0), 0));
+        assert!(tiers.migrate(first, Side::Slow));
+        assert_eq!(tiers.fast_room_of_pool(), PAGE_BYTES as u64);
+        assert_eq!(tiers.bytes(), bytes(2, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
-use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable};
+use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable, StaticPageTable};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
     ObjectRecord, ObjectRing, SessionCounter, SessionHeader, SessionLayout, SessionState,
@@ -17,6 +17,9 @@ pub(crate) const POOL: u64 = 0x2000_0000_0000;
 
 /// Chunks of the pool.
 pub(crate) const CHUNKS: u64 = 64;
+
+/// Pages of static data that have a tier in these files.
+const STATIC_PAGES: u64 = 4096;
 
 /// The bytes of a session file in the making.
 pub(crate) struct SessionBytes {
@@ -46,6 +49,7 @@ impl SessionBytes {
             chunk_slots: CHUNKS,
             region_slots: 4,
             page_slots: CHUNKS * CHUNK_PAGES,
+            static_page_slots: STATIC_PAGES,
             object_slots: 8,
         };
         let [
@@ -60,6 +64,7 @@ impl SessionBytes {
             regions,
             counts,
             pages,
+            statics,
             requests,
             end,
         ] = layout.offsets();
@@ -101,6 +106,7 @@ impl SessionBytes {
         file.object_ring(objects);
         file.access_table(regions, counts);
         file.page_tables(pages, requests);
+        file.static_pages(statics);
         file
     }
 
@@ -131,6 +137,14 @@ impl SessionBytes {
         let slots = layout.request_slots();
         put!(self, table, PageTable, request_slots, slots);
         put!(self, table, PageTable, requests_offset, requests);
+    }
+
+    /// The table of static data's tiers at this offset.
+    fn static_pages(&mut self, tiers: u64) {
+        let table = offset_of!(SessionHeader, statics) as u64;
+        let slots = self.layout.static_page_slots;
+        put!(self, table, StaticPageTable, slots, slots);
+        put!(self, table, StaticPageTable, tiers_offset, tiers);
     }
 
     pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
@@ -248,7 +262,7 @@ impl SessionBytes {
 
     /// Count of a page, in the region that owns this slot.
     pub(crate) fn access_count(&mut self, slot: u64, region: u64, page: u64, count: u64) {
-        let [.., regions, counts, _, _, _] = self.layout.offsets();
+        let [_, _, _, _, _, _, _, _, regions, counts, ..] = self.layout.offsets();
         self.put(regions + 8 * slot, &(region + 1).to_ne_bytes());
         let at = counts + slot * REGION_COUNT_BYTES + 8 * page;
         self.put(at, &count.to_ne_bytes());

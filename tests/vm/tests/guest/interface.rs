@@ -77,8 +77,9 @@ fn run(mover: &[&str]) -> String {
     assert!(pages("profiled", "capacity") <= FAST, "{printed}");
 
     // A limit above the run's is bounded by it; hints need no samples, but pages.
-    assert!(printed.contains("hinted 0 0 0\n"), "{printed}");
-    assert_eq!(fast("index"), INDEX, "{printed}");
+    assert!(printed.contains("hinted 0 0 0 0\n"), "{printed}");
+    assert!(printed.contains("static 0\n"), "{printed}");
+    assert_eq!((fast("index"), fast("table")), (INDEX, INDEX), "{printed}");
     let capacity = pages("by-hints", "capacity");
     assert!((HOT..=FAST).contains(&capacity), "{printed}");
     assert_eq!(pages("by-hints", "not-touched"), INDEX, "{printed}");
@@ -88,7 +89,12 @@ fn run(mover: &[&str]) -> String {
 
     assert_eq!(pages("none-fast", "capacity"), 0, "{printed}");
     assert_eq!(pages("none-fast", "promoted"), 0, "{printed}");
-    for array in ["hot-at-last", "cold-at-last", "index-at-last"] {
+    for array in [
+        "hot-at-last",
+        "cold-at-last",
+        "index-at-last",
+        "table-at-last",
+    ] {
         assert_eq!(fast(array), 0, "{printed}");
     }
     printed
