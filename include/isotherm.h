@@ -22,7 +22,7 @@ extern "C" {
 /* Version of this header. A runtime serves programs with every version of the same hundred, older and newer: each reads and writes the
  * fields of a struct that it knows, by the struct's `size`. To a program with a header of another hundred it says so once, in a line on
  * standard error, and the functions do what they do without a runtime. */
-#define ISOTHERM_HEADER_VERSION 102
+#define ISOTHERM_HEADER_VERSION 103
 
 enum isotherm_status {
     ISOTHERM_OK = 0,
@@ -72,6 +72,9 @@ enum isotherm_reason {
  * this limit either. */
 #define ISOTHERM_NO_FAST_BYTES 1
 
+/* Highest frequency of a profile, in samples a second of each thread's processor time. */
+#define ISOTHERM_FREQUENCY_MAX 20000
+
 /* What `isotherm_optimize` is to do. All zero but `size` is the default. */
 struct isotherm_options {
     uint32_t size;             /* sizeof(struct isotherm_options) */
@@ -86,7 +89,7 @@ struct isotherm_result {
     uint32_t status;           /* an isotherm_status, as returned */
     uint64_t promoted_bytes;   /* moved to fast memory */
     uint64_t demoted_bytes;    /* moved to slow memory */
-    uint64_t placed_bytes;     /* were where the choice wants them already */
+    uint64_t placed_bytes;     /* of those chosen for fast memory: were there before */
     uint64_t failed_bytes;     /* could not be moved */
     uint64_t selected_bytes;   /* chosen for fast memory */
     uint64_t samples;          /* on which the choice rests */
@@ -96,6 +99,26 @@ struct isotherm_result {
     uint64_t capacity_bytes;   /* of fast memory that the choice may use: the least of the limit of the request, that of the run, and what other
                                   processes leave of the machine's */
     uint64_t stayed_bytes[ISOTHERM_REASONS]; /* by isotherm_reason: in slow memory, or not moved */
+    /* Since version 103: */
+    uint64_t frequency;        /* samples a second of each thread's processor time, at the end of the profile; 0 where no timer sampled */
+};
+
+/* What the last optimization did to one data object, or to the data of a name or an allocation site between its data objects. Since version
+ * 103. A data object is memory that the program registered, an allocation of 64 KiB or more, a large mapping, or a static array. */
+struct isotherm_object {
+    uint32_t size;             /* as isotherm_result.size */
+    uint32_t reserved;
+    char name[64];             /* of the program's, ended by NUL; empty where it gave none */
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t samples;          /* of the profile, in it */
+    uint64_t resident_bytes;   /* that have pages, after the moves */
+    uint64_t fast_bytes;       /* of these, in fast memory */
+    uint64_t selected_bytes;   /* as those of isotherm_result, in whole pages; a page that two objects share counts for the first */
+    uint64_t placed_bytes;
+    uint64_t promoted_bytes;
+    uint64_t demoted_bytes;
+    uint64_t stayed_bytes[ISOTHERM_REASONS];
 };
 
 struct isotherm_statistics {
@@ -232,6 +255,16 @@ static inline int isotherm_profile_start(void)
     return found ? ((int (*)(void))found)() : ISOTHERM_ABSENT;
 }
 
+/* As isotherm_profile_start, with a timer that samples so often, in samples a second of each thread's processor time: at the lowest of the run's rates
+ * (250, 1,000, 2,000, 4,000) that is at least this, else at the highest; at the run's only one where its user gave `--frequency`. 0: as the run
+ * chooses. A runtime before version 103 chooses in any case. */
+static inline int isotherm_profile_start_at(uint32_t frequency)
+{
+    static isotherm_function_ known;
+    isotherm_function_ found = isotherm_find_(&known, "isotherm_profile_start_at");
+    return found ? ((int (*)(uint32_t))found)(frequency) : isotherm_profile_start();
+}
+
 static inline int isotherm_profile_stop(void)
 {
     static isotherm_function_ known;
@@ -248,10 +281,19 @@ static inline int isotherm_optimize(const struct isotherm_options *options, stru
     if (found)
         return ((int (*)(const struct isotherm_options *, struct isotherm_result *))found)(options, result);
     if (result) {
-        const struct isotherm_result none = {sizeof none, ISOTHERM_ABSENT, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}};
+        const struct isotherm_result none = {sizeof none, ISOTHERM_ABSENT, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0};
         *result = none;
     }
     return ISOTHERM_ABSENT;
+}
+
+/* Reads what the last optimization did to the data object with this number, from 0 on by address. ISOTHERM_UNKNOWN past the last, and before the first
+ * optimization. Of more than 4,096 objects those without a name are left out, the smallest first. */
+static inline int isotherm_read_object(uint64_t number, struct isotherm_object *object)
+{
+    static isotherm_function_ known;
+    isotherm_function_ found = isotherm_find_(&known, "isotherm_read_object");
+    return found ? ((int (*)(uint64_t, struct isotherm_object *))found)(number, object) : ISOTHERM_ABSENT;
 }
 
 static inline int isotherm_read_statistics(struct isotherm_statistics *statistics)

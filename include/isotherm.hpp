@@ -301,6 +301,11 @@ struct options {
     isotherm::policy policy = isotherm::policy::of_the_run;
 };
 
+/// Samples a second of each thread's processor time that a `profile` is to take.
+struct frequency {
+    std::uint32_t hz;
+};
+
 /// What `optimize` did.
 struct result {
     isotherm::status status = isotherm::status::absent;
@@ -316,10 +321,53 @@ struct result {
     std::uint64_t capacity_bytes = 0;
     /// Bytes in slow memory, or not moved, by `reason`.
     std::array<std::uint64_t, ISOTHERM_REASONS> stayed_bytes{};
+    /// Samples a second of each thread's processor time; 0 where no timer sampled.
+    std::uint64_t frequency = 0;
 
     /// Bytes that stay for this reason.
     std::uint64_t stayed(reason why) const noexcept { return stayed_bytes[static_cast<std::size_t>(why)]; }
 };
+
+/// What the last optimization did to a data object (`struct isotherm_object`).
+struct object_outcome {
+    isotherm::status status = isotherm::status::absent;
+    void *address = nullptr;
+    std::uint64_t bytes = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t resident_bytes = 0;
+    std::uint64_t fast_bytes = 0;
+    std::uint64_t selected_bytes = 0;
+    std::uint64_t placed_bytes = 0;
+    std::uint64_t promoted_bytes = 0;
+    std::uint64_t demoted_bytes = 0;
+    /// By `reason`.
+    std::array<std::uint64_t, ISOTHERM_REASONS> stayed_bytes{};
+    std::array<char, sizeof isotherm_object::name> text{};
+
+    /// The program's name for it; empty where it gave none. Lives as long as the outcome.
+    std::string_view name() const noexcept { return text.data(); }
+    std::uint64_t stayed(reason why) const noexcept { return stayed_bytes[static_cast<std::size_t>(why)]; }
+};
+
+/// The outcome of the object with this number, from 0 on by address; the status is `unknown` past the last.
+inline object_outcome read_object(std::uint64_t number) noexcept {
+    isotherm_object read{};
+    read.size = sizeof read;
+    object_outcome answer;
+    answer.status = status(isotherm_read_object(number, &read));
+    answer.address = reinterpret_cast<void *>(static_cast<std::uintptr_t>(read.address));
+    answer.bytes = read.bytes;
+    answer.samples = read.samples;
+    answer.resident_bytes = read.resident_bytes;
+    answer.fast_bytes = read.fast_bytes;
+    answer.selected_bytes = read.selected_bytes;
+    answer.placed_bytes = read.placed_bytes;
+    answer.promoted_bytes = read.promoted_bytes;
+    answer.demoted_bytes = read.demoted_bytes;
+    std::copy(std::begin(read.stayed_bytes), std::end(read.stayed_bytes), answer.stayed_bytes.begin());
+    std::copy(std::begin(read.name), std::end(read.name), answer.text.begin());
+    return answer;
+}
 
 /// Chooses from the last profile what is to be in fast memory, and moves it.
 inline result optimize(const options &wanted = {}) noexcept {
@@ -342,6 +390,7 @@ inline result optimize(const options &wanted = {}) noexcept {
     answer.migration = std::chrono::nanoseconds(done.migration_ns);
     answer.capacity_bytes = done.capacity_bytes;
     std::copy(std::begin(done.stayed_bytes), std::end(done.stayed_bytes), answer.stayed_bytes.begin());
+    answer.frequency = done.frequency;
     return answer;
 }
 
@@ -350,6 +399,8 @@ inline result optimize(const options &wanted = {}) noexcept {
 class profile {
 public:
     profile() noexcept : status_(isotherm_profile_start()) {}
+    /// Sampled so often, as `isotherm_profile_start_at` says.
+    explicit profile(isotherm::frequency often) noexcept : status_(isotherm_profile_start_at(often.hz)) {}
     explicit profile(const options &wanted, result *answer = nullptr) noexcept : profile() {
         optimizes_ = true;
         wanted_ = wanted;

@@ -9,7 +9,7 @@ module isotherm
   private
 
   ! Version of this module, as ISOTHERM_HEADER_VERSION.
-  integer(c_int), parameter, public :: isotherm_header_version = 102
+  integer(c_int), parameter, public :: isotherm_header_version = 103
   ! enum isotherm_status
   integer(c_int), parameter, public :: isotherm_ok = 0, isotherm_absent = 1, isotherm_no_observer = 2, &
       isotherm_no_samples = 3, isotherm_busy = 4, isotherm_invalid = 5, isotherm_overlap = 6, isotherm_unknown = 7, &
@@ -38,11 +38,23 @@ module isotherm
 
   ! What `isotherm_optimize` did; times in nanoseconds. Bytes in slow memory, or not moved, are in stayed_bytes(isotherm_stayed_...).
   type, bind(c), public :: isotherm_result
-    integer(c_int32_t) :: size = 144
+    integer(c_int32_t) :: size = 152
     integer(c_int32_t) :: status = isotherm_absent
     integer(c_int64_t) :: promoted_bytes = 0, demoted_bytes = 0, placed_bytes = 0, failed_bytes = 0, selected_bytes = 0
     integer(c_int64_t) :: samples = 0, selection_ns = 0, migration_ns = 0
     integer(c_int64_t) :: capacity_bytes = 0
+    integer(c_int64_t) :: stayed_bytes(0:isotherm_reasons - 1) = 0
+    ! Samples a second of each thread's processor time; 0 where no timer sampled.
+    integer(c_int64_t) :: frequency = 0
+  end type
+
+  ! What the last optimization did to one data object; its name is isotherm_name_of(object), empty where the program gave none.
+  type, bind(c), public :: isotherm_object
+    integer(c_int32_t) :: size = 208
+    integer(c_int32_t) :: reserved = 0
+    character(kind=c_char) :: name(64) = c_null_char
+    integer(c_int64_t) :: address = 0, bytes = 0, samples = 0, resident_bytes = 0, fast_bytes = 0
+    integer(c_int64_t) :: selected_bytes = 0, placed_bytes = 0, promoted_bytes = 0, demoted_bytes = 0
     integer(c_int64_t) :: stayed_bytes(0:isotherm_reasons - 1) = 0
   end type
 
@@ -54,7 +66,7 @@ module isotherm
   end type
 
   public :: isotherm_version, isotherm_profile_start, isotherm_profile_stop, isotherm_optimize, isotherm_read_statistics
-  public :: isotherm_status_text, isotherm_reason_text
+  public :: isotherm_status_text, isotherm_reason_text, isotherm_read_object, isotherm_name_of
   public :: isotherm_allocate, isotherm_deallocate, isotherm_register, isotherm_unregister, isotherm_hint
 
   ! call isotherm_allocate('ranks', array, [n, m]): an array of rank 1 to 3 of reals or integers of 4 or 8 bytes. Without `stat`
@@ -101,6 +113,17 @@ module isotherm
     function plain() bind(c)
       import :: c_int
       integer(c_int) :: plain
+    end function
+    function starting(frequency) bind(c)
+      import :: c_int, c_int32_t
+      integer(c_int32_t), value :: frequency
+      integer(c_int) :: starting
+    end function
+    function reading(number, object) bind(c)
+      import :: c_int, c_int64_t, c_ptr
+      integer(c_int64_t), value :: number
+      type(c_ptr), value :: object
+      integer(c_int) :: reading
     end function
     function serving(version) bind(c)
       import :: c_int
@@ -189,8 +212,19 @@ contains
     isotherm_version = call_plain('version', 0_c_int)
   end function
 
-  integer(c_int) function isotherm_profile_start()
-    isotherm_profile_start = call_plain('profile_start', isotherm_absent)
+  ! With `frequency`, in samples a second of each thread's processor time: as isotherm_profile_start_at of isotherm.h.
+  integer(c_int) function isotherm_profile_start(frequency)
+    integer(c_int32_t), intent(in), optional :: frequency
+    procedure(starting), pointer :: start_at
+    type(c_funptr) :: found
+    found = c_null_funptr
+    if (present(frequency)) found = of_runtime('profile_start_at')
+    if (c_associated(found)) then
+      call c_f_procpointer(found, start_at)
+      isotherm_profile_start = start_at(frequency)
+    else
+      isotherm_profile_start = call_plain('profile_start', isotherm_absent)
+    end if
   end function
 
   integer(c_int) function isotherm_profile_stop()
@@ -225,6 +259,31 @@ contains
     if (present(answer)) filled = c_loc(answer)
     call c_f_procpointer(found, function_of_runtime)
     isotherm_optimize = function_of_runtime(given, filled)
+  end function
+
+  ! What the last optimization did to the data object with this number, from 0 on by address; isotherm_unknown past the last.
+  integer(c_int) function isotherm_read_object(number, object)
+    integer(c_int64_t), intent(in) :: number
+    type(isotherm_object), intent(out), target :: object
+    procedure(reading), pointer :: function_of_runtime
+    type(c_funptr) :: found
+    isotherm_read_object = isotherm_absent
+    found = of_runtime('read_object')
+    if (.not. c_associated(found)) return
+    call c_f_procpointer(found, function_of_runtime)
+    isotherm_read_object = function_of_runtime(number, c_loc(object))
+  end function
+
+  ! The program's name for a data object.
+  pure function isotherm_name_of(object) result(name)
+    type(isotherm_object), intent(in) :: object
+    character(:), allocatable :: name
+    integer :: i
+    name = ''
+    do i = 1, size(object%name)
+      if (object%name(i) == c_null_char) exit
+      name = name//object%name(i)
+    end do
   end function
 
   integer(c_int) function isotherm_read_statistics(statistics)

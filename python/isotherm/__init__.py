@@ -11,13 +11,27 @@
 The functions are those of isotherm.h, called by ctypes. Without Isotherm's runtime (`isotherm run`) everything runs and every
 status is Status.ABSENT. Mistakes raise Error, with and without the runtime: an array that is registered twice, a share above 1.
 """
-from ._interface import Registration, Result, Statistics, hint, named, optimize, profile, register, statistics, version
+from ._interface import (
+    Outcome,
+    Registration,
+    Result,
+    Statistics,
+    hint,
+    named,
+    optimize,
+    outcomes,
+    profile,
+    register,
+    statistics,
+    version,
+)
 from ._status import Error, Reason, Status
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Error",
+    "Outcome",
     "Reason",
     "Registration",
     "Result",
@@ -26,6 +40,7 @@ __all__ = [
     "hint",
     "named",
     "optimize",
+    "outcomes",
     "profile",
     "register",
     "statistics",

@@ -29,7 +29,25 @@ class Result:
     selection_ns: int = 0
     migration_ns: int = 0
     capacity_bytes: int = 0
+    frequency: int = 0
     stayed_bytes: tuple = (0,) * _library.REASONS
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What the last optimization did to one data object. `name` is empty where the program gave none."""
+
+    name: str
+    address: int
+    bytes: int
+    samples: int
+    resident_bytes: int
+    fast_bytes: int
+    selected_bytes: int
+    placed_bytes: int
+    promoted_bytes: int
+    demoted_bytes: int
+    stayed_bytes: tuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,13 +86,23 @@ def version():
 
 
 class profile:
-    """`with isotherm.profile():` profiles the process in the block. `status` is that of the start."""
+    """`with isotherm.profile():` profiles the process in the block. `status` is that of the start.
 
-    def __init__(self):
+    frequency: samples a second of each thread's processor time, at most 20,000; without it as often as the run chooses.
+    """
+
+    def __init__(self, frequency=None):
+        if frequency is not None and not 1 <= frequency <= _library.FREQUENCY_MAX:
+            raise Error(Status.INVALID)
+        self.frequency = frequency
         self.status = Status.ABSENT
 
     def __enter__(self):
-        self.status = call("profile_start")
+        # A runtime before version 103 chooses the frequency itself.
+        if self.frequency is None or FUNCTIONS["profile_start_at"] is None:
+            self.status = call("profile_start")
+        else:
+            self.status = call("profile_start_at", self.frequency)
         return self
 
     def __exit__(self, *_):
@@ -100,6 +128,17 @@ def optimize(fast=None, share=0.0, policy=None):
     status = call("optimize", options, done)
     numbers = [field.name for field in dataclasses.fields(Result)[1:-1]]
     return Result(status, *(getattr(done, field) for field in numbers), tuple(done.stayed_bytes))
+
+
+def outcomes():
+    """What the last optimization did to each data object: a list of Outcome, by address; empty where none was made."""
+    found = []
+    read = _library.Object(size=ctypes.sizeof(_library.Object))
+    fields = [field.name for field in dataclasses.fields(Outcome)[1:-1]]
+    while call("read_object", len(found), read) == Status.OK:
+        numbers = (getattr(read, field) for field in fields)
+        found.append(Outcome(read.name.decode(errors="replace"), *numbers, tuple(read.stayed_bytes)))
+    return found
 
 
 def statistics():

@@ -2,9 +2,11 @@
 import ctypes
 
 # Version of this package's structs, as ISOTHERM_HEADER_VERSION.
-HEADER_VERSION = 102
+HEADER_VERSION = 103
 # `ISOTHERM_REASONS`.
 REASONS = 8
+# `ISOTHERM_FREQUENCY_MAX`.
+FREQUENCY_MAX = 20_000
 
 
 class Options(ctypes.Structure):
@@ -34,6 +36,27 @@ class Result(ctypes.Structure):
         ("migration_ns", ctypes.c_uint64),
         ("capacity_bytes", ctypes.c_uint64),
         ("stayed_bytes", ctypes.c_uint64 * REASONS),
+        ("frequency", ctypes.c_uint64),
+    ]
+
+
+class Object(ctypes.Structure):
+    """`struct isotherm_object`."""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("name", ctypes.c_char * 64),
+        ("address", ctypes.c_uint64),
+        ("bytes", ctypes.c_uint64),
+        ("samples", ctypes.c_uint64),
+        ("resident_bytes", ctypes.c_uint64),
+        ("fast_bytes", ctypes.c_uint64),
+        ("selected_bytes", ctypes.c_uint64),
+        ("placed_bytes", ctypes.c_uint64),
+        ("promoted_bytes", ctypes.c_uint64),
+        ("demoted_bytes", ctypes.c_uint64),
+        ("stayed_bytes", ctypes.c_uint64 * REASONS),
     ]
 
 
@@ -61,9 +84,11 @@ ARGUMENTS = {
     "register": [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t],
     "unregister": [ctypes.c_void_p],
     "profile_start": [],
+    "profile_start_at": [ctypes.c_uint32],
     "profile_stop": [],
     "optimize": [ctypes.POINTER(Options), ctypes.POINTER(Result)],
     "read_statistics": [ctypes.POINTER(Statistics)],
+    "read_object": [ctypes.c_uint64, ctypes.POINTER(Object)],
     "hint": [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
 }
 RESULTS = {"alloc": ctypes.c_void_p, "calloc": ctypes.c_void_p}

@@ -165,6 +165,19 @@ static void profiles_are_scopes() {
     MUST(!absent() || done.stayed(isotherm::reason::not_hot) == 0);
     MUST(absent() || !under_stand_in() || (done.capacity_bytes == 9 && done.stayed(isotherm::reason::capacity) == 10));
     MUST(absent() || !under_stand_in() || done.stayed(isotherm::reason::refused) == 17);
+    MUST(absent() || !under_stand_in() || done.frequency == 18);
+    {
+        isotherm::profile scope(isotherm::frequency{2000});
+        MUST((scope.status() == status::absent) == absent() && scope.status() != status::invalid);
+    }
+    {
+        isotherm::profile scope(isotherm::frequency{ISOTHERM_FREQUENCY_MAX + 1});
+        MUST(scope.status() == (absent() ? status::absent : status::invalid));
+    }
+    isotherm::object_outcome first = isotherm::read_object(0), second = isotherm::read_object(1);
+    MUST(isotherm::read_object(UINT64_MAX).status == (absent() ? status::absent : status::unknown));
+    MUST(absent() || !under_stand_in() || (first.status == status::ok && first.name() == "ranks" && second.name().empty()));
+    MUST(absent() || !under_stand_in() || (second.bytes == 2 && second.demoted_bytes == 9 && second.stayed(isotherm::reason::refused) == 17));
     wanted.share = 7;
     MUST(isotherm::optimize(wanted).status == (absent() ? status::absent : status::invalid));
 }

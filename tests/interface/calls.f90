@@ -100,7 +100,9 @@ contains
     type(isotherm_options) :: options
     type(isotherm_result) :: answer
     type(isotherm_statistics) :: statistics
+    type(isotherm_object) :: object
     integer(c_int) :: status
+    call must(c_sizeof(object) == object%size, 'size of an object')
     call must(c_sizeof(options) == options%size .and. c_sizeof(answer) == answer%size, 'sizes of the types')
     call must(c_sizeof(statistics) == statistics%size, 'size of the statistics')
     status = isotherm_profile_start()
@@ -117,7 +119,17 @@ contains
     if (answer%promoted_bytes == 1 .and. answer%demoted_bytes == 2) then ! The stand-in's.
       call must(answer%capacity_bytes == 9 .and. answer%stayed_bytes(isotherm_stayed_capacity) == 10, 'a capacity and a reason')
       call must(answer%stayed_bytes(isotherm_stayed_refused) == 17, 'the last reason')
+      call must(answer%frequency == 18, 'a frequency')
+      call must(isotherm_read_object(0_c_int64_t, object) == isotherm_ok, 'an object')
+      call must(isotherm_name_of(object) == 'ranks' .and. object%bytes == 2, 'its name and its bytes')
+      call must(isotherm_read_object(1_c_int64_t, object) == isotherm_ok, 'another object')
+      call must(isotherm_name_of(object) == '' .and. object%stayed_bytes(isotherm_stayed_refused) == 17, 'its reasons')
     end if
+    call must(isotherm_read_object(huge(0_c_int64_t), object) == or_absent(isotherm_unknown), 'no object')
+    status = isotherm_profile_start(frequency=2000_c_int32_t)
+    call must((absent .eqv. status == isotherm_absent) .and. status /= isotherm_invalid, 'a profile of a frequency begins')
+    status = isotherm_profile_stop()
+    call must(isotherm_profile_start(20001_c_int32_t) == or_absent(isotherm_invalid), 'a frequency that is too high')
     options%share = 7
     call must(isotherm_optimize(options) == or_absent(isotherm_invalid), 'a share above 1')
     call must(len(isotherm_status_text(isotherm_overlap)) > 1, 'a status has a text')

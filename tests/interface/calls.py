@@ -121,11 +121,32 @@ class Phases(unittest.TestCase):
         self.assertEqual(len(done.stayed_bytes), len(isotherm.Reason))
         if LOGGED:
             self.assertEqual((done.capacity_bytes, done.stayed_bytes), (9, (10, 11, 12, 13, 14, 15, 16, 17)))
+            self.assertEqual(done.frequency, 18)
         with self.assertRaises(ValueError):
             isotherm.optimize(policy="none of them")
         for wrong in ({"share": 7}, {"share": -0.1}, {"share": float("nan")}, {"fast": -1}):
             with self.assertRaises(isotherm.Error) as refused:
                 isotherm.optimize(**wrong)
+            self.assertEqual(refused.exception.status, Status.INVALID)
+
+    def test_each_object_has_an_outcome(self):
+        with isotherm.profile():
+            pass
+        done = isotherm.optimize()
+        outcomes = isotherm.outcomes()
+        self.assertTrue(outcomes == [] or done.status not in (Status.ABSENT, Status.NO_OBSERVER))
+        if LOGGED:
+            self.assertEqual([(outcome.name, outcome.bytes) for outcome in outcomes], [("ranks", 2), ("", 2)])
+            self.assertEqual(outcomes[1].stayed_bytes, (10, 11, 12, 13, 14, 15, 16, 17))
+
+    def test_a_profile_has_a_frequency(self):
+        with isotherm.profile(frequency=2000) as profile:
+            self.assertEqual(profile.status == Status.ABSENT, ABSENT)
+        if LOGGED:
+            self.assertIn("profile_start at 2000", logged())
+        for wrong in (0, -1, 20_001):
+            with self.assertRaises(isotherm.Error) as refused:
+                isotherm.profile(frequency=wrong)
             self.assertEqual(refused.exception.status, Status.INVALID)
 
     def test_one_thread_optimizes(self):

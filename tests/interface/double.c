@@ -46,7 +46,9 @@ void double_free(void *object) EXPORTED(free);
 int double_register(const char *name, void *address, size_t bytes) EXPORTED(register);
 int double_unregister(void *address) EXPORTED(unregister);
 int double_profile_start(void) EXPORTED(profile_start);
+int double_profile_start_at(uint32_t frequency) EXPORTED(profile_start_at);
 int double_profile_stop(void) EXPORTED(profile_stop);
+int double_read_object(uint64_t number, struct isotherm_object *object) EXPORTED(read_object);
 int double_optimize(const struct isotherm_options *options, struct isotherm_result *result) EXPORTED(optimize);
 int double_read_statistics(struct isotherm_statistics *statistics) EXPORTED(read_statistics);
 int double_hint(void *address, size_t bytes, uint32_t hint) EXPORTED(hint);
@@ -120,6 +122,12 @@ int double_profile_start(void) {
     return ISOTHERM_OK;
 }
 
+int double_profile_start_at(uint32_t frequency) {
+    say("profile_start at %u\n", frequency);
+    is_profiling = frequency <= ISOTHERM_FREQUENCY_MAX;
+    return is_profiling ? ISOTHERM_OK : ISOTHERM_INVALID;
+}
+
 int double_profile_stop(void) {
     say("profile_stop\n");
     profiles += is_profiling;
@@ -141,10 +149,22 @@ int double_optimize(const struct isotherm_options *options, struct isotherm_resu
     usleep(getenv("DOUBLE_SLEEP_MS") ? 1000 * atoi(getenv("DOUBLE_SLEEP_MS")) : 0);
     int status = profiles ? ISOTHERM_OK : ISOTHERM_NO_SAMPLES;
     if (result)
-        *result = (struct isotherm_result){sizeof *result, status, 1, 2, 3, 4, 5, 6, 7, 8, 9, {10, 11, 12, 13, 14, 15, 16, 17}};
+        *result = (struct isotherm_result){sizeof *result, status, 1, 2, 3, 4, 5, 6, 7, 8, 9, {10, 11, 12, 13, 14, 15, 16, 17}, 18};
     optimizations += status == ISOTHERM_OK;
     pthread_mutex_unlock(&optimizing);
     return status;
+}
+
+/* Two objects once an optimization was made, the second without a name. */
+int double_read_object(uint64_t number, struct isotherm_object *object) {
+    if (object->size != sizeof *object)
+        return ISOTHERM_INVALID;
+    if (!optimizations || number > 1)
+        return ISOTHERM_UNKNOWN;
+    *object = (struct isotherm_object){sizeof *object, 0, "", 1, 2, 3, 4, 5, 6, 7, 8, 9, {10, 11, 12, 13, 14, 15, 16, 17}};
+    if (number == 0)
+        strcpy(object->name, "ranks");
+    return ISOTHERM_OK;
 }
 
 int double_read_statistics(struct isotherm_statistics *statistics) {

@@ -5,8 +5,8 @@
 //! next is written when the last was answered, or when the program gave up waiting for it.
 //!
 //! ```text
-//! runtime    kind, policy, fast_bytes, share_ppm, then asked      |  waits until answered == asked
-//! observer   serves: observer_pid, heartbeat                      |  status, the result's numbers, then answered
+//! runtime    kind, policy, frequency, fast_bytes, share_ppm, then asked   |  waits until answered == asked
+//! observer   serves: observer_pid, heartbeat                              |  outcomes of objects, status, the result's numbers, then answered
 //! ```
 //!
 //! Here are also hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
@@ -14,7 +14,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
-pub const HEADER_VERSION: u32 = 102;
+pub const HEADER_VERSION: u32 = 103;
 
 /// Whether a runtime of this crate's version serves programs with this version of the header: every one of the same hundred.
 #[must_use]
@@ -153,8 +153,8 @@ pub struct InterfaceRequest {
     pub kind: AtomicU32,
     /// An [`InterfacePolicy`]; of [`InterfaceAction::Optimize`].
     pub policy: AtomicU32,
-    /// Zero.
-    pub reserved: AtomicU32,
+    /// Samples a second of each thread's processor time, of [`InterfaceAction::ProfileStart`]; 0: as the run chooses.
+    pub frequency: AtomicU32,
     /// Most bytes of fast memory; 0 where [`Self::share_ppm`] limits.
     pub fast_bytes: AtomicU64,
     /// Most fast memory, in millionths of the recorded data; 0: the capacity of the run.
@@ -183,6 +183,8 @@ pub struct InterfaceRequest {
     pub capacity_bytes: AtomicU64,
     /// Bytes that stay in slow memory or could not be moved, by [`InterfaceReason`].
     pub stayed_bytes: [AtomicU64; REASONS],
+    /// Samples a second of each thread's processor time at the end of the profile; 0 where no timer sampled.
+    pub frequency_used: AtomicU64,
     /// The process that serves requests; 0 where none does.
     pub observer_pid: AtomicU32,
     /// Grows while the observer serves, at least once a second between requests.
@@ -193,7 +195,70 @@ pub struct InterfaceRequest {
     pub reserved_last: AtomicU32,
 }
 
-const _: () = assert!(size_of::<InterfaceRequest>() == 192);
+const _: () = assert!(size_of::<InterfaceRequest>() == 200);
+
+/// Highest [`InterfaceRequest::frequency`].
+pub const FREQUENCY_MAX: u32 = 20_000;
+
+/// Data objects whose outcomes are kept; of more the largest without a name are left out.
+pub const OUTCOME_SLOTS: u64 = 4096;
+
+/// What the last optimization did to each data object ([`OutcomeRecord`]).
+#[derive(Debug)]
+#[repr(C)]
+pub struct OutcomeTable {
+    /// Slots; 0 where nothing is optimized.
+    pub slots: u64,
+    /// Start of the records.
+    pub offset: u64,
+    /// Records in use, by address; stored last (observer).
+    pub count: AtomicU64,
+}
+
+impl OutcomeTable {
+    /// A table of so many records at this offset, none in use.
+    #[must_use]
+    pub const fn empty(slots: u64, offset: u64) -> Self {
+        Self {
+            slots,
+            offset,
+            count: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What an optimization did to one data object, or to the data of a site between data objects.
+#[derive(Debug)]
+#[repr(C)]
+pub struct OutcomeRecord {
+    /// Its name, ended by NUL; empty where the program gave none.
+    pub name: [AtomicU64; NAME_WORDS],
+    /// First address.
+    pub address: AtomicU64,
+    /// Bytes.
+    pub bytes: AtomicU64,
+    /// Samples in it.
+    pub samples: AtomicU64,
+    /// Bytes with pages after the moves.
+    pub resident_bytes: AtomicU64,
+    /// Of these, bytes in fast memory.
+    pub fast_bytes: AtomicU64,
+    /// As [`InterfaceRequest::selected_bytes`], of the object, and so on.
+    pub selected_bytes: AtomicU64,
+    /// See `selected_bytes`.
+    pub placed_bytes: AtomicU64,
+    /// See `selected_bytes`.
+    pub promoted_bytes: AtomicU64,
+    /// See `selected_bytes`.
+    pub demoted_bytes: AtomicU64,
+    /// See `selected_bytes`.
+    pub stayed_bytes: [AtomicU64; REASONS],
+}
+
+/// Words of a name with its end ([`crate::named_data::NAME_BYTES_MAX`]).
+pub const NAME_WORDS: usize = 8;
+
+const _: () = assert!(size_of::<OutcomeRecord>() == 200);
 
 /// How hot the program says that memory is, `enum isotherm_hint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,6 +365,40 @@ pub struct InterfaceResult {
     pub capacity_bytes: u64,
     /// See `promoted_bytes`.
     pub stayed_bytes: [u64; REASONS],
+    /// As [`InterfaceRequest::frequency_used`]. Since version 103.
+    pub frequency: u64,
+}
+
+/// `struct isotherm_object`, since version 103.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct InterfaceObject {
+    /// Bytes of this struct.
+    pub size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// As [`OutcomeRecord::name`], and so on.
+    pub name: [u8; NAME_WORDS * 8],
+    /// See `name`.
+    pub address: u64,
+    /// See `name`.
+    pub bytes: u64,
+    /// See `name`.
+    pub samples: u64,
+    /// See `name`.
+    pub resident_bytes: u64,
+    /// See `name`.
+    pub fast_bytes: u64,
+    /// See `name`.
+    pub selected_bytes: u64,
+    /// See `name`.
+    pub placed_bytes: u64,
+    /// See `name`.
+    pub promoted_bytes: u64,
+    /// See `name`.
+    pub demoted_bytes: u64,
+    /// See `name`.
+    pub stayed_bytes: [u64; REASONS],
 }
 
 /// `struct isotherm_statistics`.
@@ -327,7 +426,8 @@ pub struct InterfaceStatistics {
 }
 
 const _: () = assert!(size_of::<InterfaceOptions>() == 24);
-const _: () = assert!(size_of::<InterfaceResult>() == 144);
+const _: () = assert!(size_of::<InterfaceResult>() == 152);
+const _: () = assert!(size_of::<InterfaceObject>() == 208);
 const _: () = assert!(size_of::<InterfaceStatistics>() == 64);
 
 impl InterfaceOptions {
@@ -338,6 +438,11 @@ impl InterfaceOptions {
 impl InterfaceResult {
     /// Bytes in version 100.
     pub const BYTES_LEAST: usize = 72;
+}
+
+impl InterfaceObject {
+    /// Bytes in version 103.
+    pub const BYTES_LEAST: usize = 208;
 }
 
 impl InterfaceStatistics {

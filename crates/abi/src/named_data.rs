@@ -2,6 +2,7 @@
 
 use crate::MAX_DEPTH;
 use crate::hash::{SiteHashKind, SiteHasher};
+use crate::interface::NAME_WORDS;
 use crate::session::FrameRecord;
 
 /// Most bytes of a name.
@@ -40,6 +41,7 @@ pub fn frames_of_name(name: &[u8]) -> [FrameRecord; MAX_DEPTH] {
 // The numbers of a frame are its bytes in their order.
 const _: () = assert!(cfg!(target_endian = "little"));
 const _: () = assert!(NAME_BYTES_MAX < MAX_DEPTH * size_of::<FrameRecord>());
+const _: () = assert!(NAME_BYTES_MAX < NAME_WORDS * size_of::<u64>());
 
 #[cfg(test)]
 mod tests {

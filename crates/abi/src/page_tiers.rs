@@ -84,13 +84,24 @@ pub struct StaticRange {
 }
 
 impl StaticRange {
-    /// A range without pages.
-    #[must_use]
-    pub const fn none() -> Self {
+    const fn none() -> Self {
         Self {
             start: AtomicU64::new(0),
             pages: AtomicU64::new(0),
             first: AtomicU64::new(0),
+        }
+    }
+}
+
+impl StaticPageTable {
+    /// A table of so many bytes at this offset, without ranges.
+    #[must_use]
+    pub const fn empty(slots: u64, tiers_offset: u64) -> Self {
+        Self {
+            slots,
+            tiers_offset,
+            count: AtomicU64::new(0),
+            ranges: [const { StaticRange::none() }; STATIC_RANGES],
         }
     }
 }

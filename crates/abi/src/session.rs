@@ -4,7 +4,7 @@
 //! process, by exec). The runtime maps it shared, so its content survives any death of the program. There is
 //! one writer, the process; the observer reads concurrently and must expect any value to change. The
 //! exceptions, which the observer writes and the runtime reads, are [`TouchRing::read`], the first half of
-//! [`MoveRequest`], the second half of [`InterfaceRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes
+//! [`MoveRequest`], the second half of [`InterfaceRequest`], the outcomes of objects ([`OutcomeTable::count`] and the records), and the requests: [`ArenaRecord::wanted_tier`], on real nodes
 //! [`ArenaRecord::tier`], the same words of [`MappingRecord`], and the ring of [`PageRequest`]s.
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
@@ -13,10 +13,11 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
-use crate::interface::{HINT_SLOTS, HintRecord, InterfaceRequest};
+use crate::interface::{
+    HINT_SLOTS, HintRecord, InterfaceRequest, OUTCOME_SLOTS, OutcomeRecord, OutcomeTable,
+};
 use crate::page_tiers::{
-    PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS, STATIC_PAGES, STATIC_RANGES,
-    StaticPageTable, StaticRange,
+    PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS, STATIC_PAGES, StaticPageTable,
 };
 use crate::{MAX_DEPTH, VERSION};
 
@@ -214,6 +215,8 @@ pub struct SessionHeader {
     pub objects: ObjectRing,
     /// The program's requests to the observer.
     pub interface: InterfaceRequest,
+    /// The outcomes of the last optimization.
+    pub outcomes: OutcomeTable,
     /// The program's hints.
     pub hints: [HintRecord; HINT_SLOTS],
     /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
@@ -451,6 +454,8 @@ pub struct SessionLayout {
     pub page_slots: u64,
     /// Pages of static data whose tier is published.
     pub static_page_slots: u64,
+    /// Most outcomes of data objects.
+    pub outcome_slots: u64,
     /// Most object records.
     pub object_slots: u64,
 }
@@ -474,6 +479,7 @@ impl SessionLayout {
             region_slots: 0,
             page_slots: 0,
             static_page_slots: 0,
+            outcome_slots: 0,
             object_slots: OBJECT_SLOTS,
         }
     }
@@ -484,6 +490,15 @@ impl SessionLayout {
         Self {
             page_slots: (self.chunk_slots << crate::CHUNK_SHIFT) / PAGE_BYTES,
             static_page_slots: STATIC_PAGES,
+            ..self
+        }
+    }
+
+    /// With room for the outcomes of data objects.
+    #[must_use]
+    pub const fn keeping_outcomes(self) -> Self {
+        Self {
+            outcome_slots: OUTCOME_SLOTS,
             ..self
         }
     }
@@ -508,10 +523,10 @@ impl SessionLayout {
     }
 
     /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
-    /// objects, regions, access counts, tiers of pages, tiers of static data, requests to move pages, end. Each is a multiple of
+    /// objects, regions, access counts, tiers of pages, tiers of static data, outcomes, requests to move pages, end. Each is a multiple of
     /// 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 14] {
+    pub const fn offsets(&self) -> [u64; 15] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {
             (start + count * bytes as u64).next_multiple_of(4096)
         }
@@ -535,11 +550,12 @@ impl SessionLayout {
             REGION_COUNT_BYTES as usize,
         );
         let statics = after(pages, self.page_slots, 1);
-        let requests = after(statics, self.static_page_slots, 1);
+        let outcomes = after(statics, self.static_page_slots, 1);
+        let requests = after(outcomes, self.outcome_slots, size_of::<OutcomeRecord>());
         let end = after(requests, self.request_slots(), size_of::<PageRequest>());
         [
             modules, sites, arenas, chunks, mappings, touches, text, objects, regions, counts,
-            pages, statics, requests, end,
+            pages, statics, outcomes, requests, end,
         ]
     }
 
@@ -554,6 +570,15 @@ impl SessionLayout {
             requests_offset,
             requested: AtomicU64::new(0),
             obeyed: AtomicU64::new(0),
+        }
+    }
+
+    /// The ring of objects at this offset.
+    const fn object_ring(&self, offset: u64) -> ObjectRing {
+        ObjectRing {
+            written: AtomicU64::new(0),
+            slots: self.object_slots,
+            offset,
         }
     }
 
@@ -573,6 +598,7 @@ impl SessionLayout {
             counts,
             pages,
             statics,
+            outcomes,
             requests,
             _,
         ] = self.offsets();
@@ -621,24 +647,16 @@ impl SessionLayout {
                 counts_offset: counts,
             },
             pages: self.page_table(pages, requests),
-            statics: StaticPageTable {
-                slots: self.static_page_slots,
-                tiers_offset: statics,
-                count: AtomicU64::new(0),
-                ranges: [const { StaticRange::none() }; STATIC_RANGES],
-            },
-            objects: ObjectRing {
-                written: AtomicU64::new(0),
-                slots: self.object_slots,
-                offset: objects,
-            },
+            statics: StaticPageTable::empty(self.static_page_slots, statics),
+            objects: self.object_ring(objects),
             interface: InterfaceRequest::default(),
+            outcomes: OutcomeTable::empty(self.outcome_slots, outcomes),
             hints: [const { HintRecord::free() }; HINT_SLOTS],
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 5944);
+const _: () = assert!(size_of::<SessionHeader>() == 5976);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
@@ -657,6 +675,7 @@ mod tests {
         let offsets = SessionLayout::for_pool(1 << 40)
             .counting_accesses()
             .publishing_page_tiers()
+            .keeping_outcomes()
             .offsets();
         assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(offsets.iter().all(|offset| offset % 4096 == 0));

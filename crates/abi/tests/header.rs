@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use isotherm_abi::interface::{
-    HEADER_VERSION, InterfaceHint, InterfaceOptions, InterfacePolicy, InterfaceReason,
-    InterfaceResult, InterfaceStatistics, InterfaceStatus, REASONS,
+    FREQUENCY_MAX, HEADER_VERSION, InterfaceHint, InterfaceObject, InterfaceOptions,
+    InterfacePolicy, InterfaceReason, InterfaceResult, InterfaceStatistics, InterfaceStatus,
+    REASONS,
 };
 
 /// The folder of the header.
@@ -95,6 +96,7 @@ const CONSTANTS: &[(&str, usize)] = &[
     ("ISOTHERM_STAYED_SHARED", InterfaceReason::Shared as usize),
     ("ISOTHERM_STAYED_REFUSED", InterfaceReason::Refused as usize),
     ("ISOTHERM_REASONS", REASONS),
+    ("ISOTHERM_FREQUENCY_MAX", FREQUENCY_MAX as usize),
     ("ISOTHERM_HOT", InterfaceHint::Hot as usize),
     ("ISOTHERM_COLD", InterfaceHint::Cold as usize),
     ("ISOTHERM_STREAMING", InterfaceHint::Streaming as usize),
@@ -117,7 +119,13 @@ fn the_header_has_the_layouts_and_numbers_of_the_runtime() {
         "isotherm_result",
         size_of::<InterfaceResult>(),
         fields!(InterfaceResult: size status promoted_bytes demoted_bytes placed_bytes failed_bytes
-            selected_bytes samples selection_ns migration_ns capacity_bytes stayed_bytes),
+            selected_bytes samples selection_ns migration_ns capacity_bytes stayed_bytes frequency),
+    );
+    expressions.layout(
+        "isotherm_object",
+        size_of::<InterfaceObject>(),
+        fields!(InterfaceObject: size reserved name address bytes samples resident_bytes fast_bytes
+            selected_bytes placed_bytes promoted_bytes demoted_bytes stayed_bytes),
     );
     expressions.layout(
         "isotherm_statistics",

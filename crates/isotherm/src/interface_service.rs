@@ -10,22 +10,23 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use isotherm_abi::interface::{
-    InterfaceAction, InterfacePolicy, InterfaceReason, InterfaceStatus, SHARE_WHOLE_PPM,
+    InterfaceAction, InterfacePolicy, InterfaceReason, InterfaceStatus, REASONS, SHARE_WHOLE_PPM,
 };
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::port::Executor;
-use isotherm_model::stay::StayReason;
+use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::stay::{StayReason, StayedBytes};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::live::LiveRun;
-use isotherm_pipeline::{AccessCounts, StepReport, at_highest_rate};
+use isotherm_pipeline::{AccessCounts, Attribution, ObjectOutcome, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
-use isotherm_session::{InterfaceAnswer, InterfaceCommand, OpenFiles};
+use isotherm_session::{InterfaceAnswer, InterfaceCommand, InterfaceOutcome, OpenFiles};
 
 use crate::launch::Ready;
 use crate::observed_run::{Attention, Follower, ObservedStep};
 use crate::optimizer::{OptimizationLimits, Optimizer};
-use crate::profile_rate::{EXPECTED, ProfileRate};
+use crate::profile_rate::{self, EXPECTED, ProfileRate};
 
 /// Interval at which requests are looked up while a program uses the interface, and at the beginning of a run, which it may begin with
 /// one.
@@ -56,6 +57,8 @@ pub(crate) struct InterfaceService<'a, F> {
     waiting: Vec<(Process, InterfaceCommand)>,
     is_used: bool,
     profiling: BTreeSet<Process>,
+    /// Samples a second of each thread, where the last profile's start named them.
+    frequency: Option<u32>,
     counts: AccessCounts,
     rate: ProfileRate,
 }
@@ -80,6 +83,7 @@ impl<'a, F> InterfaceService<'a, F> {
             waiting: Vec::new(),
             is_used: false,
             profiling: BTreeSet::new(),
+            frequency: None,
             counts: AccessCounts::default(),
             rate: ProfileRate::new(),
         }
@@ -136,6 +140,7 @@ impl<'a, F> InterfaceService<'a, F> {
             (Some(InterfaceAction::ProfileStart), _) => {
                 self.counts.forget(process);
                 self.profiling.insert(process);
+                self.frequency = command.frequency;
                 InterfaceAnswer::of_status(InterfaceStatus::Ok)
             }
             (Some(InterfaceAction::ProfileStop), _) => {
@@ -168,9 +173,14 @@ impl<'a, F> InterfaceService<'a, F> {
         let Ok(done) = self.optimizer.optimize(seen, &self.counts, limits) else {
             return InterfaceAnswer::of_status(InterfaceStatus::Failed);
         };
-        let answer = answer(&done);
+        let answer = answer(&done.summary);
+        if let Ok(file) = self.files.of(process) {
+            let named = |site| name(step.attribution(), site);
+            // The program may have ended, or memory may be full: then it reads no outcomes.
+            let _ = file.write_outcomes(&outcomes(&done.objects, named, file.outcome_slots()));
+        }
         if self.done.len() < KEPT {
-            self.done.push(done);
+            self.done.push(done.summary);
         }
         answer
     }
@@ -193,13 +203,6 @@ fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
         true => InterfaceStatus::Ok,
         false => InterfaceStatus::NoSamples,
     };
-    let stayed = |number| {
-        let reason = StayReason::ALL.into_iter();
-        let mut reason = reason.filter(|reason| interface_reason(*reason) as usize == number);
-        reason
-            .next()
-            .map_or(0, |reason| done.stayed_bytes.of(reason).0)
-    };
     let moved = |bytes: u64| if done.dry_run { 0 } else { bytes };
     InterfaceAnswer {
         promoted_bytes: moved(done.promoted_bytes),
@@ -211,9 +214,56 @@ fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
         selection_ns: done.selection_ns,
         migration_ns: done.migration_ns,
         capacity_bytes: done.capacity_bytes,
-        stayed_bytes: std::array::from_fn(stayed),
+        stayed_bytes: by_interface_reason(&done.stayed_bytes),
+        frequency: done.sampling_hz.map_or(0, u64::from),
         ..InterfaceAnswer::of_status(status)
     }
+}
+
+/// The outcomes of a process's data objects as its program reads them: no more than so many, those with a name and the largest, by address.
+fn outcomes(
+    objects: &[ObjectOutcome],
+    named: impl Fn(SiteId) -> String,
+    at_most: usize,
+) -> Vec<InterfaceOutcome> {
+    let mut all: Vec<InterfaceOutcome> = objects
+        .iter()
+        .map(|object| InterfaceOutcome {
+            name: named(object.site),
+            address: object.range.start,
+            bytes: object.range.bytes.0,
+            samples: object.samples,
+            resident_bytes: object.resident.0,
+            fast_bytes: object.fast.0,
+            selected_bytes: object.selected.0,
+            placed_bytes: object.placed.0,
+            promoted_bytes: object.promoted.0,
+            demoted_bytes: object.demoted.0,
+            stayed_bytes: by_interface_reason(&object.stayed),
+        })
+        .collect();
+    if all.len() > at_most {
+        all.sort_by_key(|one| (one.name.is_empty(), std::cmp::Reverse(one.bytes)));
+        all.truncate(at_most);
+        all.sort_by_key(|one| one.address);
+    }
+    all
+}
+
+/// The program's name for the data of a site; empty where it gave none.
+fn name(attribution: &Attribution, site: SiteId) -> String {
+    let site = attribution.sites().get(&site);
+    let named = site.filter(|site| site.kind == SiteKind::Named);
+    named.map_or_else(String::new, Site::label)
+}
+
+/// Bytes by the reasons of the header.
+fn by_interface_reason(stayed: &StayedBytes) -> [u64; REASONS] {
+    let mut bytes = [0; REASONS];
+    for reason in StayReason::ALL {
+        bytes[interface_reason(reason) as usize] = stayed.of(reason).0;
+    }
+    bytes
 }
 
 /// A reason in the numbers of the header.
@@ -270,7 +320,56 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
         }
         // Behind the answers: the cost of a sample is measured first, and the program waits for them.
         if !self.profiling.is_empty() {
-            self.rate.choose(step, &self.profiling, EXPECTED);
+            match self.frequency {
+                Some(frequency) => profile_rate::set(step, frequency),
+                None => self.rate.choose(step, &self.profiling, EXPECTED),
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ObjectOutcome, SiteId, outcomes};
+    use isotherm_model::movement::AddressRange;
+    use isotherm_model::stay::{StayReason, StayedBytes};
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn of_too_many_objects_those_without_a_name_are_left_out_the_smallest_first() {
+        let object = |site, start, bytes| ObjectOutcome {
+            site: SiteId(site),
+            range: AddressRange {
+                start,
+                bytes: Bytes(bytes),
+            },
+            samples: 0,
+            resident: Bytes(0),
+            fast: Bytes(0),
+            selected: Bytes(0),
+            placed: Bytes(0),
+            promoted: Bytes(0),
+            demoted: Bytes(0),
+            stayed: StayedBytes::default(),
+        };
+        let mut objects = [(9, 10, 5), (7, 20, 1), (9, 30, 9), (9, 40, 7)]
+            .map(|(site, start, bytes)| object(site, start, bytes));
+        objects[1].stayed.add(StayReason::Shared, Bytes(3));
+        let named = |site| match site {
+            SiteId(7) => "small".to_owned(),
+            _ => String::new(),
+        };
+        let starts = |at_most| -> Vec<u64> {
+            let kept = outcomes(&objects, named, at_most);
+            kept.iter().map(|one| one.address).collect()
+        };
+        assert_eq!(starts(4), [10, 20, 30, 40]);
+        assert_eq!(starts(3), [20, 30, 40]);
+        assert_eq!(starts(1), [20]);
+        let kept = outcomes(&objects, named, 1);
+        assert_eq!(
+            (kept[0].name.as_str(), kept[0].stayed_bytes[6]),
+            ("small", 3)
+        );
     }
 }

@@ -9,15 +9,16 @@ use isotherm_abi::interface::InterfaceHint;
 use isotherm_console::Console;
 use isotherm_model::batch::{AllocatedObject, Process};
 use isotherm_model::movement::{AddressRange, NodeId};
-use isotherm_model::stay::{StayReason, StayedBytes};
+use isotherm_model::stay::{StayReason, StayedBytes, StayedRange};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_model::watch::ResidentRun;
 use isotherm_observe::live::{LiveRun, ResidentRuns};
 use isotherm_observe::watch::memory;
 use isotherm_pipeline::{
-    AccessCounts, Attribution, ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationInput,
-    ProcessRange, bytes_in_tier, optimize,
+    AccessCounts, Attribution, CarriedOut, ChunkChoice, HeatHint, HeatHints, ObjectOutcome,
+    Optimization, OptimizationInput, ProcessRange, bytes_in_tier, object_outcomes, optimize,
+    parts_in_tier,
 };
 use isotherm_policy::{ATMEM, chunk_parameters_from_text, policy_from_text};
 use isotherm_report::optimizations::OptimizationSummary;
@@ -26,7 +27,7 @@ use isotherm_session::OpenFiles;
 use crate::chunk_plan;
 use crate::cli::RunArgs;
 use crate::launch::Ready;
-use crate::range_mover::{MovedBytes, RangeMover};
+use crate::range_mover::{MovedRanges, RangeMover};
 
 /// What an optimization may use, and for which process it is.
 #[derive(Clone, Copy, Debug)]
@@ -101,20 +102,22 @@ impl Optimizer {
         seen: (&LiveRun, &Attribution),
         counts: &AccessCounts,
         limits: OptimizationLimits<'_>,
-    ) -> Result<OptimizationSummary> {
+    ) -> Result<Optimized> {
         let first = self.pass(seen, counts, limits)?;
-        if first.failed_bytes == 0 {
-            return Ok(first);
-        }
-        let second = self.pass(seen, counts, limits)?;
-        Ok(OptimizationSummary {
-            placed_bytes: first.placed_bytes,
-            promoted_bytes: first.promoted_bytes + second.promoted_bytes,
-            demoted_bytes: first.demoted_bytes + second.demoted_bytes,
-            at_ns: first.at_ns,
-            selection_ns: first.selection_ns + second.selection_ns,
-            migration_ns: first.migration_ns + second.migration_ns,
-            ..second
+        let done = match first.summary.failed_bytes {
+            0 => first,
+            _ => first.followed_by(self.pass(seen, counts, limits)?),
+        };
+        let objects: Vec<AllocatedObject> = seen.1.objects().collect();
+        let objects = match limits.process {
+            Some(process) => {
+                object_outcomes(process, &done.carried_out((&objects, seen.1, counts)))
+            }
+            None => Vec::new(),
+        };
+        Ok(Optimized {
+            summary: done.summary,
+            objects,
         })
     }
 
@@ -123,7 +126,7 @@ impl Optimizer {
         (observer, attribution): (&LiveRun, &Attribution),
         counts: &AccessCounts,
         limits: OptimizationLimits<'_>,
-    ) -> Result<OptimizationSummary> {
+    ) -> Result<Pass> {
         let began = Instant::now();
         let before = observer.resident_runs(&self.fast_nodes());
         let is_meant = |process: &Process| limits.process.is_none_or(|only| only == *process);
@@ -150,10 +153,13 @@ impl Optimizer {
         let moved = self.carry_out(&found, observer);
         let nanos = |from: Instant, to: Instant| (to - from).as_nanos() as u64;
         let figures = found.figures;
-        let mut stayed = figures.stayed;
-        stayed += moved.promoted.stayed;
-        stayed += moved.demoted.stayed;
-        Ok(OptimizationSummary {
+        let mut stayed = found.stayed;
+        stayed.extend(moved.promoted.stayed);
+        stayed.extend(moved.demoted.stayed);
+        let stayed_bytes: StayedBytes = stayed.iter().collect();
+        let bytes_of =
+            |ranges: &[ProcessRange]| ranges.iter().map(|(_, range)| range.bytes.0).sum();
+        let summary = OptimizationSummary {
             policy: limits.policy.to_owned(),
             dry_run: self.dry_run,
             process: limits.process.map(|process| process.pid),
@@ -164,14 +170,23 @@ impl Optimizer {
             capacity_bytes: capacity.0,
             selected_bytes: figures.selected.0,
             placed_bytes: figures.placed.0,
-            promoted_bytes: moved.promoted.moved.0,
-            demoted_bytes: moved.demoted.moved.0,
-            failed_bytes: stayed.failed().0,
-            stayed_bytes: stayed,
+            promoted_bytes: bytes_of(&moved.promoted.moved),
+            demoted_bytes: bytes_of(&moved.demoted.moved),
+            failed_bytes: stayed_bytes.failed().0,
+            stayed_bytes,
             resident_bytes: bytes(&moved.after, |_| true).0,
             fast_bytes: bytes(&moved.after, |run| run.is_fast).0,
             selection_ns: nanos(began, chosen),
             migration_ns: nanos(chosen, moved.at),
+        };
+        Ok(Pass {
+            summary,
+            before: own,
+            after: moved.after,
+            selected: found.selected,
+            promoted: moved.promoted.moved,
+            demoted: moved.demoted.moved,
+            stayed,
         })
     }
 
@@ -184,7 +199,7 @@ impl Optimizer {
         let tier = self.tiers.all()[0].capacity;
         let capacity = after.fast_capacity.map_or(tier, |most| most.min(tier));
         let after = after.runs;
-        let result = |known: Option<MovedBytes>, ranges: &[ProcessRange], to_fast: bool| {
+        let result = |known: Option<MovedRanges>, ranges: &[ProcessRange], to_fast: bool| {
             known.unwrap_or_else(|| seen(ranges, &after, to_fast.then_some(capacity)))
         };
         Moves {
@@ -255,37 +270,158 @@ impl Optimizer {
 /// Resident runs by process.
 type Runs = BTreeMap<Process, Vec<ResidentRun>>;
 
+/// What an optimization did.
+pub(crate) struct Optimized {
+    /// The sums.
+    pub summary: OptimizationSummary,
+    /// By data object, where the optimization is for one process.
+    pub objects: Vec<ObjectOutcome>,
+}
+
+/// One choice with its moves.
+struct Pass {
+    summary: OptimizationSummary,
+    before: Runs,
+    after: Runs,
+    selected: Vec<ProcessRange>,
+    promoted: Vec<ProcessRange>,
+    demoted: Vec<ProcessRange>,
+    stayed: Vec<StayedRange>,
+}
+
+impl Pass {
+    /// Both as one decision: the later choice, and the moves of both. In place was what was so before the first.
+    fn followed_by(mut self, last: Self) -> Self {
+        self.promoted.extend(last.promoted);
+        self.demoted.extend(last.demoted);
+        let (first, second) = (self.summary, last.summary);
+        let summary = OptimizationSummary {
+            placed_bytes: bytes_in_tier(&last.selected, &self.before, true).0,
+            promoted_bytes: first.promoted_bytes + second.promoted_bytes,
+            demoted_bytes: first.demoted_bytes + second.demoted_bytes,
+            at_ns: first.at_ns,
+            selection_ns: first.selection_ns + second.selection_ns,
+            migration_ns: first.migration_ns + second.migration_ns,
+            ..second
+        };
+        Self {
+            summary,
+            before: self.before,
+            promoted: self.promoted,
+            demoted: self.demoted,
+            ..last
+        }
+    }
+
+    fn carried_out<'a>(
+        &'a self,
+        (objects, attribution, counts): (&'a [AllocatedObject], &'a Attribution, &'a AccessCounts),
+    ) -> CarriedOut<'a> {
+        CarriedOut {
+            objects,
+            extents: attribution.extents(),
+            counts,
+            before: &self.before,
+            after: &self.after,
+            selected: &self.selected,
+            promoted: &self.promoted,
+            demoted: &self.demoted,
+            stayed: &self.stayed,
+        }
+    }
+}
+
 /// The result of an optimization's moves.
 struct Moves {
-    demoted: MovedBytes,
-    promoted: MovedBytes,
+    demoted: MovedRanges,
+    promoted: MovedRanges,
     /// When they ended.
     at: Instant,
     after: Runs,
 }
 
 /// The result of moves, by the tiers of the pages afterwards: to the fast tier of this capacity, or to the slow one.
-fn seen(ranges: &[ProcessRange], after: &Runs, capacity: Option<Bytes>) -> MovedBytes {
+fn seen(ranges: &[ProcessRange], after: &Runs, capacity: Option<Bytes>) -> MovedRanges {
     let to_fast = capacity.is_some();
-    let moved = bytes_in_tier(ranges, after, to_fast);
-    let left = bytes_in_tier(ranges, after, !to_fast);
+    let left = parts_in_tier(ranges, after, Some(!to_fast));
+    let left_bytes: Bytes = left.iter().map(|(_, range)| range.bytes).sum();
     let fast = bytes(after, |run| run.is_fast);
-    let is_full = capacity.is_some_and(|capacity| fast.saturating_add(left) > capacity);
+    let is_full = capacity.is_some_and(|capacity| fast.saturating_add(left_bytes) > capacity);
     let reason = match is_full {
         true => StayReason::NoRoom,
         false => StayReason::InUse,
     };
-    let mut stayed = StayedBytes::default();
-    stayed.add(reason, left);
-    let all: Bytes = ranges.iter().map(|(_, range)| range.bytes).sum();
-    stayed.add(
-        StayReason::NotTouched,
-        all.saturating_sub(moved).saturating_sub(left),
-    );
-    MovedBytes { moved, stayed }
+    let mut result = MovedRanges {
+        moved: parts_in_tier(ranges, after, Some(to_fast)),
+        stayed: Vec::new(),
+    };
+    result.stay(left, reason);
+    result.stay(parts_in_tier(ranges, after, None), StayReason::NotTouched);
+    result
 }
 
 fn bytes(runs: &Runs, like: impl Fn(&ResidentRun) -> bool) -> Bytes {
     let runs = runs.values().flatten().filter(|run| like(run));
     runs.map(|run| run.range.bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        AddressRange, Bytes, OptimizationSummary, Pass, Process, ProcessRange, ResidentRun, Runs,
+    };
+
+    const PROCESS: Process = Process { pid: 7, image: 0 };
+    const PAGE: u64 = 4096;
+
+    fn pages(first: u64, end: u64) -> AddressRange {
+        AddressRange {
+            start: first * PAGE,
+            bytes: Bytes((end - first) * PAGE),
+        }
+    }
+
+    /// A choice of these pages, of which the given ones are fast before and move.
+    fn pass(selected: (u64, u64), fast: (u64, u64), promoted: (u64, u64)) -> Pass {
+        let run = |(first, end): (u64, u64), is_fast| ResidentRun {
+            range: pages(first, end),
+            is_fast,
+            is_huge: false,
+        };
+        let own =
+            |(first, end): (u64, u64)| -> Vec<ProcessRange> { vec![(PROCESS, pages(first, end))] };
+        let runs = vec![run(fast, true), run((fast.1, 20), false)];
+        let bytes = |(first, end): (u64, u64)| (end - first) * PAGE;
+        Pass {
+            summary: OptimizationSummary {
+                selected_bytes: bytes(selected),
+                placed_bytes: bytes((selected.0, fast.1)),
+                promoted_bytes: bytes(promoted),
+                ..OptimizationSummary::default()
+            },
+            before: Runs::from([(PROCESS, runs)]),
+            after: Runs::new(),
+            selected: own(selected),
+            promoted: own(promoted),
+            demoted: Vec::new(),
+            stayed: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn two_passes_are_one_decision_whose_numbers_fit_together() {
+        // Pages 0 to 2 are fast. Of 1 to 8 the first pass moves all but page 7; the second wants 2 to 9, of which 2 to 7 are fast then.
+        let first = pass((1, 8), (0, 3), (3, 7));
+        let second = pass((2, 10), (0, 7), (7, 10));
+        let done = first.followed_by(second).summary;
+        let in_pages = |bytes: u64| bytes / PAGE;
+        assert_eq!(in_pages(done.selected_bytes), 8);
+        assert_eq!(in_pages(done.placed_bytes), 1, "page 2, before both");
+        assert_eq!(in_pages(done.promoted_bytes), 7);
+        assert_eq!(
+            done.placed_bytes + done.promoted_bytes,
+            done.selected_bytes,
+            "nothing failed"
+        );
+    }
 }

@@ -69,9 +69,36 @@ impl ProfileRate {
     }
 }
 
+/// Gives the timer the lowest of its rates that is at least this, or the highest, if the run may change it.
+pub(crate) fn set<E: Executor>(step: &mut ObservedStep<E>, hz: u32) {
+    if let Some(rate) = nearest(step.observer.timer_rates(), hz) {
+        step.observer.set_timer_hz(rate);
+    }
+}
+
+/// The lowest of these rates that is at least this, else the highest.
+fn nearest(rates: &[u32], hz: u32) -> Option<u32> {
+    let enough = rates.iter().copied().filter(|rate| *rate >= hz);
+    enough.min().or_else(|| rates.iter().copied().max())
+}
+
 /// The cost of a timer sample here, measured at the first call: the least of the trials, because other programs only add to it.
 fn measured_cost() -> Nanos {
     static COST: OnceLock<Nanos> = OnceLock::new();
     let trials = || (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
     *COST.get_or_init(|| trials().min().unwrap_or(GUESS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_frequency_is_the_next_rate_that_is_as_high() {
+        let rates = [1000, 250, 2000, 4000];
+        let found = [1, 250, 251, 1000, 3000, 4000, 20_000].map(|hz| nearest(&rates, hz));
+        let wanted = [250, 250, 1000, 1000, 4000, 4000, 4000].map(Some);
+        assert_eq!(found, wanted);
+        assert_eq!((nearest(&[500], 1000), nearest(&[], 9)), (Some(500), None));
+    }
 }

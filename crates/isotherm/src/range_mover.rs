@@ -17,7 +17,7 @@ use isotherm_console::Console;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::stay::{StayReason, StayedBytes};
+use isotherm_model::stay::{StayReason, StayedRange};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
@@ -95,11 +95,24 @@ impl NodeMover {
 }
 
 /// The result of moves.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MovedBytes {
-    pub moved: Bytes,
-    /// Those that stay, and why.
-    pub stayed: StayedBytes,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MovedRanges {
+    pub moved: Vec<ProcessRange>,
+    /// What stays, and why.
+    pub stayed: Vec<StayedRange>,
+}
+
+impl MovedRanges {
+    /// Adds parts of ranges that stay for a reason.
+    pub(crate) fn stay(&mut self, parts: Vec<ProcessRange>, reason: StayReason) {
+        let parts = parts.into_iter();
+        self.stayed
+            .extend(parts.map(|(process, range)| StayedRange {
+                process,
+                range,
+                reason,
+            }));
+    }
 }
 
 /// Moves ranges to the fast tier, or to the slow ones.
@@ -137,14 +150,18 @@ impl RangeMover {
         }
     }
 
-    /// Moves ranges, and returns when that is done as far as it can be: with the bytes that moved, where the mover knows them.
-    pub(crate) fn move_to(&mut self, ranges: &[ProcessRange], to_fast: bool) -> Option<MovedBytes> {
+    /// Moves ranges, and returns when that is done as far as it can be: with what moved, where the mover knows it.
+    pub(crate) fn move_to(
+        &mut self,
+        ranges: &[ProcessRange],
+        to_fast: bool,
+    ) -> Option<MovedRanges> {
         match self {
             Self::Dry(console) => {
                 say(ranges, to_fast, *console);
-                Some(MovedBytes {
-                    moved: ranges.iter().map(|(_, range)| range.bytes).sum(),
-                    stayed: StayedBytes::default(),
+                Some(MovedRanges {
+                    moved: ranges.to_vec(),
+                    stayed: Vec::new(),
                 })
             }
             Self::Requests(writer) => {
@@ -167,36 +184,36 @@ impl RangeMover {
 }
 
 /// Moves ranges to the first of these nodes that have room.
-fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) -> MovedBytes {
+fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) -> MovedRanges {
     // Pages refused by a full node may fit on the tier's next one.
     let mut busy: Vec<(ProcessRange, StayReason)> = ranges
         .iter()
         .map(|range| (*range, StayReason::NoRoom))
         .collect();
-    let mut sum = MovedBytes::default();
+    let mut result = MovedRanges::default();
     for node in nodes {
         let left: Vec<ProcessRange> = busy.drain(..).map(|(range, _)| range).collect();
         for outcome in mover.execute(&actions(&left, *node)) {
             let mut start = outcome.action.range.start;
             for part in &outcome.parts {
                 let bytes = part.bytes;
+                let range = (outcome.action.process, AddressRange { start, bytes });
                 match stays(&part.fate) {
                     Some(reason) if matches!(part.fate, Fate::Busy(_)) => {
-                        let range = AddressRange { start, bytes };
-                        busy.push(((outcome.action.process, range), reason));
+                        busy.push((range, reason));
                     }
-                    Some(reason) => sum.stayed.add(reason, bytes),
-                    None if part.fate == Fate::Moved => sum.moved += bytes,
+                    Some(reason) => result.stay(vec![range], reason),
+                    None if part.fate == Fate::Moved => result.moved.push(range),
                     None => {}
                 }
                 start = start.saturating_add(bytes.0);
             }
         }
     }
-    for ((_, range), reason) in busy {
-        sum.stayed.add(reason, range.bytes);
+    for (range, reason) in busy {
+        result.stay(vec![range], reason);
     }
-    sum
+    result
 }
 
 /// Why a page with this fate stays; `None` of one that is on the node, or is to be.
@@ -264,7 +281,7 @@ mod tests {
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
     use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
     use isotherm_model::port::RangeExecutor;
-    use isotherm_model::stay::StayReason;
+    use isotherm_model::stay::{StayReason, StayedBytes};
     use isotherm_model::units::Bytes;
 
     const PAGE: u64 = 4096;
@@ -311,14 +328,22 @@ mod tests {
             to_nodes(&mut mover, &ranges, nodes)
         };
         let stayed = |nodes: &[NodeId]| {
-            let stayed = to(nodes).stayed;
+            let stayed: StayedBytes = to(nodes).stayed.iter().collect();
             StayReason::ALL.map(|reason| stayed.of(reason).0 / PAGE)
         };
-        assert_eq!(to(&[NodeId(0)]).moved, Bytes(PAGE));
+        let moved = |nodes: &[NodeId]| -> Vec<u64> {
+            let moved = to(nodes).moved.into_iter();
+            moved.map(|(_, range)| range.start / PAGE).collect()
+        };
+        assert_eq!(moved(&[NodeId(0)]), [1]);
         assert_eq!(stayed(&[NodeId(0)]), [0, 0, 2, 0, 1, 1, 1, 1]);
         // The next node of the tier has room.
         let both = [NodeId(0), NodeId(1)];
-        assert_eq!(to(&both).moved, Bytes(2 * PAGE));
+        assert_eq!(
+            moved(&both),
+            [1, 3],
+            "the first, and the one that had no room"
+        );
         assert_eq!(stayed(&both), [0, 0, 2, 0, 0, 1, 1, 1]);
         // A tier without nodes has none.
         assert_eq!(stayed(&[])[StayReason::NoRoom as usize], 8);

@@ -293,6 +293,24 @@ static void optimize(uint64_t fast_bytes) {
     printf("{\"status\":%d,\"promoted\":%lu,\"placed\":%lu,\"selected\":%lu,\"demoted\":%lu,\"samples\":%lu}\n", status,
            result.promoted_bytes, result.placed_bytes, result.selected_bytes, result.demoted_bytes, result.samples);
 }
+/* The sums over all objects, and what became of the array. */
+static void show_objects(void) {
+    struct isotherm_object object = {.size = sizeof object}, table = {.bytes = 0};
+    unsigned long promoted = 0, placed = 0, selected = 0, demoted = 0, samples = 0;
+    for (uint64_t number = 0; isotherm_read_object(number, &object) == ISOTHERM_OK; number++) {
+        promoted += object.promoted_bytes;
+        placed += object.placed_bytes;
+        selected += object.selected_bytes;
+        demoted += object.demoted_bytes;
+        samples += object.samples;
+        if (!strcmp(object.name, "table"))
+            table = object;
+    }
+    printf("{\"promoted\":%lu,\"placed\":%lu,\"selected\":%lu,\"demoted\":%lu,\"samples\":%lu}\n", promoted, placed, selected, demoted,
+           samples);
+    printf("{\"bytes\":%lu,\"promoted\":%lu,\"selected\":%lu,\"fast\":%lu,\"samples\":%lu}\n", table.bytes, table.promoted_bytes,
+           table.selected_bytes, table.fast_bytes, table.samples);
+}
 int main(void) {
     /* From the first request on the run places data on request only. */
     isotherm_profile_start();
@@ -308,6 +326,7 @@ int main(void) {
     work(1);
     isotherm_profile_stop();
     optimize(0);
+    show_objects();
     optimize(ISOTHERM_NO_FAST_BYTES);
     isotherm_unregister(table);
     return 0;
@@ -320,7 +339,7 @@ fn a_registered_static_array_moves_to_fast_memory_and_back() {
     let Some((lines, summary, _)) = served(&directory, &[]) else {
         return;
     };
-    let [registered, hot, none] = lines.as_slice() else {
+    let [registered, hot, sums, table, none] = lines.as_slice() else {
         panic!("{lines:?}");
     };
     assert_eq!(number(registered, "register"), InterfaceStatus::Ok as u64);
@@ -334,6 +353,21 @@ fn a_registered_static_array_moves_to_fast_memory_and_back() {
     let fast = number(&summary["optimizations"][1], "fast_bytes");
     assert!(fast <= MIB / 4, "{lines:?}, {summary}");
     assert!(number(none, "demoted") >= 3 * MIB, "{lines:?}, {summary}");
+    objects_add_up(hot, sums, table);
+}
+
+/// Each byte of the result is one of an object, and the array has most of them.
+fn objects_add_up(result: &Value, sums: &Value, table: &Value) {
+    for name in ["promoted", "placed", "selected", "demoted"] {
+        assert_eq!(number(result, name), number(sums, name), "{result}, {sums}");
+    }
+    assert_eq!(number(table, "bytes"), 4 * MIB);
+    for name in ["promoted", "selected", "fast"] {
+        assert!(number(table, name) >= 3 * MIB, "{table}");
+    }
+    let samples = number(result, "samples");
+    assert!(number(sums, "samples") <= samples, "{sums}, {result}");
+    assert!(number(table, "samples") * 2 >= samples, "{table}, {result}");
 }
 
 #[test]

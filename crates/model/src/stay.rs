@@ -3,6 +3,8 @@
 
 use std::ops::AddAssign;
 
+use crate::batch::Process;
+use crate::movement::AddressRange;
 use crate::units::Bytes;
 
 /// Why data stays where it was.
@@ -65,6 +67,27 @@ impl StayedBytes {
     #[must_use]
     pub fn failed(&self) -> Bytes {
         FAILED.iter().map(|reason| self.of(*reason)).sum()
+    }
+}
+
+/// A range of memory that stays where it was, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StayedRange {
+    /// Process that owns the memory.
+    pub process: Process,
+    /// Range of its addresses.
+    pub range: AddressRange,
+    /// Why it stays.
+    pub reason: StayReason,
+}
+
+impl<'a> FromIterator<&'a StayedRange> for StayedBytes {
+    fn from_iter<I: IntoIterator<Item = &'a StayedRange>>(ranges: I) -> Self {
+        let mut sum = Self::default();
+        for stayed in ranges {
+            sum.add(stayed.reason, stayed.range.bytes);
+        }
+        sum
     }
 }
 

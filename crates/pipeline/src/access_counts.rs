@@ -62,6 +62,12 @@ impl AccessCounts {
         self.samples.get(&process).copied().unwrap_or(0)
     }
 
+    /// Samples for which a part of a process's counts stands, `total` being the sum of all.
+    pub(crate) fn samples_of(&self, process: Process, (count, total): (u64, u64)) -> u64 {
+        let samples = u128::from(self.samples(process)) * u128::from(count);
+        u64::try_from(samples / u128::from(total.max(1))).unwrap_or(u64::MAX)
+    }
+
     /// Accesses for which one sample stands, on average, at least 1.
     #[must_use]
     pub fn period(&self) -> u64 {

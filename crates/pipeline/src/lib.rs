@@ -69,8 +69,8 @@ pub use measured_runs::{MeasuredRuns, measured_runs};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
 pub use optimization::{
-    ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationFigures, OptimizationInput,
-    ProcessRange, bytes_in_tier, optimize,
+    CarriedOut, ChunkChoice, HeatHint, HeatHints, ObjectOutcome, Optimization, OptimizationFigures,
+    OptimizationInput, ProcessRange, bytes_in_tier, object_outcomes, optimize, parts_in_tier,
 };
 pub use parts::{
     PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,

@@ -13,6 +13,7 @@ mod choice;
 mod hints;
 mod input;
 mod moves;
+mod outcomes;
 mod region;
 mod regions;
 mod resident;
@@ -23,7 +24,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use isotherm_model::batch::Process;
-use isotherm_model::stay::StayedBytes;
+use isotherm_model::movement::AddressRange;
+use isotherm_model::stay::StayedRange;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::PAGE;
@@ -34,6 +36,7 @@ use crate::spans;
 use choice::Choice;
 pub use hints::{HeatHint, HeatHints};
 pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
+pub use outcomes::{CarriedOut, ObjectOutcome, object_outcomes};
 use resident::ResidentByTier;
 
 /// The moves of a decision, and its figures.
@@ -43,6 +46,10 @@ pub struct Optimization {
     pub demotions: Vec<ProcessRange>,
     /// To the fast tier.
     pub promotions: Vec<ProcessRange>,
+    /// What was chosen for the fast tier, resident or not, by process and address.
+    pub selected: Vec<ProcessRange>,
+    /// What is in slow memory after the moves and was not chosen.
+    pub stayed: Vec<StayedRange>,
     /// The numbers behind them.
     pub figures: OptimizationFigures,
 }
@@ -62,8 +69,6 @@ pub struct OptimizationFigures {
     pub selected: Bytes,
     /// Of these, bytes that are there already.
     pub placed: Bytes,
-    /// Bytes that are in slow memory after the moves and were not chosen.
-    pub stayed: StayedBytes,
 }
 
 /// Chooses the chunks that are to be fast, and the moves that this takes. Without an access to any region there are no moves. Of a
@@ -125,7 +130,13 @@ pub fn optimize(
         (found.demotions, found.promotions) =
             moves::moves((&selected, &cold), &tiers, &regions, input.capacity);
     }
-    found.figures.stayed = stays::stays(input, &tiers, (&selected, &beyond), &found.demotions);
+    found.stayed = stays::stays(input, &tiers, (&selected, &beyond), &found.demotions);
+    found.selected = moves::actions(
+        selected
+            .into_iter()
+            .flat_map(|(process, ranges)| ranges.into_iter().map(move |range| (process, range)))
+            .collect(),
+    );
     Ok(found)
 }
 
@@ -148,16 +159,37 @@ pub fn bytes_in_tier(
     resident: &BTreeMap<Process, Vec<ResidentRun>>,
     is_fast: bool,
 ) -> Bytes {
+    let parts = parts_in_tier(ranges, resident, Some(is_fast)).into_iter();
+    parts.map(|(_, range)| range.bytes).sum()
+}
+
+/// The parts of these ranges that are in the fast tier, or in the slow one, or, without a tier, in none.
+#[must_use]
+pub fn parts_in_tier(
+    ranges: &[ProcessRange],
+    resident: &BTreeMap<Process, Vec<ResidentRun>>,
+    is_fast: Option<bool>,
+) -> Vec<ProcessRange> {
     let tiers = ResidentByTier::of(resident);
     let of_range = |(process, range): &ProcessRange| {
-        let set = match is_fast {
-            true => tiers.fast_of(*process),
-            false => tiers.slow_of(*process),
+        let whole = range.start..range.end();
+        let (slow, fast) = (tiers.slow_of(*process), tiers.fast_of(*process));
+        let parts: Vec<Range<u64>> = match is_fast {
+            Some(true) => spans::within(fast, whole).collect(),
+            Some(false) => spans::within(slow, whole).collect(),
+            None => {
+                let left = spans::difference(std::slice::from_ref(&whole), slow);
+                spans::difference(&left, fast)
+            }
         };
-        let inside = spans::within(set, range.start..range.end());
-        Bytes(inside.map(|span| span.end - span.start).sum())
+        let process = *process;
+        parts.into_iter().map(move |part| {
+            let bytes = Bytes(part.end - part.start);
+            let start = part.start;
+            (process, AddressRange { start, bytes })
+        })
     };
-    ranges.iter().map(of_range).sum()
+    ranges.iter().flat_map(of_range).collect()
 }
 
 fn figures(input: &OptimizationInput<'_>, regions: u64) -> OptimizationFigures {

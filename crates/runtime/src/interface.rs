@@ -9,9 +9,10 @@ use core::ptr::{copy_nonoverlapping, from_mut, from_ref, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::interface::{
-    HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceOptions, InterfacePolicy,
-    InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, REASONS,
-    SHARE_WHOLE_PPM, bytes_in_common, is_served,
+    FREQUENCY_MAX, HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceObject,
+    InterfaceOptions, InterfacePolicy, InterfaceRequest, InterfaceResult, InterfaceStatistics,
+    InterfaceStatus, NAME_WORDS, OutcomeRecord, REASONS, SHARE_WHOLE_PPM, bytes_in_common,
+    is_served,
 };
 use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
 use isotherm_abi::session::SessionCounter;
@@ -232,6 +233,19 @@ extern "C" fn unregister_memory(address: *mut c_void) -> c_int {
     answered(|| registered::remove(address.addr()))
 }
 
+/// `isotherm_profile_start_at`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_profile_start_at"))]
+extern "C" fn profile_start_at(frequency: u32) -> c_int {
+    if frequency > FREQUENCY_MAX {
+        return answered(|| Err(InterfaceStatus::Invalid));
+    }
+    let request = Request {
+        frequency,
+        ..Request::of(InterfaceAction::ProfileStart)
+    };
+    ask(&request, |_| ())
+}
+
 /// `isotherm_profile_start`.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_profile_start"))]
 extern "C" fn profile_start() -> c_int {
@@ -316,6 +330,7 @@ const NO_RESULT: InterfaceResult = InterfaceResult {
     migration_ns: 0,
     capacity_bytes: 0,
     stayed_bytes: [0; REASONS],
+    frequency: 0,
 };
 
 /// The bytes of a struct of the program, which begins with its size, that this runtime knows; `None` for a size that no version has.
@@ -381,7 +396,74 @@ fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
         migration_ns: read(&answer.migration_ns),
         capacity_bytes: read(&answer.capacity_bytes),
         stayed_bytes: answer.stayed_bytes.each_ref().map(read),
+        frequency: read(&answer.frequency_used),
         ..NO_RESULT
+    }
+}
+
+/// `isotherm_read_object`.
+///
+/// # Safety
+/// The pointer is null or leads to as many bytes as its first word says.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_read_object"))]
+unsafe extern "C" fn read_object(number: u64, place: *mut InterfaceObject) -> c_int {
+    answered(|| {
+        if place.is_null() {
+            return Err(InterfaceStatus::Invalid);
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { bytes_known(place, InterfaceObject::BYTES_LEAST) };
+        let bytes = bytes.ok_or(InterfaceStatus::Invalid)?;
+        let found = InterfaceObject {
+            size: bytes as u32,
+            ..object(number)?
+        };
+        // SAFETY: it is long enough.
+        unsafe { write_bytes(place, &found, bytes) };
+        Ok(())
+    })
+}
+
+/// What the last optimization did to the data object with this number. A forked child, whose session is another, has none.
+fn object(number: u64) -> Result<InterfaceObject, InterfaceStatus> {
+    let session = session::current().ok_or(InterfaceStatus::Unknown)?;
+    let words = &session.header().interface;
+    let answered = observer_request::last_answered(words).ok_or(InterfaceStatus::Busy)?;
+    let slots = session.layout().outcome_slots;
+    let count = session.header().outcomes.count.load(Ordering::Acquire);
+    if number >= count.min(slots) {
+        return Err(InterfaceStatus::Unknown);
+    }
+    let found = object_of(session.outcome(number));
+    // Another thread may have begun the next optimization, whose outcomes these are in part.
+    match observer_request::last_answered(words) {
+        Some(still) if still == answered => Ok(found),
+        _ => Err(InterfaceStatus::Busy),
+    }
+}
+
+fn object_of(record: &OutcomeRecord) -> InterfaceObject {
+    let read = |word: &AtomicU64| word.load(Ordering::Acquire);
+    let mut name = [0; NAME_WORDS * size_of::<u64>()];
+    for (bytes, word) in name.chunks_exact_mut(size_of::<u64>()).zip(&record.name) {
+        bytes.copy_from_slice(&read(word).to_ne_bytes());
+    }
+    // Whatever the file holds, the program's text ends.
+    name[NAME_BYTES_MAX] = 0;
+    InterfaceObject {
+        size: size_of::<InterfaceObject>() as u32,
+        reserved: 0,
+        name,
+        address: read(&record.address),
+        bytes: read(&record.bytes),
+        samples: read(&record.samples),
+        resident_bytes: read(&record.resident_bytes),
+        fast_bytes: read(&record.fast_bytes),
+        selected_bytes: read(&record.selected_bytes),
+        placed_bytes: read(&record.placed_bytes),
+        promoted_bytes: read(&record.promoted_bytes),
+        demoted_bytes: read(&record.demoted_bytes),
+        stayed_bytes: record.stayed_bytes.each_ref().map(read),
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Request {
     pub(crate) action: InterfaceAction,
     /// By which policy.
     pub(crate) policy: InterfacePolicy,
+    /// As [`InterfaceRequest::frequency`].
+    pub(crate) frequency: u32,
     /// As [`InterfaceRequest::fast_bytes`].
     pub(crate) fast_bytes: u64,
     /// As [`InterfaceRequest::share_ppm`].
@@ -54,6 +56,7 @@ impl Request {
         Self {
             action,
             policy: InterfacePolicy::Default,
+            frequency: 0,
             fast_bytes: 0,
             share_ppm: 0,
         }
@@ -78,6 +81,7 @@ pub(crate) fn ask<R>(
     let number = words.asked.load(Ordering::Relaxed).wrapping_add(1);
     words.kind.store(request.action as u32, Ordering::Relaxed);
     words.policy.store(request.policy as u32, Ordering::Relaxed);
+    words.frequency.store(request.frequency, Ordering::Relaxed);
     words
         .fast_bytes
         .store(request.fast_bytes, Ordering::Relaxed);
@@ -102,6 +106,13 @@ fn is_served(words: &InterfaceRequest) -> bool {
         }
         sleep(PAUSE_MAX_NS);
     }
+}
+
+/// The number of the last request that was answered; `None` while a thread of this process waits for an answer.
+pub(crate) fn last_answered(words: &InterfaceRequest) -> Option<u32> {
+    let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
+    let answered = words.answered.load(Ordering::Acquire);
+    (ASKING.load(Ordering::Acquire) != process).then_some(answered)
 }
 
 /// Whether a profile that the program requested is being taken.

@@ -159,6 +159,9 @@ fn layout(config: &Config, pool_bytes: u64) -> SessionLayout {
     if obeys_requests(config) {
         layout = layout.publishing_page_tiers();
     }
+    if config.mode == RuntimeMode::Online {
+        layout = layout.keeping_outcomes();
+    }
     layout
 }
 

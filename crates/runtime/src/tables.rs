@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+use isotherm_abi::interface::OutcomeRecord;
 use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{
     ArenaRecord, MappingRecord, ModuleRecord, ObjectRecord, SessionCounter, SessionHeader,
@@ -30,8 +31,9 @@ pub(crate) mod part {
     pub(crate) const ACCESS_COUNTS: usize = 9;
     pub(crate) const PAGE_TIERS: usize = 10;
     pub(crate) const STATIC_TIERS: usize = 11;
-    pub(crate) const PAGE_REQUESTS: usize = 12;
-    pub(crate) const END: usize = 13;
+    pub(crate) const OUTCOMES: usize = 12;
+    pub(crate) const PAGE_REQUESTS: usize = 13;
+    pub(crate) const END: usize = 14;
 }
 
 /// The tables of the session file that the emulation reads and writes.
@@ -56,7 +58,7 @@ pub(crate) struct SessionTables {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     base: *mut u8,
-    offsets: [u64; 14],
+    offsets: [u64; 15],
     layout: SessionLayout,
 }
 
@@ -153,6 +155,12 @@ impl Tables {
     pub(crate) fn object(&self, slot: u64) -> &ObjectRecord {
         // SAFETY: as for `site`; `reserved` is never written.
         unsafe { &*self.record(part::OBJECTS, slot as usize) }
+    }
+
+    /// What an optimization did to a data object; the observer writes the records in use.
+    pub(crate) fn outcome(&self, index: u64) -> &OutcomeRecord {
+        // SAFETY: as for `site`; all fields are atomics.
+        unsafe { &*self.record(part::OUTCOMES, index as usize) }
     }
 
     /// The text area.

@@ -15,7 +15,7 @@ use isotherm_abi::config::{
 use isotherm_abi::env;
 use isotherm_abi::interface::{
     HEADER_VERSION, HintRecord, InterfaceHint, InterfaceRequest, InterfaceResult,
-    InterfaceStatistics, REASONS,
+    InterfaceStatistics, OutcomeRecord, OutcomeTable, REASONS,
 };
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{MappingRecord, ObjectRecord, SessionHeader, SiteRecord};
@@ -229,6 +229,10 @@ const STATUSES: &[(&str, i32)] = &[
     ("no number", 5),
     ("short result", 5),
     ("optimize", 2),
+    ("frequency", 5),
+    ("no object", 7),
+    ("short object", 5),
+    ("null object", 5),
 ];
 
 /// The lines that the program for misuse prints.
@@ -332,6 +336,24 @@ impl Observer<'_> {
         self.put(field, &process.to_ne_bytes());
     }
 
+    /// Two objects, the second without a name, whose numbers count from 1 on.
+    fn put_objects(&self) {
+        let table = offset_of!(SessionHeader, outcomes);
+        let first = long(self.file, table + offset_of!(OutcomeTable, offset));
+        for number in 0..2 {
+            let record = first + number * size_of::<OutcomeRecord>() as u64;
+            let name = if number == 0 { b"ranks\0" } else { &[0; 6] };
+            let words = (1..18).flat_map(u64::to_ne_bytes).collect::<Vec<u8>>();
+            let numbers = record + offset_of!(OutcomeRecord, address) as u64;
+            self.file.write_all_at(name, record).expect("writable");
+            self.file.write_all_at(&words, numbers).expect("writable");
+        }
+        let count = (table + offset_of!(OutcomeTable, count)) as u64;
+        self.file
+            .write_all_at(&2_u64.to_ne_bytes(), count)
+            .expect("writable");
+    }
+
     /// Answers until the program has ended.
     fn answer(&mut self, child: &mut Child) {
         while child.try_wait().expect("is ours").is_none() {
@@ -343,20 +365,27 @@ impl Observer<'_> {
             }
             let kind = word(self.file, Self::AT + offset_of!(InterfaceRequest, kind));
             let policy = word(self.file, Self::AT + offset_of!(InterfaceRequest, policy));
+            let frequency = word(
+                self.file,
+                Self::AT + offset_of!(InterfaceRequest, frequency),
+            );
             let number = |field| long(self.file, Self::AT + field);
             self.asked.push([
                 kind.into(),
-                policy.into(),
+                (policy + frequency).into(),
                 number(offset_of!(InterfaceRequest, fast_bytes)),
                 number(offset_of!(InterfaceRequest, share_ppm)),
             ]);
             // So slowly that another thread of the program comes in between.
             std::thread::sleep(Duration::from_millis(100));
             let first = offset_of!(InterfaceRequest, promoted_bytes);
-            for value in 1..=9 + REASONS as u64 {
+            for value in 1..=10 + REASONS as u64 {
                 let numbers = if kind == 3 { value } else { 0 };
                 let field = first + 8 * (value as usize - 1);
                 self.put(field, &numbers.to_ne_bytes());
+            }
+            if kind == 3 {
+                self.put_objects();
             }
             let profiling = offset_of!(InterfaceRequest, profiling);
             self.put(profiling, &u32::from(kind == 1).to_ne_bytes());
@@ -389,15 +418,23 @@ fn served(name: &str, way: &str) -> (Output, Vec<[u64; 4]>) {
 #[test]
 fn an_observer_answers_one_thread_at_a_time_and_no_child() {
     let (output, asked) = served("interface-ask", "ask");
-    let (first, both) = asked.split_at(3);
-    assert_eq!(first, [[1, 0, 0, 0], [2, 0, 0, 0], [3, 2, 12345, 250_000]]);
+    let (first, both) = asked.split_at(4);
+    assert_eq!(
+        first,
+        [
+            [1, 0, 0, 0],
+            [2, 0, 0, 0],
+            [1, 2000, 0, 0],
+            [3, 2, 12345, 250_000]
+        ]
+    );
     // One of two threads each time, until both asked at one time.
     assert!(!both.is_empty(), "{asked:?}");
     assert!(both.iter().all(|it| *it == [3, 0, 0, 0]), "{asked:?}");
     let all = 1 + both.len();
     let lines = format!(
-        "profiling 1\nstop 0\noptimize 0\nresult 1 2 3 4 5 6 7 8\ncapacity 9 stayed 10 11 12 13 14 15 16 17\ntwo 4\nchild 2\n\
-         all {all} {all} {}\n",
+        "profiling 1\nstop 0\noften 0\noptimize 0\nobject ranks 1 2 9 17\nobject  1 2 9 17\nlast object 7\n\
+         result 1 2 3 4 5 6 7 8\ncapacity 9 stayed 10 11 12 13 14 15 16 17 frequency 18\ntwo 4\nchild 2\nall {all} {all} {}\n",
         2 * all
     );
     assert_eq!(said(&output), format!("{lines}exit Some(0), signal None"));

@@ -4,6 +4,7 @@
 use std::mem::{offset_of, size_of};
 
 use isotherm_abi::accesses::{AccessTable, PERIOD_MAX, REGION_COUNT_BYTES};
+use isotherm_abi::interface::{OutcomeRecord, OutcomeTable};
 use isotherm_abi::page_tiers::{PageRequest, PageTable, StaticPageTable};
 use isotherm_abi::session::{
     ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, ObjectRecord, ObjectRing,
@@ -35,6 +36,7 @@ mod at_most {
     pub(crate) const STATIC_PAGES: u64 = isotherm_abi::page_tiers::STATIC_PAGES;
     pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
     pub(crate) const OBJECTS: u64 = 1 << 20;
+    pub(crate) const OUTCOMES: u64 = 1 << 16;
 }
 
 /// A table of the file: its offset and its capacity.
@@ -86,6 +88,8 @@ pub struct Header {
     pub pages: PageTierTables,
     /// See [`ObjectRecord`]; a power of two, or no slots.
     pub objects: Table,
+    /// See [`OutcomeRecord`].
+    pub outcomes: Table,
 }
 
 /// The tables of an emulated machine's pages.
@@ -148,7 +152,6 @@ impl Header {
         let table = |name, offset, slots, record, most| {
             checked(name, offset, slots, record, most, file_bytes)
         };
-        let slots = |number: u32| u64::from(number);
         Ok(Self {
             pid: field!(bytes, u32, pid),
             parent_pid: field!(bytes, u32, parent_pid),
@@ -158,21 +161,21 @@ impl Header {
             modules: table(
                 "modules",
                 field!(bytes, u64, modules_offset),
-                slots(field!(bytes, u32, module_slots)),
+                field!(bytes, u32, module_slots).into(),
                 size_of::<ModuleRecord>(),
                 at_most::MODULES,
             )?,
             sites: table(
                 "sites",
                 field!(bytes, u64, sites_offset),
-                slots(field!(bytes, u32, site_slots)),
+                field!(bytes, u32, site_slots).into(),
                 size_of::<SiteRecord>(),
                 at_most::SITES,
             )?,
             arenas: table(
                 "arenas",
                 field!(bytes, u64, arenas_offset),
-                slots(field!(bytes, u32, arena_slots)),
+                field!(bytes, u32, arena_slots).into(),
                 size_of::<ArenaRecord>(),
                 at_most::ARENAS,
             )?,
@@ -186,7 +189,7 @@ impl Header {
             mappings: table(
                 "mappings",
                 field!(bytes, u64, mappings_offset),
-                slots(field!(bytes, u32, mapping_slots)),
+                field!(bytes, u32, mapping_slots).into(),
                 size_of::<MappingRecord>(),
                 at_most::MAPPINGS,
             )?,
@@ -200,7 +203,7 @@ impl Header {
             text: table(
                 "text",
                 field!(bytes, u64, text_offset),
-                slots(field!(bytes, u32, text_slots)),
+                field!(bytes, u32, text_slots).into(),
                 1,
                 at_most::TEXT,
             )?,
@@ -209,6 +212,7 @@ impl Header {
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
             pages: page_tables(bytes, file_bytes)?,
             objects: object_ring(bytes, file_bytes)?,
+            outcomes: outcome_table(bytes, file_bytes)?,
         })
     }
 
@@ -276,6 +280,22 @@ fn object_ring(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Table, Ses
         slots,
         record,
         at_most::OBJECTS,
+        file_bytes,
+    )
+}
+
+/// The table of the outcomes of data objects.
+fn outcome_table(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Table, SessionError> {
+    let word = |field| {
+        let table = offset_of!(SessionHeader, outcomes);
+        u64::from_ne_bytes(at(bytes, table + field))
+    };
+    checked(
+        "outcomes",
+        word(offset_of!(OutcomeTable, offset)),
+        word(offset_of!(OutcomeTable, slots)),
+        size_of::<OutcomeRecord>(),
+        at_most::OUTCOMES,
         file_bytes,
     )
 }

@@ -5,7 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 
 use isotherm_abi::interface::{
-    InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, REASONS, SHARE_WHOLE_PPM,
+    FREQUENCY_MAX, InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, REASONS,
+    SHARE_WHOLE_PPM,
 };
 use isotherm_abi::session::SessionHeader;
 
@@ -22,6 +23,8 @@ pub struct InterfaceCommand {
     pub action: Option<InterfaceAction>,
     /// `None`: a number that is no policy; to be answered with [`InterfaceStatus::Invalid`].
     pub policy: Option<InterfacePolicy>,
+    /// Samples a second of each thread, at most [`FREQUENCY_MAX`]; `None`: as the run chooses.
+    pub frequency: Option<u32>,
     /// Most bytes of fast memory; 0 where the share limits.
     pub fast_bytes: u64,
     /// Most fast memory in millionths of the recorded data, at most [`SHARE_WHOLE_PPM`]; 0: the capacity of the run.
@@ -53,6 +56,8 @@ pub struct InterfaceAnswer {
     pub capacity_bytes: u64,
     /// Bytes that stay where they are, by [`isotherm_abi::interface::InterfaceReason`].
     pub stayed_bytes: [u64; REASONS],
+    /// Samples a second of each thread's processor time; 0 where no timer sampled.
+    pub frequency: u64,
 }
 
 impl InterfaceAnswer {
@@ -71,6 +76,7 @@ impl InterfaceAnswer {
             migration_ns: 0,
             capacity_bytes: 0,
             stayed_bytes: [0; REASONS],
+            frequency: 0,
         }
     }
 
@@ -88,6 +94,7 @@ impl InterfaceAnswer {
             self.capacity_bytes,
         ];
         let numbers = numbers.into_iter().chain(self.stayed_bytes);
+        let numbers = numbers.chain([self.frequency]);
         let mut bytes = [0; ANSWER_BYTES];
         bytes[..4].copy_from_slice(&(self.status as u32).to_ne_bytes());
         for (place, number) in bytes[4..].chunks_exact_mut(8).zip(numbers) {
@@ -97,8 +104,8 @@ impl InterfaceAnswer {
     }
 }
 
-/// Bytes of an answer: the status, nine numbers behind it, and one for each reason.
-const ANSWER_BYTES: usize = 4 + (9 + REASONS) * 8;
+/// Bytes of an answer: the status, nine numbers behind it, one for each reason, and the frequency.
+const ANSWER_BYTES: usize = 4 + (9 + REASONS + 1) * 8;
 
 const _: () = assert!(
     offset_of!(InterfaceRequest, status) + ANSWER_BYTES
@@ -136,6 +143,9 @@ impl SessionFile {
                 &words,
                 offset_of!(InterfaceRequest, policy),
             )),
+            frequency: Some(word(&words, offset_of!(InterfaceRequest, frequency)))
+                .filter(|frequency| *frequency > 0)
+                .map(|frequency| frequency.min(FREQUENCY_MAX)),
             fast_bytes: long(&words, offset_of!(InterfaceRequest, fast_bytes)),
             share_ppm: long(&words, offset_of!(InterfaceRequest, share_ppm)).min(SHARE_WHOLE_PPM),
         };

@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::interface::{
     HintRecord, InterfaceAction, InterfaceHint, InterfacePolicy, InterfaceRequest, InterfaceStatus,
-    SHARE_WHOLE_PPM,
+    OutcomeRecord, OutcomeTable, SHARE_WHOLE_PPM,
 };
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{SessionHeader, SiteRecord};
 use isotherm_model::site::SiteKind;
-use isotherm_session::{InterfaceAnswer, InterfaceCommand, MemoryHint, SessionFile};
+use isotherm_session::{
+    InterfaceAnswer, InterfaceCommand, InterfaceOutcome, MemoryHint, SessionFile,
+};
 use support::session_bytes::SessionBytes;
 use tempfile::TempDir;
 
@@ -56,6 +58,11 @@ impl Asking {
         u32::from_ne_bytes(bytes[offset..][..4].try_into().expect("four"))
     }
 
+    fn bytes(&self, offset: usize, length: usize) -> Vec<u8> {
+        let bytes = fs::read(&self.path).expect("reads");
+        bytes[offset..][..length].to_vec()
+    }
+
     fn long(&self, offset: usize) -> u64 {
         let bytes = fs::read(&self.path).expect("reads");
         u64::from_ne_bytes(bytes[offset..][..8].try_into().expect("eight"))
@@ -73,6 +80,7 @@ const DONE: InterfaceAnswer = InterfaceAnswer {
     migration_ns: 8,
     capacity_bytes: 9,
     stayed_bytes: [10, 11, 12, 13, 14, 15, 16, 17],
+    frequency: 18,
     ..InterfaceAnswer::of_status(InterfaceStatus::NoRoom)
 };
 
@@ -83,6 +91,7 @@ fn a_request_is_read_until_it_is_answered() {
         number: 1,
         action: Some(InterfaceAction::Optimize),
         policy: Some(InterfacePolicy::Thermos),
+        frequency: None,
         fast_bytes: 4096,
         share_ppm: 250_000,
     };
@@ -113,6 +122,45 @@ fn a_request_is_read_until_it_is_answered() {
     for (number, offset) in stayed {
         assert_eq!(program.long(offset), number);
     }
+    assert_eq!(program.long(at!(frequency_used)), 18);
+}
+
+#[test]
+fn the_outcomes_of_objects_are_there_before_their_number_and_no_more_than_there_is_room_for() {
+    let program = Asking::request(1, 3, 2, 0);
+    let table = offset_of!(SessionHeader, outcomes);
+    let count = table + offset_of!(OutcomeTable, count);
+    let first = program.long(table + offset_of!(OutcomeTable, offset)) as usize;
+    let outcome = |name: &str, address| InterfaceOutcome {
+        name: name.to_owned(),
+        address,
+        demoted_bytes: 7,
+        stayed_bytes: [1, 2, 3, 4, 5, 6, 7, 8],
+        ..InterfaceOutcome::default()
+    };
+    let long = "x".repeat(80);
+    let all: Vec<_> = [
+        (long.as_str(), 5),
+        ("ranks", 6),
+        ("", 7),
+        ("a", 8),
+        ("b", 9),
+    ]
+    .map(|(name, address)| outcome(name, address))
+    .to_vec();
+    assert_eq!(program.file.outcome_slots(), 4);
+    program.file.write_outcomes(&all).expect("writes");
+    assert_eq!(program.long(count), 4);
+    let record = |number: usize| first + number * size_of::<OutcomeRecord>();
+    let name = |number: usize| program.bytes(record(number), 64);
+    assert_eq!(name(0), ["x".repeat(63).as_bytes(), &[0]].concat());
+    assert_eq!(&name(1)[..6], b"ranks\0");
+    let number = |at, field| program.long(record(at) + field);
+    assert_eq!(number(3, offset_of!(OutcomeRecord, address)), 8);
+    assert_eq!(number(3, offset_of!(OutcomeRecord, demoted_bytes)), 7);
+    assert_eq!(number(3, offset_of!(OutcomeRecord, stayed_bytes) + 56), 8);
+    program.file.write_outcomes(&[]).expect("writes");
+    assert_eq!(program.long(count), 0);
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn the_tiers_of_pages_are_those_that_the_runtime_published() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("7.0");
     let mut bytes = good();
-    let [.., tiers, _, _, _] = bytes.layout.offsets();
+    let [.., tiers, _, _, _, _] = bytes.layout.offsets();
     bytes.put(tiers, &[1, 2, 0, 1, 2]);
     let table = offset_of!(SessionHeader, pages);
     let at = |field: usize| (table + field) as u64;
@@ -237,7 +237,7 @@ fn the_tiers_of_static_data_are_those_of_the_ranges_that_can_be() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("7.0");
     let mut bytes = good();
-    let [.., tiers, _, _] = bytes.layout.offsets();
+    let [.., tiers, _, _, _] = bytes.layout.offsets();
     let slots = bytes.layout.static_page_slots;
     bytes.put(tiers, &[1, 2, 0, 1, 2]);
     let table = offset_of!(SessionHeader, statics);

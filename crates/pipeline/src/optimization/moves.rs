@@ -124,7 +124,7 @@ fn coldest(mut spare: Vec<Spare>, bytes: u64) -> Vec<(Process, Range<u64>)> {
 }
 
 /// Joins neighbours.
-fn actions(ranges: Vec<(Process, Range<u64>)>) -> Vec<ProcessRange> {
+pub(super) fn actions(ranges: Vec<(Process, Range<u64>)>) -> Vec<ProcessRange> {
     let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
     for (process, range) in ranges {
         by_process.entry(process).or_default().push(range);

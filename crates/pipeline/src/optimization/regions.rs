@@ -115,7 +115,8 @@ fn region(
 ) -> Option<Region> {
     let counted = || input.counts.within(process, range.clone());
     let count = counted().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
-    let samples = samples(input, process, count);
+    let total = input.counts.total(process);
+    let samples = input.counts.samples_of(process, (count, total));
     let bytes = range.end - range.start;
     if !is_object && bytes < OBJECT_AT_LEAST.0 && samples < SAMPLES_PER_CHUNK {
         return None;
@@ -135,11 +136,4 @@ fn region(
         grain,
         counts,
     })
-}
-
-/// Samples for which a count of a process stands.
-fn samples(input: &OptimizationInput<'_>, process: Process, count: u64) -> u64 {
-    let (samples, all) = (input.counts.samples(process), input.counts.total(process));
-    let samples = u128::from(count) * u128::from(samples) / u128::from(all.max(1));
-    u64::try_from(samples).unwrap_or(u64::MAX)
 }

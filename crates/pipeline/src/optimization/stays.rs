@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use isotherm_model::batch::Process;
-use isotherm_model::stay::{StayReason, StayedBytes};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::stay::{StayReason, StayedRange};
 use isotherm_model::units::Bytes;
 use isotherm_policy::PAGE;
 
@@ -21,14 +22,14 @@ use crate::spans;
 /// Addresses by process.
 type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
 
-/// The bytes of all processes. `beyond` are addresses that the samples prove hot and the capacity has no room for.
+/// The ranges of all processes. `beyond` are addresses that the samples prove hot and the capacity has no room for.
 pub(super) fn stays(
     input: &OptimizationInput<'_>,
     tiers: &ResidentByTier,
     (selected, beyond): (&Addresses, &Addresses),
     demotions: &[ProcessRange],
-) -> StayedBytes {
-    let mut stayed = StayedBytes::default();
+) -> Vec<StayedRange> {
+    let mut stayed = Vec::new();
     for process in input.resident.keys() {
         let of = |set: &Addresses| set.get(process).cloned().unwrap_or_default();
         let hot_by_hint = input.hints.hot_of(*process);
@@ -44,17 +45,26 @@ pub(super) fn stays(
         // Samples choose among pages without a hint.
         let by_samples = spans::difference(&of(beyond), &input.hints.all_of(*process));
         let hot = spans::joined([by_samples.as_slice(), hot_by_hint].concat());
-        let crowded = spans::total(&spans::intersection(&stays, &hot));
-        stayed.add(StayReason::Capacity, Bytes(crowded));
-        stayed.add(StayReason::NotHot, Bytes(spans::total(&stays) - crowded));
 
         let resident = [tiers.slow_of(*process), tiers.fast_of(*process)].concat();
         let absent = spans::difference(hot_by_hint, &spans::joined(resident));
-        let untouched = spans::intersection(&absent, &extents(input, *process));
-        let untouched = spans::total(&untouched);
-        stayed.add(StayReason::NotTouched, Bytes(untouched));
-        let unmovable = spans::total(&absent) - untouched;
-        stayed.add(StayReason::NotMovable, Bytes(unmovable));
+        let own = extents(input, *process);
+        let by_reason = [
+            (StayReason::Capacity, spans::intersection(&stays, &hot)),
+            (StayReason::NotHot, spans::difference(&stays, &hot)),
+            (StayReason::NotTouched, spans::intersection(&absent, &own)),
+            (StayReason::NotMovable, spans::difference(&absent, &own)),
+        ];
+        for (reason, spans) in by_reason {
+            stayed.extend(spans.into_iter().map(|span| StayedRange {
+                process: *process,
+                range: AddressRange {
+                    start: span.start,
+                    bytes: Bytes(span.end - span.start),
+                },
+                reason,
+            }));
+        }
     }
     stayed
 }

@@ -8,7 +8,7 @@ use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::source_kind::SourceKind;
-use isotherm_model::stay::StayReason;
+use isotherm_model::stay::{StayReason, StayedBytes};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::Thermos;
@@ -185,7 +185,7 @@ fn stayed(found: &Optimization) -> [u64; 4] {
         StayReason::NotTouched,
         StayReason::NotMovable,
     ]
-    .map(|reason| found.figures.stayed.of(reason).0 / PAGE)
+    .map(|reason| found.stayed.iter().collect::<StayedBytes>().of(reason).0 / PAGE)
 }
 
 #[test]

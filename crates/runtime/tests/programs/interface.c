@@ -143,6 +143,12 @@ static int misuse(void)
     result.size = sizeof result;
     show("optimize", isotherm_optimize(NULL, &result));
     printf("result %d %d\n", (int)result.status, (int)result.samples);
+    struct isotherm_object object = {.size = sizeof object};
+    show("frequency", isotherm_profile_start_at(ISOTHERM_FREQUENCY_MAX + 1));
+    show("no object", isotherm_read_object(0, &object));
+    object.size -= 8;
+    show("short object", isotherm_read_object(0, &object));
+    show("null object", isotherm_read_object(0, NULL));
 
     void *named = isotherm_alloc("object", 100000);
     void *unnamed = isotherm_alloc(longest, 100000);
@@ -190,6 +196,17 @@ static void *optimize(void *place)
     return NULL;
 }
 
+/* What the observer wrote of the data objects. */
+static void show_objects(void)
+{
+    struct isotherm_object object = {.size = sizeof object};
+    uint64_t number;
+    for (number = 0; isotherm_read_object(number, &object) == ISOTHERM_OK; number++)
+        printf("object %s %d %d %d %d\n", object.name, (int)object.address, (int)object.bytes, (int)object.demoted_bytes,
+               (int)object.stayed_bytes[ISOTHERM_STAYED_REFUSED]);
+    show("last object", isotherm_read_object(number, &object));
+}
+
 /* A profile and its use, with an observer. */
 static int ask(void)
 {
@@ -205,14 +222,16 @@ static int ask(void)
     isotherm_read_statistics(&statistics);
     printf("profiling %d\n", (int)statistics.profiling);
     show("stop", isotherm_profile_stop());
+    show("often", isotherm_profile_start_at(2000));
     show("optimize", isotherm_optimize(&options, &result));
+    show_objects();
     printf("result %d %d %d %d %d %d %d %d\n", (int)result.promoted_bytes, (int)result.demoted_bytes,
            (int)result.placed_bytes, (int)result.failed_bytes, (int)result.selected_bytes, (int)result.samples,
            (int)result.selection_ns, (int)result.migration_ns);
     printf("capacity %d stayed", (int)result.capacity_bytes);
     for (int reason = 0; reason < ISOTHERM_REASONS; reason++)
         printf(" %d", (int)result.stayed_bytes[reason]);
-    puts("");
+    printf(" frequency %d\n", (int)result.frequency);
     /* Until both ask at one time: a loaded machine may start the other thread late. */
     do {
         pthread_create(&other, NULL, optimize, &first);

@@ -4,6 +4,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
+use isotherm_abi::interface::OutcomeTable;
 use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable, StaticPageTable};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
@@ -20,6 +21,22 @@ pub(crate) const CHUNKS: u64 = 64;
 
 /// Pages of static data that have a tier in these files.
 const STATIC_PAGES: u64 = 4096;
+
+/// The layout of these files.
+const LAYOUT: SessionLayout = SessionLayout {
+    module_slots: 4,
+    site_slots: 8,
+    arena_slots: 8,
+    mapping_slots: 8,
+    touch_slots: 16,
+    text_slots: 4096,
+    chunk_slots: CHUNKS,
+    region_slots: 4,
+    page_slots: CHUNKS * CHUNK_PAGES,
+    static_page_slots: STATIC_PAGES,
+    outcome_slots: 4,
+    object_slots: 8,
+};
 
 /// The bytes of a session file in the making.
 pub(crate) struct SessionBytes {
@@ -39,19 +56,7 @@ macro_rules! put {
 impl SessionBytes {
     /// A file of a process that has just started.
     pub(crate) fn new(pid: u32, parent: u32, start_ns: u64) -> Self {
-        let layout = SessionLayout {
-            module_slots: 4,
-            site_slots: 8,
-            arena_slots: 8,
-            mapping_slots: 8,
-            touch_slots: 16,
-            text_slots: 4096,
-            chunk_slots: CHUNKS,
-            region_slots: 4,
-            page_slots: CHUNKS * CHUNK_PAGES,
-            static_page_slots: STATIC_PAGES,
-            object_slots: 8,
-        };
+        let layout = LAYOUT;
         let [
             modules,
             sites,
@@ -65,6 +70,7 @@ impl SessionBytes {
             counts,
             pages,
             statics,
+            outcomes,
             requests,
             end,
         ] = layout.offsets();
@@ -107,6 +113,9 @@ impl SessionBytes {
         file.access_table(regions, counts);
         file.page_tables(pages, requests);
         file.static_pages(statics);
+        let table = offset_of!(SessionHeader, outcomes) as u64;
+        put!(file, table, OutcomeTable, slots, layout.outcome_slots);
+        put!(file, table, OutcomeTable, offset, outcomes);
         file
     }
 

@@ -209,7 +209,7 @@ impl<E: Executor> Follower<E> for OptimizeOnce<'_> {
         };
         let seen = (&step.observer, step.attribution());
         self.state = match self.optimizer.optimize(seen, &self.counts, limits) {
-            Ok(done) => State::Made(Box::new(done)),
+            Ok(done) => State::Made(Box::new(done.summary)),
             Err(error) => {
                 self.console.warn(&format!("nothing is moved: {error:#}"));
                 State::Failed
