@@ -34,6 +34,7 @@ use crate::clock::MachineClock;
 use crate::cpu_time::CpuTime;
 use crate::extent_changes::ExtentChanges;
 use crate::page_units;
+use crate::resident::PageTables;
 use crate::sessions::Sessions;
 use crate::source::cost_budget::rest_after;
 use crate::source::program_samples::ProgramSamples;
@@ -469,7 +470,10 @@ impl LiveRun {
                 let resident = layout.resident(process, 0);
                 let held = resident.and_then(|resident| layout.held(process, &resident));
                 let owned = self.sessions.ranges(process);
-                let runs = page_units::runs_of_units(&held.unwrap_or_default(), &owned);
+                let tables = PageTables::open(&layout.proc_root, process.pid);
+                let spans = tables.and_then(|tables| tables.spans(&owned));
+                let (units, spans) = (held.unwrap_or_default(), spans.unwrap_or_default());
+                let runs = page_units::runs_of_units(&units, &spans);
                 found.runs.insert(process, runs);
             }
         }

@@ -97,24 +97,25 @@ pub(crate) fn static_runs(statics: &[StaticTiers], ranges: &[Span]) -> Vec<Resid
     found
 }
 
-/// The parts of units within these ranges, sorted and apart, as runs of one tier: each unit counts as in the tier that holds most of it,
-/// from its start on.
+/// The resident spans of a process, in order, as runs of one tier: that which holds most of each unit. Where two share a page, it counts once.
 #[must_use]
-pub(crate) fn runs_of_units(units: &[UnitResidency], ranges: &[Span]) -> Vec<ResidentRun> {
+pub(crate) fn runs_of_units(units: &[UnitResidency], spans: &[Span]) -> Vec<ResidentRun> {
     let mut runs: Vec<ResidentRun> = Vec::new();
+    let mut next = 0;
     for held in units {
-        let (start, end) = (
-            held.unit.start,
-            held.unit.start.saturating_add(held.resident.0),
-        );
-        let first = ranges.partition_point(|range| range.end <= start);
-        let inside = ranges[first..].iter().take_while(|range| range.start < end);
-        for range in inside {
-            let start = start.max(range.start);
+        let start = held.unit.start;
+        let end = start.saturating_add(NODE_UNIT.0);
+        let first = spans.partition_point(|span| span.end <= start);
+        for span in spans[first..].iter().take_while(|span| span.start < end) {
+            let (start, end) = (start.max(span.start).max(next), end.min(span.end));
+            if start >= end {
+                continue;
+            }
+            next = end;
             let run = ResidentRun {
                 range: AddressRange {
                     start,
-                    bytes: Bytes(end.min(range.end) - start),
+                    bytes: Bytes(end - start),
                 },
                 is_fast: held.fast.0 > held.resident.0 / 2,
                 is_huge: held.grain > NODE_UNIT,
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_runs_as_far_as_the_process_owns_them() {
+    fn resident_spans_are_runs_in_the_tiers_of_their_units() {
         let unit = |number: u64, kib: u64, fast: u64, grain: u64| UnitResidency {
             unit: Unit {
                 process: Process::default(),
@@ -260,8 +261,14 @@ mod tests {
             unit(3, 8, 0, small),
             unit(32, 64, 0, huge),
         ];
-        let owned = [4096..(200 << 10), 31 * NODE_UNIT.0..40 * NODE_UNIT.0];
-        let found = runs_of_units(&units, &owned);
+        // The unit at 64 KiB has a page without a tier in its middle; two spans share the page at 196 KiB.
+        let spans = [
+            4096..(80 << 10),
+            84 << 10..200 << 10,
+            196 << 10..200 << 10,
+            31 * NODE_UNIT.0..40 * NODE_UNIT.0,
+        ];
+        let found = runs_of_units(&units, &spans);
         let row = |run: &ResidentRun| {
             let (start, bytes) = (run.range.start >> 10, run.range.bytes.0 >> 10);
             (start, bytes, run.is_fast, run.is_huge)
@@ -270,7 +277,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (4, 124, true, false),
+                (4, 76, true, false),
+                (84, 44, true, false),
                 (128, 72, false, false),
                 (2048, 64, false, true)
             ]
