@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::RuntimeMode;
 use isotherm_abi::interface::{
-    InterfaceAction, InterfaceRequest, InterfaceStatus, SHARE_WHOLE_PPM,
+    FREQUENCY_MAX, InterfaceAction, InterfaceRequest, InterfaceStatus, OutcomeRecord, OutcomeTable,
+    SHARE_WHOLE_PPM,
 };
 use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{MoveRequest, SessionHeader, SessionLayout};
@@ -18,7 +19,7 @@ use isotherm_model::site::SiteId;
 use isotherm_observe::processes::Processes;
 use isotherm_observe::sessions::Sessions;
 use isotherm_session::{
-    InterfaceAnswer, MoveCommand, OpenFiles, RequestWord, SessionFile, file_name,
+    InterfaceAnswer, InterfaceOutcome, MoveCommand, OpenFiles, RequestWord, SessionFile, file_name,
 };
 
 use super::seeds::Seeds;
@@ -73,9 +74,14 @@ fn request(directory: &Path, process: Process, bytes: usize) -> bool {
     assert_eq!(last.len(), bytes, "a request makes no file longer");
     let moving = offset_of!(SessionHeader, moving);
     let interface = offset_of!(SessionHeader, interface);
+    let outcomes = offset_of!(SessionHeader, outcomes) + offset_of!(OutcomeTable, count);
+    let table = file.header().outcomes;
+    let records = table.offset as usize;
     for own in [
         moving..moving + size_of::<MoveRequest>(),
         interface..interface + size_of::<InterfaceRequest>(),
+        outcomes..outcomes + size_of::<u64>(),
+        records..records + table.slots as usize * table.record_bytes,
     ] {
         last[own.clone()].copy_from_slice(&after[own]);
     }
@@ -93,6 +99,9 @@ fn serve(file: &SessionFile) {
         return;
     };
     assert!(command.share_ppm <= SHARE_WHOLE_PPM);
+    assert!(command.frequency.is_none_or(|hz| hz <= FREQUENCY_MAX));
+    let told = vec![InterfaceOutcome::default(); 3];
+    let _ = file.write_outcomes(&told);
     let answer = InterfaceAnswer::of_status(InterfaceStatus::NoSamples);
     let answered = file.answer_interface_request(command.number, &answer, false);
     assert!(answered.expect("is there"), "the program waits");
@@ -134,6 +143,15 @@ fn read(path: &Path) -> bool {
         assert!(hint.bytes > 0 && hint.address.checked_add(hint.bytes).is_some());
     }
     let accesses = file.read_accesses(|_, count| assert!(count > 0));
+    let statics = file.static_tiers();
+    if let Ok(statics) = &statics {
+        let pages = statics.iter().map(|part| part.tiers.len() as u64);
+        assert!(pages.sum::<u64>() <= file.header().pages.statics.slots);
+        for part in statics {
+            let bytes = part.tiers.len() as u64 * 4096;
+            assert!(part.start.checked_add(bytes).is_some());
+        }
+    }
     let pages = file.page_tiers();
     if let Ok(pages) = &pages {
         let slots = file.header().pages.tiers.slots;
@@ -148,6 +166,7 @@ fn read(path: &Path) -> bool {
         && objects.is_ok()
         && accesses.is_ok()
         && pages.is_ok()
+        && statics.is_ok()
 }
 
 /// As a run follows the file: found, read, measured, and told, twice.
@@ -191,6 +210,8 @@ pub(crate) fn seeds() -> Seeds {
         chunk_slots: 8,
         region_slots: 1,
         page_slots: 0,
+        static_page_slots: 0,
+        outcome_slots: 0,
         object_slots: 2,
     };
     let mut header = layout.header(RuntimeMode::Online, 4);
@@ -214,11 +235,8 @@ pub(crate) fn seeds() -> Seeds {
     header.touches_offset = offset(5);
     header.text_offset = offset(6);
     let mut file = with_last_tables(&mut header, offset(7));
-    fill(
-        &mut file,
-        offset(0),
-        &[0x40_0000, 0x50_0000, 0xab, 0, 0, 0, 1 << 32 | 1, 8 << 32],
-    );
+    let module = [0x40_0000, 0x50_0000, 0xab, 0, 0, 0, 1 << 32 | 1, 8 << 32];
+    fill(&mut file, offset(0), &module);
     // Two sites of 23 longs: name, kind and depth, eight frames, arena, four numbers.
     fill(&mut file, offset(1), &[0x55, 1 << 32, 0, 0x1234]);
     fill(&mut file, offset(1) + 18 * 8, &[0, 9, 900, 90, 90]);
@@ -246,11 +264,25 @@ pub(crate) fn seeds() -> Seeds {
         &[0x7f00_0000_0000, 1, 0x7f00_0000_1000, 2],
     );
     file[offset(6) as usize..][..8].copy_from_slice(b"/bin/abc");
-    vec![("small", file)]
+    with_faults(file, offset(4), offset(5) as usize)
+}
+
+/// This file, and what broke its reader once: a mapping to the end of the address space, and tables that the file has no room for.
+fn with_faults(file: Vec<u8>, mappings: u64, cut: usize) -> Seeds {
+    let mut to_the_end = file.clone();
+    let start = u64::MAX - 0xff_ffff;
+    fill(&mut to_the_end, mappings, &[0, start, u64::MAX - start]);
+    let cut = file[..cut].to_vec();
+    vec![
+        ("small", file),
+        ("mapping-to-the-end-of-the-address-space", to_the_end),
+        ("tables-outside-the-file", cut),
+    ]
 }
 
 /// A file with this header that ends in the access counts of one region, the one above 0x7f00_0000_0000, of which the first and
-/// the third page were accessed, the tiers of eight pages, a ring of two large allocations, and a ring of four requests, one of them made;
+/// the third page were accessed, the tiers of eight pages, a ring of two large allocations, a ring of four requests, one of them made, the tiers of three
+/// pages of static data, and room for the outcomes of two objects;
 /// its program asks for an optimization, and has a hint.
 fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     let counts = regions + 512;
@@ -264,6 +296,15 @@ fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     header.accesses.counts_offset = counts;
     let (tiers, request_slots) = (counts + REGION_COUNT_BYTES, 4);
     let (requests, objects) = (tiers + 512, tiers + 256);
+    let (statics, outcomes) = (
+        tiers + 8,
+        requests + request_slots * size_of::<PageRequest>() as u64,
+    );
+    (header.statics.slots, header.statics.tiers_offset) = (4, statics);
+    header.statics.count.store(1, Relaxed);
+    header.statics.ranges[0].start.store(0x50_0000, Relaxed);
+    header.statics.ranges[0].pages.store(3, Relaxed);
+    (header.outcomes.slots, header.outcomes.offset) = (2, outcomes);
     header.objects.offset = objects;
     (header.pages.slots, header.pages.tiers_offset) = (8, tiers);
     header.pages.request_slots = request_slots;
@@ -271,11 +312,11 @@ fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     header.pages.used.store(5, Relaxed);
     header.pages.requested.store(1, Relaxed);
     let mut file = header_bytes(header);
-    let end = requests + request_slots * size_of::<PageRequest>() as u64;
+    let end = outcomes + 2 * size_of::<OutcomeRecord>() as u64;
     file.resize(end as usize, 0);
     fill(&mut file, regions, &[0x7f_0001]);
     fill(&mut file, counts, &[3, 0, 1]);
-    fill(&mut file, tiers, &[0x01_0200_0102]);
+    fill(&mut file, tiers, &[0x01_0200_0102, 0x02_0001]);
     // The third of three allocations is in the first slot.
     fill(
         &mut file,
