@@ -20,13 +20,14 @@ use isotherm_sys::process::wait_with_processor_time;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::program;
 use crate::program_signals::ProgramSignals;
 use crate::session_directory::SessionDirectory;
 use crate::session_processes;
 use crate::session_summary::SessionSummary;
+use crate::time_limit::{EndSignal, TimeLimit};
 use isotherm_console::Console;
 
 /// Name of the runtime's file.
@@ -48,6 +49,7 @@ pub(crate) struct Ready {
     pub session: SessionDirectory,
     held: SuspendedChild,
     name: String,
+    time_limit: Option<TimeLimit>,
 }
 
 /// Time between two readings of the energy counters, so that none wraps twice in between.
@@ -66,6 +68,8 @@ pub(crate) struct EndedProgram {
     pub processor_time: Nanos,
     /// The signal that requested its end (SIGINT, SIGTERM, SIGHUP).
     pub interrupted: Option<ExitStatus>,
+    /// The limit of its time, if it ran into it.
+    pub exceeded: Option<Nanos>,
     /// The runtime's last state in each of its processes.
     pub summary: SessionSummary,
     /// Its directory of session files.
@@ -83,6 +87,7 @@ pub(crate) struct Running {
     ended: Option<End>,
     energy: EnergyMeter,
     energy_read: Instant,
+    time_limit: Option<TimeLimit>,
 }
 
 /// The end of a program.
@@ -191,6 +196,7 @@ pub(crate) fn prepare_on(
         session,
         held,
         name,
+        time_limit: None,
     })
 }
 
@@ -253,6 +259,14 @@ impl Ready {
         self.held.pid
     }
 
+    /// The same program, to be ended after this time; `None` for no limit.
+    pub(crate) fn within(self, limit: Option<Nanos>) -> Self {
+        Self {
+            time_limit: limit.map(TimeLimit::new),
+            ..self
+        }
+    }
+
     /// Lets the program run.
     ///
     /// # Errors
@@ -276,6 +290,7 @@ impl Ready {
             ended: None,
             energy,
             energy_read: started,
+            time_limit: self.time_limit,
         })
     }
 }
@@ -293,13 +308,18 @@ impl Running {
         }
         while self.ended.is_none() {
             self.signals.pass_on(&self.child);
-            let left = end.saturating_duration_since(Instant::now());
+            self.keep_limit();
+            let now = Instant::now();
+            let left = end
+                .min(self.limit_due().unwrap_or(end))
+                .saturating_duration_since(now);
             let timeout = rustix::event::Timespec {
                 tv_sec: left.as_secs() as i64,
                 tv_nsec: i64::from(left.subsec_nanos()),
             };
             let mut watched = [PollFd::new(&self.handle, PollFlags::IN)];
             match poll(&mut watched, Some(&timeout)) {
+                Ok(0) if Instant::now() < end => {}
                 Ok(0) => break,
                 Ok(_) => {
                     let took = self.started.elapsed();
@@ -319,9 +339,21 @@ impl Running {
         Ok(self.ended.is_some())
     }
 
-    /// The time since the program's start.
-    pub(crate) fn age(&self) -> Nanos {
-        Nanos(self.started.elapsed().as_nanos() as u64)
+    /// Sends the program the signal that its limit asks for by now.
+    fn keep_limit(&mut self) {
+        let age = self.started.elapsed();
+        match self.time_limit.as_mut().and_then(|limit| limit.due(age)) {
+            // It may have ended meanwhile; then the signal is dropped.
+            Some(EndSignal::Term) => drop(kill_process(Pid::from_child(&self.child), Signal::TERM)),
+            Some(EndSignal::Kill) => drop(self.child.kill()),
+            None => {}
+        }
+    }
+
+    /// When its limit asks for the next signal.
+    fn limit_due(&self) -> Option<Instant> {
+        let age = self.time_limit.as_ref()?.next()?;
+        self.started.checked_add(age)
     }
 
     /// Ends the program if it still runs, and those of its descendants that have the runtime, by SIGKILL.
@@ -341,12 +373,18 @@ impl Running {
         loop {
             self.wait(ENERGY_READ_EACH)?;
             if let Some(end) = self.ended {
+                let exceeded = self.time_limit.and_then(|limit| limit.exceeded());
+                if exceeded.is_some() {
+                    // Its descendants, which may not have received the signal.
+                    session_processes::kill_all(self.session.path());
+                }
                 let nanos = |time: Duration| Nanos(time.as_nanos() as u64);
                 return Ok(EndedProgram {
                     status: end.status,
                     took: nanos(end.took),
                     processor_time: nanos(end.processor_time),
                     interrupted: self.interrupted(),
+                    exceeded,
                     energy: self.energy,
                     summary: SessionSummary::read(&self.session),
                     session: self.session,

@@ -45,6 +45,7 @@ mod site_names;
 mod split;
 mod static_data;
 mod tiers_choice;
+mod time_limit;
 mod timed_runs;
 mod together;
 

@@ -1,6 +1,7 @@
 //! The data objects of a program, and their benefits from timed and from predicted runs (CoMerge, section 3.2).
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use isotherm_model::count_unit::CountUnit;
@@ -69,7 +70,7 @@ pub(crate) struct ObjectRuns {
     pub all_slow: Vec<Nanos>,
     /// With all data fast.
     pub all_fast: Vec<Nanos>,
-    /// With each object alone fast.
+    /// With each measured object alone fast.
     pub alone: Vec<(DataObject, Vec<Nanos>)>,
 }
 
@@ -110,11 +111,13 @@ impl ObjectRuns {
         MeasuredProgram::new("program", fast, slow, objects.collect())
     }
 
-    /// The program's sensitivity, and the benefit of each object, in the order of the objects.
+    /// The program's sensitivity, and the benefit of each object.
     ///
     /// # Errors
     /// There is no round, or one has no time.
-    pub(crate) fn figures(&self) -> Result<(MeasuredSensitivity, Vec<MeasuredBenefit>)> {
+    pub(crate) fn figures(
+        &self,
+    ) -> Result<(MeasuredSensitivity, BTreeMap<SiteId, MeasuredBenefit>)> {
         let median = |times: &[Nanos]| Nanos::median(times).unwrap_or_default();
         let by_median = self.program(median)?;
         let rounds = 0..self.all_fast.len();
@@ -137,12 +140,13 @@ impl ObjectRuns {
                 Some(benefit.value())
             });
             let of_rounds: Vec<f64> = of_rounds.collect();
-            Some(MeasuredBenefit {
+            let measured = MeasuredBenefit {
                 of_medians: benefit(&by_median, object.site)?,
                 benefit_min: of_rounds.iter().copied().reduce(f64::min),
                 benefit_max: of_rounds.iter().copied().reduce(f64::max),
                 times: PlacementTimes::of(times)?,
-            })
+            };
+            Some((object.site, measured))
         });
         let benefits = benefits.collect();
         let measured = MeasuredSensitivity {
@@ -217,11 +221,11 @@ mod tests {
         assert_eq!(program.program.printed_factor, 3);
         let rounded = |value: f64| (value * 100.0).round() / 100.0;
         let found: Vec<_> = benefits
-            .iter()
+            .values()
             .map(|it| rounded(it.of_medians.benefit))
             .collect();
         assert_eq!(found, [0.48, 0.37, 0.29]);
-        assert!((benefits[0].of_medians.co_benefit - 1.452).abs() < 0.001);
+        assert!((benefits[&SiteId(1)].of_medians.co_benefit - 1.452).abs() < 0.001);
         assert_eq!(program.within_noise(), None);
     }
 
@@ -243,8 +247,11 @@ mod tests {
         ] {
             assert_eq!(stored.median(fast), Some(times(&[hundredths])[0]));
         }
-        let spread =
-            [benefits[0].benefit_min, benefits[0].benefit_max].map(|it| it.expect("a gap"));
+        let spread = [
+            benefits[&SiteId(1)].benefit_min,
+            benefits[&SiteId(1)].benefit_max,
+        ]
+        .map(|it| it.expect("a gap"));
         assert!((spread[0] - 50.0 / 210.0).abs() < 1e-9, "{spread:?}");
         assert!((spread[1] - 0.5).abs() < 1e-9, "{spread:?}");
         let no_gap = ObjectRuns {
@@ -252,9 +259,15 @@ mod tests {
             ..runs
         };
         let (_, benefits) = no_gap.figures().expect("times");
-        assert!(benefits[0].of_medians.benefit.abs() < 1e-9);
-        assert_eq!(benefits[0].benefit_min, benefits[0].benefit_max);
-        assert!(benefits[0].benefit_min < Some(-8.0), "{benefits:?}");
+        assert!(benefits[&SiteId(1)].of_medians.benefit.abs() < 1e-9);
+        assert_eq!(
+            benefits[&SiteId(1)].benefit_min,
+            benefits[&SiteId(1)].benefit_max
+        );
+        assert!(
+            benefits[&SiteId(1)].benefit_min < Some(-8.0),
+            "{benefits:?}"
+        );
         let none = ObjectRuns {
             all_slow: Vec::new(),
             ..no_gap

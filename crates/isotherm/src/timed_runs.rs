@@ -1,6 +1,7 @@
 //! Times one program under several placements, in turn: in each round every placement runs once, so that what changes on the machine
 //! meanwhile changes all of them.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(crate) struct TimedPlacement {
     pub name: String,
     /// The runtime's configuration.
     pub configuration: Configuration,
+    /// Whether the other placements mean nothing without its times.
+    pub is_bound: bool,
 }
 
 /// What a run means whose output differs from that of the first one.
@@ -57,6 +60,8 @@ pub(crate) struct TimedRuns<'a> {
     pub rounds: u32,
     /// What a run means whose output differs.
     pub differing: DifferingOutput,
+    /// The longest that a run may take; `None` for no limit.
+    pub limit: Option<Nanos>,
 }
 
 /// The results of all runs.
@@ -68,21 +73,34 @@ pub(crate) struct RunResults {
     pub outputs_differ: bool,
     /// The signal that ended the runs early.
     pub interrupted: Option<ExitStatus>,
+    /// The placements in which the program did not end within the limit, by number. They have no times.
+    pub exceeded: BTreeSet<usize>,
+    /// The same of a placement without which the others mean nothing, in a sentence: the runs ended with it.
+    pub stopped: Option<String>,
 }
 
 impl RunResults {
-    /// Drops the round in which the runs were interrupted, with a warning. Returns the number of complete rounds.
+    /// Drops the round in which the runs were interrupted or stopped, with a warning, and what there is of placements that ran into the limit. Returns
+    /// the number of complete rounds.
     pub(crate) fn keep_whole_rounds(&mut self, wanted: u32, console: Console) -> usize {
-        let whole = self.times.iter().map(Vec::len).min().unwrap_or(0);
-        self.times
-            .iter_mut()
-            .for_each(|times| times.truncate(whole));
-        if self.interrupted.is_some() {
-            console.warn(&format!(
-                "interrupted after {whole} of {}",
-                counted(wanted, "round")
-            ));
+        let numbered = self.times.iter().enumerate();
+        let ended = numbered.filter(|(number, _)| !self.exceeded.contains(number));
+        let whole = ended.map(|(_, times)| times.len()).min().unwrap_or(0);
+        for (number, times) in self.times.iter_mut().enumerate() {
+            times.truncate(match self.exceeded.contains(&number) {
+                true => 0,
+                false => whole,
+            });
         }
+        let how = match (&self.interrupted, &self.stopped) {
+            (Some(_), _) => "interrupted",
+            (None, Some(_)) => "stopped",
+            (None, None) => return whole,
+        };
+        console.warn(&format!(
+            "{how} after {whole} of {}",
+            counted(wanted, "round")
+        ));
         whole
     }
 }
@@ -121,6 +139,9 @@ impl TimedRuns<'_> {
         let progress = console.progress("running");
         for round in 1..=self.rounds {
             for (number, placement) in self.placements.iter().enumerate() {
+                if results.exceeded.contains(&number) {
+                    continue;
+                }
                 let name = &placement.name;
                 progress.set_message(format!("round {round} of {}: {name}", self.rounds));
                 let ended = self.time(placement, &path, &mut begin)?;
@@ -130,6 +151,19 @@ impl TimedRuns<'_> {
                     let handled = ended.status.success();
                     results.interrupted = Some(if handled { signal } else { ended.status });
                     return Ok(results);
+                }
+                if let Some(limit) = ended.exceeded {
+                    let over = format!(
+                        "round {round}, {name}: the program did not end within {limit} and was ended"
+                    );
+                    if placement.is_bound {
+                        progress.finish_and_clear();
+                        results.stopped = Some(over);
+                        return Ok(results);
+                    }
+                    progress.suspend(|| console.warn(&over));
+                    results.exceeded.insert(number);
+                    continue;
                 }
                 if round == 1 {
                     progress.suspend(|| examine(number, &ended))?;
@@ -157,8 +191,8 @@ impl TimedRuns<'_> {
         let file = File::create(output).context("the program's output cannot be kept")?;
         let ready = launch::prepare(self.words, &placement.configuration, Output::File(file))?;
         begin()?;
-        let ended = ready.start()?.finish()?;
-        if ended.interrupted.is_some() {
+        let ended = ready.within(self.limit).start()?.finish()?;
+        if ended.interrupted.is_some() || ended.exceeded.is_some() {
             return Ok(ended);
         }
         if let Some((pid, why)) = ended.summary.off.first_key_value() {
@@ -240,6 +274,20 @@ mod tests {
             outputs.same(&path).unwrap()
         });
         assert_eq!(same, [true, true, false, true]);
+    }
+
+    #[test]
+    fn a_placement_that_ran_into_the_limit_has_no_times() {
+        let mut results = RunResults {
+            times: [&[1, 2, 3][..], &[4], &[5, 6, 7]]
+                .map(|it| it.iter().copied().map(Nanos).collect())
+                .to_vec(),
+            exceeded: [1].into(),
+            ..RunResults::default()
+        };
+        assert_eq!(results.keep_whole_rounds(3, Console::new(true)), 3);
+        let left: Vec<usize> = results.times.iter().map(Vec::len).collect();
+        assert_eq!(left, [3, 0, 3]);
     }
 
     #[test]

@@ -94,15 +94,6 @@ enum RunEnd {
     Killed,
 }
 
-/// Why a program was killed.
-#[derive(Clone, Copy, Debug)]
-enum KillReason {
-    /// The other programs no longer needed it.
-    Unneeded,
-    /// It ran for longer than this limit.
-    Exceeded(Nanos),
-}
-
 /// Runs the programs to the end of the last, each for `limit` at most.
 ///
 /// # Errors
@@ -196,31 +187,27 @@ fn run_while(
         Output::File(nowhere),
     );
     let mut running = ready
-        .and_then(launch::Ready::start)
+        .and_then(|ready| ready.within(limit).start())
         .with_context(|| format!("program \"{}\"", program.name))?;
-    let mut killed = None;
+    let mut is_unneeded = false;
     while !running.wait(LOOK)? {
-        let exceeded = limit.filter(|limit| running.age() > *limit);
-        killed = killed.or(match exceeded {
-            Some(limit) => Some(KillReason::Exceeded(limit)),
-            None => (!goes_on()).then_some(KillReason::Unneeded),
-        });
-        if killed.is_some() {
+        is_unneeded |= !goes_on();
+        if is_unneeded {
             running.kill();
         }
     }
-    if killed.is_some() {
+    if is_unneeded {
         // What its last descendants began meanwhile.
         running.kill();
     }
     let ended = running.finish()?;
-    match (ended.interrupted, killed) {
+    match (ended.interrupted, ended.exceeded) {
         (Some(signal), _) => Ok(RunEnd::Interrupted(signal)),
-        (None, Some(KillReason::Unneeded)) => Ok(RunEnd::Killed),
-        (None, Some(KillReason::Exceeded(limit))) => bail!(
+        (None, Some(limit)) => bail!(
             "program \"{}\" did not end within {limit}; give it less to do, or a longer --time-limit",
             program.name
         ),
+        (None, None) if is_unneeded => Ok(RunEnd::Killed),
         (None, None) => checked(&program.name, &ended).map(RunEnd::Finished),
     }
 }

@@ -4,7 +4,6 @@
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use support::{isotherm, stderr, succeeds};
+use support::{isotherm, running_in, stderr, succeeds};
 
 /// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`, and hangs or is
 /// killed where there is one of these names. It ignores an interrupt while it hangs.
@@ -51,34 +50,27 @@ int main(void) {
 }
 "#;
 
-/// Where there is a file `meet`, the first four starts end at once: each of two programs alone, all fast and by its plan. Of the two that run
-/// together then, the second fails, and the first waits for it, then too long.
+/// Where there is a file `meet`, each run adds a byte to it. The first four, of each of two programs alone with all data fast and alone by its plan, end at once. Of the
+/// next two, which run at the same time, the second fails, and the first waits for it, then too long.
 const MEETING: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 static int exists(const char *name) { return access(name, F_OK) == 0; }
 static void touch(const char *name) { close(open(name, O_CREAT | O_WRONLY, 0600)); }
-static long count_start(void) {
-    struct stat starts;
-    int file = open("starts", O_CREAT | O_APPEND | O_WRONLY, 0600);
-    if (file < 0 || write(file, "x", 1) != 1 || fstat(file, &starts)) exit(4);
-    return starts.st_size;
-}
-enum { CELLS = 4 << 20, ALONE = 4 };
+enum { CELLS = 4 << 20 };
 int main(void) {
     unsigned *all = malloc(CELLS * sizeof *all);
     for (unsigned i = 0; i < CELLS; i++) all[i] = (i * 2654435761u + 12345u) % CELLS;
     unsigned at = 0;
     for (long i = 0; i < 2000000L; i++) at = all[at] ^ (i & 1023);
     printf("%u\n", at);
-    if (!exists("meet") || count_start() <= ALONE) return 0;
-    int first = open("running", O_CREAT | O_EXCL | O_WRONLY, 0600);
-    if (first < 0) { touch("met"); return 3; }
+    int runs = open("meet", O_WRONLY | O_APPEND);
+    if (runs < 0 || write(runs, "r", 1) != 1 || lseek(runs, 0, SEEK_CUR) <= 4) return 0;
+    if (open("running", O_CREAT | O_EXCL | O_WRONLY, 0600) < 0) { touch("met"); return 3; }
     for (int i = 0; i < 6000 && !exists("met"); i++) usleep(10000);
-    if (exists("met")) { sleep(100); touch("outlived"); }
+    if (exists("met")) { touch("waiting"); sleep(100); touch("outlived"); }
     return 0;
 }
 "#;
@@ -328,15 +320,6 @@ fn a_program_that_fails_ends_the_others_with_their_descendants() {
     assert!(!file("outlived").exists(), "{said}");
     let left = running_in(directory.path());
     assert!(left.is_empty(), "processes run on: {left:?}");
-}
-
-/// The processes whose working directory this is.
-fn running_in(directory: &Path) -> Vec<PathBuf> {
-    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-    processes
-        .map(|process| process.path())
-        .filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == directory))
-        .collect()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use support::{built, isotherm, stderr, succeeds};
+use support::{built, isotherm, running_in, stderr, succeeds};
 
 /// Follows pointers through one array of the heap and rarely looks at another and at a static one. With an argument it fails.
 const PROGRAM: &str = r#"
@@ -341,10 +341,79 @@ fn an_interrupt_prints_and_keeps_the_complete_rounds() {
 }
 
 #[test]
-fn an_interrupt_in_the_first_round_leaves_the_profile_as_it_was_recorded() {
+fn an_interrupt_in_the_first_round_prints_the_predictions_and_leaves_the_profile() {
     let directory = built(PROGRAM);
     let output = interrupted_after(&directory, 2);
-    assert!(output.stdout.is_empty());
+    let table = json(&output);
+    assert_eq!(table["measured"], Value::Null, "{table:#}");
+    assert_ne!(table["objects"][0]["predicted"], Value::Null, "{table:#}");
     let times = source_of_times(&directory);
     assert_eq!(times["source"], "predicted", "{times}");
+}
+
+/// Measures one object of this shell script, with a limit that the program alone never reaches, for a round.
+fn limited(directory: &TempDir, script: &str) -> Output {
+    let sensitivity = [
+        "sensitivity",
+        "--rounds",
+        "1",
+        "--objects",
+        "1",
+        "--tiers",
+        "emulated:cxl",
+        "--time-limit",
+        "10s",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    isotherm(directory, &sensitivity)
+}
+
+#[test]
+fn an_object_with_which_the_program_hangs_has_no_time() {
+    let directory = built(PROGRAM);
+    // The recording and all slow end, the third start does not.
+    let script = "echo start >> starts; [ $(wc -l < starts) = 3 ] && sleep 1000; ./app; exit $?";
+    let output = limited(&directory, script);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("alone fast: the program did not end within 10.00 s and was ended"),
+        "{said}"
+    );
+    let table = json(&output);
+    let object = &table["objects"][0];
+    assert_eq!(object["exceeded_limit"], true, "{table:#}");
+    assert_eq!(object["measured"], Value::Null, "{table:#}");
+    assert!(
+        table["measured"]["slowdown"].as_f64().is_some(),
+        "{table:#}"
+    );
+    let left = running_in(directory.path());
+    assert!(left.is_empty(), "processes run on: {left:?}");
+}
+
+#[test]
+fn a_program_that_never_ends_is_predicted_from_its_time_within_the_limit() {
+    let directory = built(PROGRAM);
+    // Neither the shell nor what it waits for ends by SIGTERM.
+    let output = limited(&directory, "trap '' TERM; ./app; sleep 1000; exit 0");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the recorded run did not end within 10.00 s"),
+        "{said}"
+    );
+    assert!(
+        said.contains("round 1, all slow: the program did not end within 10.00 s and was ended; give it less to do"),
+        "{said}"
+    );
+    let table = json(&output);
+    assert_eq!(table["measured"], Value::Null, "{table:#}");
+    assert_ne!(table["objects"][0]["predicted"], Value::Null, "{table:#}");
+    let left = running_in(directory.path());
+    assert!(left.is_empty(), "processes run on: {left:?}");
 }

@@ -122,6 +122,7 @@ fn sensitivity_page() -> String {
             benefit_max: Some(measured + 0.06),
             times: times(alone),
         }),
+        exceeded_limit: false,
         predicted: Some(benefit(predicted)),
     };
     let table = SensitivityTable {
@@ -137,6 +138,7 @@ fn sensitivity_page() -> String {
             all_slow: times(2_100),
             all_fast: times(1_000),
         }),
+        time_limit: None,
         predicted: Some(program(2.2)),
         objects: vec![
             object("grid.cc:12 make_grid: energies", 1_300, 0.72, 0.66),

@@ -11,7 +11,7 @@
 mod page;
 
 use isotherm_model::units::{Bytes, Nanos};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::comparison::Times;
 use crate::table::DataTable;
@@ -103,6 +103,8 @@ pub struct ObjectSensitivity {
     pub size_bytes: u64,
     /// By timed runs.
     pub measured: Option<MeasuredBenefit>,
+    /// Whether the program ran into the limit with this object alone fast, so that it has no time.
+    pub exceeded_limit: bool,
     /// From the profile.
     pub predicted: Option<ObjectBenefit>,
 }
@@ -126,6 +128,9 @@ pub struct SensitivityTable {
     pub footprint_bytes: u64,
     /// The program by timed runs.
     pub measured: Option<MeasuredSensitivity>,
+    /// The longest that a run was to take.
+    #[serde(rename = "time_limit_seconds", serialize_with = "as_seconds")]
+    pub time_limit: Option<Nanos>,
     /// The program from the profile.
     pub predicted: Option<ProgramSensitivity>,
     /// Those that were alone fast, by benefit: the measured one, else the predicted one.
@@ -143,11 +148,18 @@ struct Row {
     name: String,
     size: Bytes,
     times: Option<Times>,
+    /// The limit that its run exceeded.
+    exceeded: Option<Nanos>,
     benefit: Option<f64>,
     range: String,
     predicted: Option<f64>,
     co_benefit: Option<f64>,
     predicted_co_benefit: Option<f64>,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+fn as_seconds<S: Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.0 as f64 / 1e9).serialize(serializer)
 }
 
 impl PlacementTimes {
@@ -288,6 +300,7 @@ impl SensitivityTable {
             name: name.to_owned(),
             size,
             times: times.and_then(|times| times.times),
+            exceeded: None,
             benefit: measured.map(|_| benefit),
             range: String::new(),
             predicted: self.predicted.as_ref().map(|_| benefit),
@@ -297,7 +310,8 @@ impl SensitivityTable {
         let all = Bytes(self.footprint_bytes);
         let fast = bound("all", all, measured.map(|it| &it.all_fast), 1.0);
         let none = bound("none", Bytes::ZERO, measured.map(|it| &it.all_slow), 0.0);
-        let objects = self.objects.iter().map(Row::of);
+        let objects = self.objects.iter();
+        let objects = objects.map(|object| Row::of(object, self.time_limit));
         std::iter::once(fast).chain(objects).chain([none]).collect()
     }
 
@@ -309,10 +323,7 @@ impl SensitivityTable {
             .right("size", |row| row.size);
         if self.measured.is_some() {
             table = table
-                .right("time", |row| {
-                    row.times
-                        .map_or_else(String::new, |it| it.median.to_string())
-                })
+                .right("time", Row::time)
                 .left("min .. max", |row| {
                     row.times.map_or_else(String::new, |it| it.range())
                 })
@@ -335,7 +346,7 @@ impl SensitivityTable {
 }
 
 impl Row {
-    fn of(object: &ObjectSensitivity) -> Self {
+    fn of(object: &ObjectSensitivity, limit: Option<Nanos>) -> Self {
         let measured = object.measured.as_ref();
         let range = |it: &MeasuredBenefit| match it.benefit_min.zip(it.benefit_max) {
             Some((min, max)) if it.times.runs_seconds.len() > 1 => format!("{min:.2} .. {max:.2}"),
@@ -345,12 +356,19 @@ impl Row {
             name: object.object.clone(),
             size: Bytes(object.size_bytes),
             times: measured.and_then(|it| it.times.times),
+            exceeded: limit.filter(|_| object.exceeded_limit),
             benefit: measured.map(|it| it.of_medians.benefit),
             range: measured.map(range).unwrap_or_default(),
             predicted: object.predicted.map(|it| it.benefit),
             co_benefit: measured.map(|it| it.of_medians.co_benefit),
             predicted_co_benefit: object.predicted.map(|it| it.co_benefit),
         }
+    }
+
+    fn time(&self) -> String {
+        let exceeded = || self.exceeded.map(|limit| format!("over {limit}"));
+        let median = self.times.map(|it| it.median.to_string());
+        median.or_else(exceeded).unwrap_or_default()
     }
 }
 
@@ -397,6 +415,7 @@ mod tests {
                 benefit_max: Some(of_medians + 0.05),
                 times: times(alone),
             }),
+            exceeded_limit: false,
             predicted: Some(benefit(predicted, 2.0)),
         };
         SensitivityTable {
@@ -412,6 +431,7 @@ mod tests {
                 all_slow: times([200, 198, 204]),
                 all_fast: times([100, 98, 102]),
             }),
+            time_limit: None,
             predicted: Some(program(1.9, "low", 1)),
             objects: vec![
                 object("grid.c:3 grid", [140, 138, 142], 0.6, 0.55),
@@ -509,6 +529,23 @@ mod tests {
         );
         assert!(!text.contains("min .. max"), "{text}");
         assert!(!text.contains("sensitivity:"), "{text}");
+    }
+
+    #[test]
+    fn an_object_that_ran_into_the_limit_says_so_in_place_of_its_time() {
+        let mut table = table();
+        table.time_limit = Some(Nanos(10_000_000_000));
+        table.objects[1].measured = None;
+        table.objects[1].exceeded_limit = true;
+        let text = table.text();
+        let row = text
+            .lines()
+            .find(|line| line.contains("<b>"))
+            .expect("a row");
+        assert!(row.contains("  over 10.00 s  "), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&table.json()).unwrap();
+        assert_eq!(json["time_limit_seconds"], 10.0);
+        assert_eq!(json["objects"][1]["exceeded_limit"], true);
     }
 
     #[test]

@@ -182,12 +182,14 @@ fn time_all(
             cache,
             ..placement.configuration(&fitted.plan, static_data)
         },
+        is_bound: false,
     });
     let runs = TimedRuns {
         words: &args.program.words,
         placements: &placements,
         rounds: args.rounds,
         differing: DifferingOutput::by_flag(args.check_output),
+        limit: None,
     };
     runs.run(console, |number, ended| match ORDER[number] {
         Placement::Guided => check_fit(args, fitted, ended, console),

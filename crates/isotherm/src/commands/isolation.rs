@@ -39,7 +39,7 @@ use meter::{Bench, Meter};
 /// As [`record`]; a profile of another program is at the path, nothing here counts the bytes of a tier, a program that fails.
 pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     if args.force || !isotherm_profile::is_profile(&args.output) {
-        let recorded = record(args, Output::Ours, console)?;
+        let recorded = record(args, (Output::Ours, None), console)?;
         if !recorded.status.success() || recorded.interrupted.is_some() {
             return Ok(recorded.status);
         }
@@ -189,6 +189,7 @@ impl<'a> Isolation<'a> {
                     cache: args.observing.cache,
                     ..placement.configuration(&program)
                 },
+                is_bound: false,
             });
             of_data.push((*data, placement));
         }
@@ -215,6 +216,7 @@ impl<'a> Isolation<'a> {
             placements: &self.timed,
             rounds: 1,
             differing: DifferingOutput::Accepted,
+            limit: None,
         };
         let meter = RefCell::new(meter);
         let begin = || meter.borrow_mut().begin();

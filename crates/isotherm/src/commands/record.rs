@@ -9,6 +9,7 @@ use isotherm_model::batch::SourceReport;
 use isotherm_model::footprint::ResidentSums;
 use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
+use isotherm_model::units::Nanos;
 use isotherm_model::words::{counted, grouped};
 use isotherm_pipeline::{Step, StepReport};
 use isotherm_profile::FinishOutcome;
@@ -27,7 +28,7 @@ use isotherm_console::shell_quoting;
 /// # Errors
 /// The program cannot be started or watched, the profile cannot be begun.
 pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
-    record(args, Output::Ours, console).map(|recorded| recorded.status)
+    record(args, (Output::Ours, None), console).map(|recorded| recorded.status)
 }
 
 /// A recorded run that ended.
@@ -37,20 +38,26 @@ pub(super) struct Recorded {
     pub status: ExitStatus,
     /// The signal that requested its end.
     pub interrupted: Option<ExitStatus>,
+    /// The limit of its time, if it ran into it.
+    pub exceeded: Option<Nanos>,
 }
 
-/// As [`run`], with the program's standard output elsewhere.
+/// As [`run`], with the program's standard output elsewhere, for this time at most.
 ///
 /// # Errors
 /// As [`run`].
-pub(super) fn record(args: &RecordArgs, output: Output, console: Console) -> Result<Recorded> {
+pub(super) fn record(
+    args: &RecordArgs,
+    (output, limit): (Output, Option<Nanos>),
+    console: Console,
+) -> Result<Recorded> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
     let mut configuration =
         recording::for_sources(Configuration::profile(observing.depth), observing);
     configuration.statics = static_data::of_program(&launch::program(words)?);
-    let ready = launch::prepare(words, &configuration, output)?;
+    let ready = launch::prepare(words, &configuration, output)?.within(limit);
     let observer = recording::attach(&ready, observing, &[])?;
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
@@ -68,10 +75,11 @@ pub(super) fn record(args: &RecordArgs, output: Output, console: Console) -> Res
         sites,
         profile,
     } = run.finish()?;
-    let (status, interrupted) = (program.status, program.interrupted);
+    let status = program.status;
     let ended = |status| Recorded {
         status,
-        interrupted,
+        interrupted: program.interrupted,
+        exceeded: program.exceeded,
     };
     if !status.success() {
         let name = words.first().map(|name| name.to_string_lossy());

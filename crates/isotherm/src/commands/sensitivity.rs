@@ -48,11 +48,12 @@ struct Subject {
     left_out: Vec<DataObject>,
 }
 
-/// Measures, predicts and prints. Returns the signal that interrupted it, if any: it then prints the complete rounds.
+/// Measures, predicts and prints. Returns the signal that interrupted it, if any: it then prints the complete rounds, and the predictions
+/// where there are none.
 ///
 /// # Errors
-/// An unreadable profile, one without data objects or of another program, tiers of one kind, a program that fails, and with --predict a
-/// profile that predicts nothing.
+/// An unreadable profile, one without data objects or of another program, tiers of one kind, a program that fails, one that runs into the
+/// limit with all data slow or with all data fast, and with --predict a profile that predicts nothing.
 pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<ExitStatus>> {
     // Nothing is run if its result could not be stored.
     args.plot.as_deref().map_or(Ok(()), output::check)?;
@@ -63,20 +64,10 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
     let subject = Subject::new(args, profile, console)?;
     prepare_output(args, &subject.profile, console)?;
     let mut table = subject.table(args);
-    let mut interrupted = None;
-    if !args.predict {
-        let mut results = subject.time(args, console)?;
-        interrupted = results.interrupted;
-        if results.keep_whole_rounds(args.rounds, console) == 0 {
-            return Ok(interrupted);
-        }
-        table.outputs_differ = results.outputs_differ;
-        let runs = subject.object_runs(results);
-        subject.add_measured(&mut table, &runs)?;
-        if let Some(path) = &args.output {
-            store(path, &subject, &runs, console)?;
-        }
-    }
+    let end = match args.predict {
+        true => MeasurementEnd::default(),
+        false => subject.measure(args, &mut table, console)?,
+    };
     print(&match args.json {
         true => table.json(),
         false => table.text(),
@@ -85,8 +76,20 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
         super::write_text(path, &table.html())?;
         console.info(&format!("open {} in a browser", path.display()));
     }
+    if let Some(stopped) = end.stopped {
+        bail!("{stopped}; give it less to do, or a longer --time-limit");
+    }
     console.next(&next(args));
-    Ok(interrupted)
+    Ok(end.interrupted)
+}
+
+/// Why a measurement ended early.
+#[derive(Debug, Default)]
+struct MeasurementEnd {
+    /// This signal interrupted it.
+    interrupted: Option<ExitStatus>,
+    /// The program ran into the limit with all data slow or with all data fast, in a sentence.
+    stopped: Option<String>,
 }
 
 /// The profile that was named, or one of a run that is recorded now; the signal that interrupted this run.
@@ -113,7 +116,8 @@ fn read_or_record(
         },
     };
     let progress = console.progress("recording the program");
-    let recorded = record(&recording, Output::File(output), Console::new(true));
+    let kept = (Output::File(output), args.time_limit);
+    let recorded = record(&recording, kept, Console::new(true));
     progress.finish_and_clear();
     let recorded = recorded?;
     if let Some(signal) = recorded.interrupted {
@@ -124,7 +128,11 @@ fn read_or_record(
             recorded.status
         }));
     }
-    if !recorded.status.success() {
+    if let Some(limit) = recorded.exceeded {
+        console.warn(&format!(
+            "the recorded run did not end within {limit} and was ended; predictions are of this time"
+        ));
+    } else if !recorded.status.success() {
         bail!(
             "the recorded run ended with {}, so there is nothing to measure",
             recorded.status
@@ -201,6 +209,35 @@ impl Subject {
         })
     }
 
+    /// Times all placements, and adds the complete rounds to what is printed and to the profile at --output.
+    fn measure(
+        &self,
+        args: &SensitivityArgs,
+        table: &mut SensitivityTable,
+        console: Console,
+    ) -> Result<MeasurementEnd> {
+        let mut results = self.time(args, console)?;
+        let end = MeasurementEnd {
+            interrupted: results.interrupted,
+            stopped: results.stopped.take(),
+        };
+        if results.keep_whole_rounds(args.rounds, console) == 0 {
+            return Ok(end);
+        }
+        table.outputs_differ = results.outputs_differ;
+        let objects = table.objects.iter_mut().enumerate();
+        objects.for_each(|(number, object)| {
+            // All slow is timed before them.
+            object.exceeded_limit = results.exceeded.contains(&(number + 1));
+        });
+        let runs = self.object_runs(results);
+        add_measured(table, &runs)?;
+        if let Some(path) = &args.output {
+            store(path, self, &runs, console)?;
+        }
+        Ok(end)
+    }
+
     /// What is printed, without timed runs.
     fn table(&self, args: &SensitivityArgs) -> SensitivityTable {
         let of_site = |site| sensitivity::benefit(self.predicted.as_ref()?, site);
@@ -214,6 +251,7 @@ impl Subject {
                 kind: row.map_or("", |row| row.kind),
                 size_bytes: object.size.0,
                 measured: None,
+                exceeded_limit: false,
                 predicted: of_site(object.site),
             }
         };
@@ -233,6 +271,7 @@ impl Subject {
             bandwidth_factor: factors.map(|factors| factors.bandwidth),
             footprint_bytes: self.profile.footprint().0.0,
             measured: None,
+            time_limit: args.time_limit,
             predicted: self.predicted.as_ref().map(sensitivity::program),
             objects: self.objects.iter().map(object).collect(),
             objects_left_out: self.left_out.len(),
@@ -261,15 +300,17 @@ impl Subject {
             placements: &placements.timed,
             rounds: args.rounds,
             differing: DifferingOutput::by_flag(args.check_output),
+            limit: args.time_limit,
         };
         runs.run(console, |number, ended| placements.check(number, ended))
     }
 
-    /// The timed runs, by the objects.
+    /// The timed runs, by the objects that have some.
     fn object_runs(&self, results: RunResults) -> ObjectRuns {
         let mut times = results.times.into_iter();
         let all_slow = times.next().unwrap_or_default();
-        let alone = self.objects.iter().copied().zip(times.by_ref()).collect();
+        let alone = self.objects.iter().copied().zip(times.by_ref());
+        let alone = alone.filter(|(_, times)| !times.is_empty()).collect();
         let all_fast = times.next().unwrap_or_default();
         ObjectRuns {
             all_slow,
@@ -277,21 +318,25 @@ impl Subject {
             alone,
         }
     }
+}
 
-    /// Adds the timed runs to what is printed, and sorts the objects by their measured benefit.
-    fn add_measured(&self, table: &mut SensitivityTable, runs: &ObjectRuns) -> Result<()> {
-        let (measured, benefits) = runs.figures()?;
-        table.measured = Some(measured);
-        for (object, benefit) in table.objects.iter_mut().zip(benefits) {
+/// Adds the timed runs to what is printed, and sorts the objects by their measured benefit.
+fn add_measured(table: &mut SensitivityTable, runs: &ObjectRuns) -> Result<()> {
+    let (measured, benefits) = runs.figures()?;
+    table.measured = Some(measured);
+    for (site, benefit) in benefits {
+        let site = site.to_string();
+        let mut objects = table.objects.iter_mut();
+        if let Some(object) = objects.find(|object| object.site == site) {
             object.measured = Some(benefit);
         }
-        let by_benefit = |benefit: &MeasuredBenefit| benefit.of_medians.benefit;
-        table.objects.sort_by(|a, b| {
-            let [a, b] = [a, b].map(|it| it.measured.as_ref().map_or(0.0, by_benefit));
-            b.total_cmp(&a)
-        });
-        Ok(())
     }
+    let by_benefit = |benefit: &MeasuredBenefit| benefit.of_medians.benefit;
+    table.objects.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|it| it.measured.as_ref().map_or(0.0, by_benefit));
+        b.total_cmp(&a)
+    });
+    Ok(())
 }
 
 /// The fastest tier and the slowest.

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses what it needs of it")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -32,6 +32,15 @@ pub(crate) fn built(program: &str) -> TempDir {
 /// What it said on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The processes whose working directory this is.
+pub(crate) fn running_in(directory: &Path) -> Vec<PathBuf> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes
+        .map(|process| process.path())
+        .filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == directory))
+        .collect()
 }
 
 /// Runs `./app` under `app.plan`: the messages of the run, and its summary.

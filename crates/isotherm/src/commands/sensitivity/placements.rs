@@ -43,6 +43,7 @@ impl Placements {
             timed.push(TimedPlacement {
                 name,
                 configuration: placement.configuration(program),
+                is_bound: !matches!(fast, FastData::Site(_)),
             });
             of_data.push((fast, placement));
         }
