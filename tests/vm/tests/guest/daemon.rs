@@ -1,7 +1,8 @@
 //! The daemon on real nodes: it moves hot pages of programs that do not cooperate.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -31,6 +32,9 @@ const FAST_PAGES: usize = (8 << 20) / 4096;
 /// Most queries of the daemon, at five a second. Queries are counted, and not time: the guest's clocks run on
 /// while a busy host keeps its processors waiting.
 const QUESTIONS: u32 = 1_200;
+
+/// The daemon's socket where its configuration names none.
+const SOCKET: &str = "/run/isotherm/isotherm.sock";
 
 const METRICS: &str = "127.0.0.1:9464";
 
@@ -107,6 +111,22 @@ impl Daemon {
             std::thread::sleep(Duration::from_millis(200));
         }
         panic!("no {what}: {last:?}\n{}", said());
+    }
+
+    /// The status after each of this many epochs, none left out.
+    pub(crate) fn follow(&self, epochs: usize) -> Vec<Value> {
+        let mut stream = UnixStream::connect(SOCKET).expect("the socket");
+        stream.write_all(b"follow\n").expect("writes");
+        let lines = BufReader::new(stream).lines().take(epochs);
+        let status = |line: std::io::Result<String>| -> Value {
+            serde_json::from_str(&line.expect("a line")).expect("is JSON")
+        };
+        let statuses: Vec<Value> = lines.map(status).collect();
+        let numbers = statuses.iter().map(|status| status["epochs"].as_u64());
+        let first = statuses[0]["epochs"].as_u64().expect("a number");
+        let all = (first..).map(Some).take(epochs);
+        assert!(numbers.eq(all), "an epoch is left out: {statuses:?}");
+        statuses
     }
 
     /// Ends it as systemd does.
