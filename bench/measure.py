@@ -6,11 +6,16 @@
 """
 import dataclasses
 import os
+import resource
 import shlex
 import statistics
 import subprocess
 import tempfile
 import time
+
+
+# Seconds that a command has for its end after SIGTERM.
+TO_END = 20
 
 
 class Problem(Exception):
@@ -45,9 +50,10 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run: wall seconds, the measures it printed (`name value` on standard error), its output."""
+    """One run: wall seconds, processor seconds of it and its descendants, the measures it printed (`name value` on standard error), its output."""
 
     wall: float
+    processor: float
     measures: dict[str, float]
     out: bytes
 
@@ -64,6 +70,23 @@ def read_measures(text: str) -> dict[str, float]:
     return measures
 
 
+def processor_seconds() -> float:
+    """Of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def end(child: subprocess.Popen) -> None:
+    """Ends a command that still runs. It is asked first, so that it can end the programs that it runs."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(TO_END)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
 def run_once(program: Program, contender: Contender, seconds: float) -> Run:
     """Runs in an empty folder; raises Problem where it fails."""
     # Waiting threads sleep: where cores are shared with others, spinning ones measure the scheduler.
@@ -75,18 +98,20 @@ def run_once(program: Program, contender: Contender, seconds: float) -> Run:
         command = contender.prefix + command
     where = f"{program.name}, {contender.name}"
     with tempfile.TemporaryDirectory(prefix="isotherm-bench-") as folder:
-        begin = time.monotonic()
+        begin, begin_processor = time.monotonic(), processor_seconds()
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=environment, stdin=subprocess.DEVNULL)
         try:
-            done = subprocess.run(command, capture_output=True, cwd=folder, env=environment,
-                                  timeout=seconds, stdin=subprocess.DEVNULL, check=False)
+            output, said = child.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise Problem(f"{where}: took more than {seconds:g} s") from None
+        finally:
+            end(child)
         wall = time.monotonic() - begin
-    errors = done.stderr.decode(errors="replace")
-    if done.returncode != 0:
+    errors = said.decode(errors="replace")
+    if child.returncode != 0:
         last = " | ".join(errors.strip().splitlines()[-3:])
-        raise Problem(f"{where}: ended with status {done.returncode}: {last}")
-    return Run(wall, read_measures(errors), done.stdout)
+        raise Problem(f"{where}: ended with status {child.returncode}: {last}")
+    return Run(wall, processor_seconds() - begin_processor, read_measures(errors), output)
 
 
 class Samples:
@@ -98,8 +123,8 @@ class Samples:
 
     def values(self, contender: str, measure: str) -> list[float]:
         runs = self.runs[contender]
-        if measure == "wall":
-            return [run.wall for run in runs]
+        if measure in ("wall", "processor"):
+            return [getattr(run, measure) for run in runs]
         missing = [run for run in runs if measure not in run.measures]
         if missing:
             raise Problem(f"{self.program}, {contender}: printed no {measure}")

@@ -9,15 +9,11 @@ import shlex
 import subprocess
 
 from machine import jemalloc_version
-from measure import Problem, Program
+from measure import Problem, Program, end
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
-
-
-# Seconds that a command has for its end after SIGTERM.
-TO_END = 20
 
 
 def must(command: list[str], what: str, timeout: float | None = None, **options) -> str:
@@ -37,17 +33,6 @@ def must(command: list[str], what: str, timeout: float | None = None, **options)
         last = " | ".join((said or output).strip().splitlines()[-3:])
         raise Problem(f"{what}: {shlex.join(command)} ended with status {child.returncode}: {last}")
     return output
-
-
-def end(child: subprocess.Popen) -> None:
-    """Ends a command that still runs."""
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(TO_END)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
 
 
 def unslowed(plan: str) -> str:
