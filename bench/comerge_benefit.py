@@ -5,8 +5,10 @@
 """
 import json
 import os
+from collections.abc import Iterator
 
-from comerge_programs import SHORT, TIERS, program
+from comerge_programs import TIERS, short
+from measure import Problem
 from programs import ONE_THREAD
 from table import Table
 from tools import Tools, must
@@ -28,22 +30,24 @@ WITHIN, SHARE = 0.1, 0.9
 
 def measure(tools: Tools, name: str, options) -> dict:
     benefits = PROGRAMS[name]
-    made = program(tools, name, SHORT.get(name, []))
-    command = [tools.isotherm, "--quiet", "sensitivity", "--json", "--tiers", TIERS, "--rounds", str(options.rounds), "--objects",
-               str(len(benefits)), "--", *made.command]
+    made = short(tools, name, options)
+    command = [tools.isotherm, "--quiet", "sensitivity", "--json", "--tiers", TIERS, "--rounds", str(options.rounds), "--time-limit",
+               f"{options.limit:g}s", "--objects", str(len(benefits)), "--", *made.command]
     limit = options.limit * (len(benefits) + 3) * options.rounds
     return json.loads(must(command, f"sensitivity of {name}", env=dict(os.environ, **ONE_THREAD), timeout=limit))
 
 
-def table(tools: Tools, options, say) -> Table:
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     made = Table(f"Benefit of each data object that alone is fast, on {TIERS} (figure 2, table 3)",
                  ["program", "class", "object", "benefit", "of the rounds", "predicted", "error", "in the paper"])
     near = objects = 0
-    for name in list(PROGRAMS)[::4] if options.quick else PROGRAMS:
+    for name in say.steps(list(PROGRAMS)[:1] if options.quick else list(PROGRAMS)):
         say(f"{name}: sensitivity")
         printed = measure(tools, name, options)
         for each in printed["objects"]:
             measured, predicted = each["measured"], each["predicted"]
+            if not measured or not predicted:
+                raise Problem(f"{name}, {each['object']}: no benefit was {'predicted' if measured else 'measured'}", [made])
             error = predicted["benefit"] - measured["benefit"]
             objects, near = objects + 1, near + (abs(error) <= WITHIN)
             spread = [measured["benefit_min"], measured["benefit_max"]]
@@ -54,4 +58,4 @@ def table(tools: Tools, options, say) -> Table:
     made.note(f"Goal: predictions within {WITHIN} of the measured benefit for {SHARE:.0%} of the objects. {near} of {objects}: "
               f"{'reached' if is_reached else 'not reached'}.")
     made.note("Objects have the paper's names, and other sizes; lookup, zones and stream stand for XSBench, CLOMP and STREAM.")
-    return made
+    yield made

@@ -3,10 +3,12 @@
     record --> plans: all data slow on each machine, all data fast --> all in turn
 """
 import os
+from collections.abc import Iterator
 
+from comerge_classes import names
 from comerge_machine import LABELS
-from comerge_programs import APART, SHORT, program
-from measure import Contender, interleave, run_once
+from comerge_programs import APART, record, short
+from measure import Contender, interleave
 from table import Table
 from tools import Tools
 
@@ -15,36 +17,35 @@ ALL_FAST = "all fast"
 CORAL, CORAL_AT, POLYBENCH = (4.0, 6.0), "B:0.15,L:5", 4.0
 # Each program runs six times in a round.
 MAX_ROUNDS = 3
+# With --quick: one for each figure.
+QUICK_NAMES = ["lookup", "jacobi-2d"]
 
 
 def slowdowns(tools: Tools, name: str, folder: str, options, say) -> dict[str, float]:
     """By machine: the time with all data slow over the time with all data fast."""
-    made = program(tools, name, SHORT.get(name, []))
-    profile = os.path.join(folder, f"figures-{name}.iso")
-    say(f"{name}: record")
-    run_once(made, Contender("record", tools.record(profile)), options.limit)
+    made = short(tools, name, options)
+    profile = record(tools, made, folder, options, say)
+    inside = os.path.dirname(profile)
     contenders = []
     for number, label in enumerate(LABELS):
-        plan = os.path.join(folder, f"figures-{name}-{number}.plan")
+        plan = os.path.join(inside, f"figures-{number}.plan")
         tools.plan(profile, "all-slow", "100%", plan, f"emulated:{label}")
         contenders.append(Contender(label, tools.guided(plan)))
-    plan = os.path.join(folder, f"figures-{name}-fast.plan")
+    plan = os.path.join(inside, "figures-fast.plan")
     tools.plan(profile, "all-fast", "100%", plan, f"emulated:{CORAL_AT}")
     contenders.append(Contender(ALL_FAST, tools.guided(plan)))
     samples = interleave(made, contenders, min(options.rounds, MAX_ROUNDS), options.limit, say)
-    return {label: samples.ratio(label, ALL_FAST, "wall") for label in LABELS}
+    return {label: samples.ratio(label, ALL_FAST, "processor") for label in LABELS}
 
 
-def tables(tools: Tools, names: list[str], folder: str, options, say) -> list[Table]:
-    """A table for each figure, of the programs that are named."""
-    chosen = names[::16] + ["lookup"] if options.quick else names
-    found = {name: slowdowns(tools, name, folder, options, say) for name in dict.fromkeys(chosen)}
-    made = []
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    """A table for each figure."""
+    chosen = QUICK_NAMES if options.quick and not options.program else names(options)
+    found = {name: slowdowns(tools, name, folder, options, say) for name in say.steps(chosen)}
     for number, is_coral in ((1, True), (2, False)):
         rows = {name: by for name, by in found.items() if (name in APART) == is_coral}
         if rows:
-            made.append(figure(number, is_coral, rows))
-    return made
+            yield figure(number, is_coral, rows)
 
 
 def figure(number: int, is_coral: bool, rows: dict[str, dict[str, float]]) -> Table:

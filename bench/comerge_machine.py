@@ -7,6 +7,7 @@
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 
 from emulator import GIB, MIB, WITHIN, Kernel, everything
 from measure import Contender, Samples, interleave
@@ -17,7 +18,7 @@ from tools import HERE, Tools, must
 FAST = (67, 11.7)
 LABELS = {"B:1,L:2": (131, 11.7), "B:0.5,L:3": (197, 4.9), "B:0.25,L:2.5": (174, 2.8), "B:0.2,L:5": (310, 2.2), "B:0.15,L:5": (300, 1.7)}
 # What tells the latency, and what the bandwidth.
-CHASE, STREAM = Kernel("chase", 512 * MIB, 4, 10), Kernel("read", 1 * GIB, 10, 20)
+CHASE, STREAM = Kernel("chase", 512 * MIB, 1, 10), Kernel("read", 1 * GIB, 10, 20)
 ALL_FAST = "all fast"
 
 
@@ -38,17 +39,17 @@ def cells(samples: Samples, label: str, paper: float, wanted: float) -> list[obj
     return [f"{paper:.2f}", f"{wanted:.2f}", f"{samples.ratio(label, ALL_FAST, 'kernel_seconds'):.2f}", f"{spread:.1%}"]
 
 
-def table(tools: Tools, options, say) -> Table:
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     """A row for each label."""
     factors = {label: asked(tools, label) for label in LABELS}
-    with tempfile.TemporaryDirectory(prefix="isotherm-bench-") as folder:
-        kernels = os.path.join(folder, "kernels")
+    with tempfile.TemporaryDirectory(dir=folder) as inside:
+        kernels = os.path.join(inside, "kernels")
         must(["cc", "-O2", "-o", kernels, os.path.join(HERE, "emulator", "kernels.c")], "compiling the kernels")
-        ways = [Contender(label, guided(tools, everything(folder, "slow", *factors[label]))) for label in LABELS]
-        ways.append(Contender(ALL_FAST, guided(tools, everything(folder, "fast", *factors["B:0.2,L:5"]))))
+        ways = [Contender(label, guided(tools, everything(inside, "slow", *factors[label]))) for label in LABELS]
+        ways.append(Contender(ALL_FAST, guided(tools, everything(inside, "fast", *factors["B:0.2,L:5"]))))
         latency, bandwidth = (interleave(kernel.program(kernels, options.quick), ways, options.rounds, options.limit, say)
-                              for kernel in (CHASE, STREAM))
-    return rows(factors, latency, bandwidth)
+                              for kernel in say.steps((CHASE, STREAM)))
+    yield rows(factors, latency, bandwidth)
 
 
 def rows(factors: dict[str, tuple[float, float]], latency: Samples, bandwidth: Samples) -> Table:

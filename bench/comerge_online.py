@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 
 from comerge_programs import TIERS
 from emulated import workload
@@ -174,7 +175,7 @@ def plans(tools: Tools, folder: str, options, say) -> tuple[dict[str, str], dict
     """By program: a plan with all data fast, and its plan of the memory that both share."""
     alone, profiles = {}, []
     for name, (words, laps) in PROGRAMS.items():
-        say(f"online: {name}: record")
+        say(f"{name}: record")
         profile = os.path.join(folder, f"online-{name}.iso")
         recorded = workload(tools, name, [*words, "--threads", "1", "--repeat", laps])
         run_once(recorded, Contender("record", tools.record(profile)), options.limit)
@@ -249,11 +250,11 @@ class Round:
 def measure(tools: Tools, alone_plans: dict[str, str], shared: dict[str, str], folder: str, options, say) -> Round:
     made = programs(tools)
     seconds, alone_seconds = (QUICK_MEASURED, QUICK_ALONE) if options.quick else (MEASURED, ALONE)
-    say("online: alone, all data fast")
+    say("alone, all data fast")
     alone = {name: run_alone(name, tools.guided(alone_plans[name]) + made[name].command, alone_seconds) for name in made}
-    say("online: by plans")
+    say("by plans")
     offline = run_together({name: tools.guided(shared[name]) + made[name].command for name in made}, seconds)
-    say("online: under the daemon")
+    say("under the daemon")
     daemon = Daemon(tools, folder)
     try:
         by_daemon = run_together({name: online(tools) + made[name].command for name in made}, seconds)
@@ -270,7 +271,7 @@ def too_full(epochs: list[dict]) -> int:
 def floor_epochs(tools: Tools, folder: str, options, say) -> tuple[int, int]:
     """Epochs in which a program with a floor ran beside a greedy one whose accesses count a hundred times, and those of them
     after which it had less than its floor."""
-    say("online: a floor")
+    say("a floor")
     kept, greedy = Group("kept"), Group("greedy")
     groups = (f'[groups."{kept.name}"]\nfloor = "{FLOOR}B"\n[groups."{greedy.name}"]\npriority = 100\n')
     words, _ = PROGRAMS["gups"]
@@ -315,18 +316,19 @@ def table_of(rounds: list[Round]) -> Table:
     return table
 
 
-def tables(tools: Tools, options, folder: str, say) -> list[Table]:
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     alone, shared = plans(tools, folder, options, say)
     count = 1 if options.quick else min(options.rounds, MAX_ROUNDS)
-    table = table_of([measure(tools, alone, shared, folder, options, say) for _ in range(count)])
+    table = table_of([measure(tools, alone, shared, folder, options, say) for _ in say.steps(range(count))])
     try:
         epochs, missed = floor_epochs(tools, folder, options, say)
     except OSError as error:
         table.note(f"Floors were not measured: no control group can be made here ({error}).")
-        return [table]
+        yield table
+        return
     except Problem as problem:
         raise Problem(str(problem), [table]) from None
     verdict = "reached" if epochs and not missed else "not reached"
     table.note(f"Goal: floors held in every epoch. Measured: beside a greedy program with priority 100, a floor of {FLOOR // MIB} MiB was missed in "
                f"{missed} of {epochs} epochs: {verdict}.")
-    return [table]
+    yield table

@@ -1,0 +1,163 @@
+"""CoMerge's Table 2: how much each of its 33 programs suffers from slow memory (MEMSYS 2017, section 3.1), predicted and measured.
+
+    record --> the class, from the time that the program waited
+           \\-> all data slow, all data fast, in turn: the class, from their times
+"""
+import dataclasses
+import glob
+import json
+import os
+from collections.abc import Iterator
+
+from comerge_machine import asked
+from comerge_programs import QUICK, TIERS, program, record, short
+from measure import Contender, Problem, interleave
+from table import Table
+from tools import Tools, must
+
+# The paper's Table 2.
+CLASSES = {
+    "none": ["doitgen", "fdtd-apml", "seidel-2d"],
+    "low": ["bicg", "syr2k", "gramschmidt", "adi", "gesummv", "atax"],
+    "medium": ["durbin", "syrk", "trmm", "symm", "dynprog", "correlation", "covariance", "mvt", "reg_detect", "gemver", "cholesky", "trisolv"],
+    "high": ["gemm", "2mm", "floyd-warshall", "jacobi-2d", "lu", "ludcmp", "jacobi-1d", "fdtd-2d", "3mm", "lookup", "zones", "stream"],
+}
+# With --quick: one of each class.
+QUICK_NAMES = ["doitgen", "bicg", "trisolv", "stream"]
+# Goals: programs of the paper's class, and the error of the predicted slow-down.
+SAME_CLASS, WITHIN = 24, 0.1
+# The classes' limits, all slow over all fast.
+LIMITS = [("none", 1.2), ("low", 2.0), ("medium", 3.0)]
+ORDER = list(CLASSES)
+
+
+@dataclasses.dataclass(frozen=True)
+class Waits:
+    """What the profile of a program tells of its time, with all data fast."""
+
+    # The share of the samples in which it waited for memory beyond the caches, and in which the caches served its data.
+    beyond: float
+    served: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """A program: its class in the paper, and all slow over all fast."""
+
+    name: str
+    paper: str
+    predicted: float
+    measured: float
+    spread: float
+    # Bytes of its data.
+    data: int
+    waits: Waits
+
+    def error(self) -> float:
+        """The part of the gap by which the prediction is off, over the measured time."""
+        return self.predicted / self.measured - 1
+
+    def is_same(self) -> bool:
+        return class_of(self.measured) == self.paper
+
+    def why(self, factor: float) -> str:
+        """What makes the class differ from the paper's, by this run's own figures; `factor`: the time of streams in slow memory."""
+        if self.is_same():
+            return ""
+        if ORDER.index(class_of(self.measured)) > ORDER.index(self.paper):
+            most = (dict(LIMITS)[self.paper] - 1) / (factor - 1)
+            return f"waits beyond the caches in {self.waits.beyond:.0%} of its time; {self.paper} ends at {most:.0%}"
+        if self.data <= largest_cache():
+            return "its data fit the cache"
+        if self.waits.served > self.waits.beyond:
+            return f"caches serve it in {self.waits.served:.0%} of its time"
+        least = (LIMITS[ORDER.index(self.paper) - 1][1] - 1) / (factor - 1)
+        return f"waits beyond the caches in {self.waits.beyond:.0%} of its time; {self.paper} begins at {least:.0%}"
+
+    def row(self, factor: float) -> list[object]:
+        return [self.name, self.paper, class_of(self.measured), class_of(self.predicted), f"{self.measured:.2f}", f"{self.predicted:.2f}",
+                f"{self.error():+.1%}", f"{self.spread:.1%}", f"{self.data / 2**20:.0f} MiB", f"{self.waits.beyond:.0%}", f"{self.waits.served:.0%}",
+                self.why(factor)]
+
+
+COLUMNS = ["program", "class in the paper", "measured", "predicted", "slow-down", "predicted slow-down", "error", "spread", "data", "waits", "served", "why"]
+
+
+def largest_cache() -> int:
+    """Bytes of the largest cache of a processor; 0 where the kernel does not tell."""
+    sizes = [0]
+    for path in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*/size"):
+        with open(path, encoding="utf-8") as file:
+            sizes.append(int(file.read().strip().removesuffix("K")) << 10)
+    return max(sizes)
+
+
+def class_of(slowdown: float) -> str:
+    return next((name for name, limit in LIMITS if slowdown < limit), "high")
+
+
+def waits(tools: Tools, profile: str) -> Waits:
+    report = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], f"the report of {profile}"))
+    totals = report["totals"]
+    samples = max(1, sum(source["taken_samples"] for source in report["sources"]))
+    beyond = totals["accesses"] + totals["unattributed_accesses"]
+    served = totals["served_by_caches"] + totals["unattributed_served_by_caches"]
+    return Waits(beyond / samples, served / samples)
+
+
+def evaluate(tools: Tools, name: str, paper: str, folder: str, options, say) -> Result:
+    """One profile; the predicted slow-down, and the measured one."""
+    made = short(tools, name, options) if options.quick and name in QUICK else program(tools, name)
+    profile = record(tools, made, folder, options, say)
+    inside = os.path.dirname(profile)
+    command = [tools.isotherm, "--quiet", "colocate", profile, "--tiers", TIERS, "--json", "-o", inside]
+    predicted = json.loads(must(command, f"predicting {name}"))["programs"][0]
+    plans = {way: os.path.join(inside, f"{way}.plan") for way in ("all-slow", "all-fast")}
+    for way, plan in plans.items():
+        tools.plan(profile, way, "100%", plan, TIERS)
+    contenders = [Contender(way, tools.guided(plan)) for way, plan in plans.items()]
+    samples = interleave(made, contenders, options.rounds, options.limit, say)
+    return Result(name, paper, predicted["all_slow"], samples.ratio("all-slow", "all-fast", "processor"),
+                  max(samples.spread(way, "processor") for way in plans), predicted["footprint_bytes"], waits(tools, profile))
+
+
+def names(options) -> list[str]:
+    """Those of --program, some with --quick, else all."""
+    every = [name for of_class in CLASSES.values() for name in of_class]
+    unknown = [name for name in options.program or [] if name not in every]
+    if unknown:
+        raise Problem(f"--program {unknown[0]}: there are {', '.join(every)}")
+    return options.program or (QUICK_NAMES if options.quick else every)
+
+
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    papers = {name: paper for paper, of_class in CLASSES.items() for name in of_class}
+    results, problems = [], []
+    for name in say.steps(names(options)):
+        try:
+            results.append(evaluate(tools, name, papers[name], folder, options, say))
+        except Problem as problem:
+            problems.append(str(problem))
+    if results:
+        yield summary(results, asked(tools, TIERS.removeprefix("emulated:"))[1])
+    if problems:
+        raise Problem("; ".join(problems))
+
+
+def summary(results: list[Result], factor: float) -> Table:
+    table = Table(f"CoMerge's programs on {TIERS}: all slow over all fast (table 2)", COLUMNS)
+    for result in results:
+        table.row(*result.row(factor))
+    same = sum(result.is_same() for result in results)
+    near = sum(abs(result.error()) <= WITHIN for result in results)
+    table.note(f"Goal: the paper's class for at least {SAME_CLASS} of its 33 programs. Measured: {same} of {len(results)}: "
+               f"{'reached' if same >= SAME_CLASS else 'not reached'}.")
+    table.note(f"Predictions within {WITHIN:.0%}: {near} of {len(results)}.")
+    table.note("Times of the processor, which a thread keeps while it waits for memory: other programs on the machine take little part in them.")
+    table.note("waits: the share of its samples, recorded with all data fast, in which a program waited for memory beyond the caches; served: in which the caches "
+               "served its data. A class ends at the share with which streams in slow memory, "
+               f"{factor:.2f} times as slow, slow the program to its limit.")
+    table.note(f"The largest cache of a processor here has {largest_cache() / 2**20:.0f} MiB, the paper's had 12; SPECIFICATION.md (A13) explains each class that differs.")
+    table.note("The paper's machine was slower, with smaller caches; sizes are those of workloads/polybench/README.md, which says what fits in a cache. "
+               "lookup, zones and stream stand for XSBench, CLOMP and STREAM.")
+    return table
