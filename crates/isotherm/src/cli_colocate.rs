@@ -8,6 +8,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
 use crate::sharing::{self, Fairness, SharedObjects};
+use crate::time_limit;
 
 /// Flags of `isotherm colocate`.
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ pub(crate) struct ColocateArgs {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// With --run: the longest that a program may run, such as 10min; one that takes longer ends all others and the command
-    #[arg(long, value_name = "TIME", requires = "run")]
+    #[arg(long, value_name = "TIME", requires = "run", value_parser = time_limit::read)]
     pub time_limit: Option<Nanos>,
     /// Print JSON
     #[arg(long)]

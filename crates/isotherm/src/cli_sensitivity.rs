@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use isotherm_model::units::Nanos;
 
+use crate::time_limit;
+
 /// Flags of `isotherm sensitivity`.
 #[derive(Debug, Args)]
 pub(crate) struct SensitivityArgs {
@@ -17,7 +19,7 @@ pub(crate) struct SensitivityArgs {
     #[arg(long, default_value_t = 3, conflicts_with = "predict", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// The longest that a run of the program may take, such as 10min: one that takes longer is ended, and its placement has no time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time_limit::read)]
     pub time_limit: Option<Nanos>,
     /// Data objects that are alone fast in turn: those with most predicted benefit, and of equal ones the largest
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

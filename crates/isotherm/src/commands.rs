@@ -94,6 +94,17 @@ pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
     Ok(profile)
 }
 
+/// Warns of a profile whose times no longer are those of fast memory, for commands that predict from them.
+pub(crate) fn warn_of_emulation(path: &Path, profile: &Profile, console: Console) {
+    if profile.meta.emulated {
+        console.warn(&format!(
+            "{}: was recorded on emulated tiers, so its time waiting for memory is too long, and its slow-downs are, too; record \
+             the program by `isotherm record`",
+            path.display()
+        ));
+    }
+}
+
 fn read(path: &Path, console: Console) -> Result<(Profile, Vec<isotherm_profile::Warning>)> {
     let progress = console.progress("reading the profile");
     let read = isotherm_profile::read(path)?;

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Nanos, QuantityError};
 
 /// Time that a program has for its end after SIGTERM: enough for a server to close its files, and little beside a run that is timed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -26,6 +26,18 @@ pub(crate) enum EndSignal {
     Term,
     /// SIGKILL.
     Kill,
+}
+
+/// Reads the value of `--time-limit`.
+///
+/// # Errors
+/// It is no time, or none at all.
+pub(crate) fn read(text: &str) -> Result<Nanos, String> {
+    match text.parse() {
+        Ok(Nanos(0)) => Err("must be longer than 0".to_owned()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(QuantityError::to_string(&error)),
+    }
 }
 
 impl TimeLimit {
@@ -68,7 +80,7 @@ mod tests {
 
     use isotherm_model::units::Nanos;
 
-    use super::{EndSignal, GRACE, TimeLimit};
+    use super::{EndSignal, GRACE, TimeLimit, read};
 
     #[test]
     fn a_program_is_asked_to_end_before_it_is_killed() {
@@ -82,6 +94,13 @@ mod tests {
         assert_eq!(limit.due(seconds(2) + GRACE), Some(EndSignal::Kill));
         assert_eq!((limit.due(seconds(60)), limit.next()), (None, None));
         assert_eq!(limit.exceeded(), Some(Nanos(2_000_000_000)));
+    }
+
+    #[test]
+    fn a_limit_is_a_time_and_not_zero() {
+        assert_eq!(read("300ms"), Ok(Nanos(300_000_000)));
+        assert_eq!(read("0s"), Err("must be longer than 0".to_owned()));
+        assert!(read("10").is_err_and(|error| error.contains("a unit is required")));
     }
 
     #[test]

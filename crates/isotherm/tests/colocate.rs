@@ -400,6 +400,19 @@ fn a_profile_from_emulated_memory_is_warned_of() {
         !said.contains("long.iso: was recorded on emulated tiers"),
         "{said}"
     );
+    let predict = [
+        "sensitivity",
+        "--predict",
+        "--profile",
+        "slowed.iso",
+        "--tiers",
+        "emulated:nvm",
+    ];
+    let said = stderr(&succeeds(&directory, &predict));
+    assert!(
+        said.contains("slowed.iso: was recorded on emulated tiers"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -152,13 +152,7 @@ fn read(args: &ColocateArgs, console: Console) -> Result<BTreeMap<String, Part>>
                 path.display()
             );
         }
-        if profile.meta.emulated {
-            console.warn(&format!(
-                "{}: was recorded on emulated tiers, so its time waiting for memory is too long, and its slow-downs are, too; record \
-                 the program by `isotherm record`",
-                path.display()
-            ));
-        }
+        super::warn_of_emulation(path, &profile, console);
         let beside = path.parent().unwrap_or(Path::new(""));
         let folder = args.output.as_deref().unwrap_or(beside);
         let plan = folder.join(format!("{name}.plan"));

@@ -99,6 +99,7 @@ fn read_or_record(
 ) -> Result<ControlFlow<ExitStatus, Profile>> {
     if let Some(path) = &args.profile {
         let (profile, _) = super::read_profile(path, console)?;
+        super::warn_of_emulation(path, &profile, console);
         return Ok(ControlFlow::Continue(profile));
     }
     let directory = tempfile::tempdir().context("no temporary directory")?;
