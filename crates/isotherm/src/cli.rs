@@ -15,7 +15,7 @@ use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
-use crate::cli_tiers::{CompressedMemory, TiersChoice};
+use crate::cli_tiers::{TiersArgs, TiersChoice};
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
     SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
@@ -114,39 +114,6 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 }
-
-/// Flags of `isotherm tiers`.
-#[derive(Debug, Args)]
-pub(crate) struct TiersArgs {
-    #[command(flatten)]
-    pub tiers: TiersChoice,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Write the tiers to a file that `--tiers` reads, in TOML; `-` for standard output, in place
-    /// of the tables [default with --measure: tiers.toml]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Measure latency and bandwidth of every pair of processors and memory, and write the resulting
-    /// tiers to a file
-    #[arg(long, conflicts_with_all = CHOICES)]
-    pub measure: bool,
-    /// Tiers from the view of this node's processors, where memory of other sockets is slower
-    #[arg(long, value_name = "NODE", conflicts_with_all = CHOICES)]
-    pub from_node: Option<u32>,
-    /// List the memory devices (DIMMs, CXL devices) and memory blocks, too: those that this machine tells, or those of a file, which is
-    /// checked against it (docs/tiers.md)
-    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["measure", "output"])]
-    pub devices: Option<Option<PathBuf>>,
-    /// Show another machine: a directory with a copy of its /proc and /sys
-    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
-    pub root: Option<PathBuf>,
-    #[command(flatten)]
-    pub compressed: CompressedMemory,
-}
-
-/// The flags of [`TiersChoice`], which define the tiers; they conflict with flags that detect or measure them.
-const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 
 /// Flags of `isotherm sites`.
 #[derive(Debug, Args)]

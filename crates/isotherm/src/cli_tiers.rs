@@ -1,4 +1,6 @@
-//! The flags that choose the tiers, shared by the commands that place data, and those that set up compressed memory.
+//! The flags that choose the tiers, shared by the commands that place data, and those of `isotherm tiers`.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -27,6 +29,39 @@ pub(crate) struct TiersChoice {
     #[arg(long, value_name = "TIME")]
     pub slow_access: Option<Nanos>,
 }
+
+/// Flags of `isotherm tiers`.
+#[derive(Debug, Args)]
+pub(crate) struct TiersArgs {
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the tiers to a file that `--tiers` reads, in TOML; `-` for standard output, in place
+    /// of the tables [default with --measure: tiers.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Measure latency and bandwidth of every pair of processors and memory, and write the resulting
+    /// tiers to a file
+    #[arg(long, conflicts_with_all = CHOICES)]
+    pub measure: bool,
+    /// Tiers from the view of this node's processors, where memory of other sockets is slower
+    #[arg(long, value_name = "NODE", conflicts_with_all = CHOICES)]
+    pub from_node: Option<u32>,
+    /// List the memory devices (DIMMs, CXL devices) and memory blocks, too: those that this machine tells, or those of a file, which is
+    /// checked against it (docs/tiers.md)
+    #[arg(long, value_name = "FILE", num_args = 0..=1, conflicts_with_all = ["measure", "output"])]
+    pub devices: Option<Option<PathBuf>>,
+    /// Show another machine: a directory with a copy of its /proc and /sys
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
+    pub root: Option<PathBuf>,
+    #[command(flatten)]
+    pub compressed: CompressedMemory,
+}
+
+/// The flags of [`TiersChoice`], which define the tiers; they conflict with flags that detect or measure them.
+const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 
 /// The flags that set up compressed memory and remove it.
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use isotherm_model::units::Bytes;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_topology::{PlacedNode, View};
 
-use crate::cli::TiersArgs;
+use crate::cli_tiers::TiersArgs;
 use crate::tiers_choice;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};

@@ -13,7 +13,7 @@ use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::show::Shown;
-use crate::cli::TiersArgs;
+use crate::cli_tiers::TiersArgs;
 use crate::commands::{is_standard_output, write_text};
 use crate::interrupt::Interrupt;
 use crate::output;
