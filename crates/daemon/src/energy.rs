@@ -54,15 +54,25 @@ pub(crate) fn restore(config: &Config, dry_run: bool, console: Console) -> Resul
     Ok(())
 }
 
+/// Brings back every node that comes; the record keeps the others.
+///
+/// # Errors
+/// That of the first node that did not come, or of the record.
 fn bring_back(
     nodes: &[NodeBlocks],
     record: &OfflineRecord,
     sysfs: &mut impl MemorySysfs,
 ) -> Result<(), BlockError> {
+    let mut left = Vec::new();
+    let mut first = Ok(());
     for node in nodes {
-        node.bring_online(sysfs)?;
+        if let Err(error) = node.bring_online(sysfs) {
+            left.push(node.clone());
+            first = first.and(Err(error));
+        }
     }
-    record.write(&[])
+    record.write(&left)?;
+    first
 }
 
 /// The nodes that have no memory to move data to, as the loop sees them.
@@ -260,7 +270,7 @@ impl<S: MemorySysfs> NodeEmptier<S> {
 /// The commands of a dry run, and what they would do.
 fn would(commands: &[String]) -> String {
     let lines: Vec<String> = commands.iter().map(|it| format!("would: {it}\n")).collect();
-    // The output may be closed; then nobody reads it.
+    // A closed output must not stop the daemon.
     let _ = print(&lines.concat());
     format!("{} would empty the node", counted(commands.len(), "write"))
 }
@@ -308,7 +318,9 @@ impl RangeExecutor for AwakeOnly<'_> {
 #[cfg(test)]
 mod tests {
     use super::{AwakeOnly, NodeEmptier, OfflineNodes, awake_nodes};
-    use isotherm_act::memory_blocks::{MemorySysfs, OfflineRecord, SysfsFiles};
+    use isotherm_act::memory_blocks::{
+        BlockZone, MemoryBlock, MemorySysfs, NodeBlocks, OfflineRecord, SysfsFiles,
+    };
     use isotherm_console::Console;
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
@@ -460,6 +472,36 @@ mod tests {
             (machine.state(8), machine.has_record()),
             ("online".into(), false)
         );
+    }
+
+    #[test]
+    fn a_node_that_does_not_come_back_keeps_no_other_offline() {
+        let machine = Machine::new();
+        for (node, block) in [(1, 8), (2, 20)] {
+            let state = format!("node{node}/memory{block}/state");
+            machine.write(&state, "offline");
+        }
+        let blocks = |node, number| NodeBlocks {
+            node: NodeId(node),
+            blocks: vec![MemoryBlock {
+                number,
+                zone: BlockZone::Movable,
+            }],
+        };
+        let record = OfflineRecord::within(machine.0.path());
+        let absent = blocks(7, 99);
+        let left = [absent.clone(), blocks(1, 8), blocks(2, 20)];
+        let mut sysfs = machine.emptier(false, false).sysfs;
+        let error = super::bring_back(&left, &record, &mut sysfs).expect_err("node 7 is absent");
+        assert!(error.to_string().contains("node 7"), "{error}");
+        assert_eq!(machine.state(8), "online");
+        let second = machine
+            .0
+            .path()
+            .join("sys/devices/system/node/node2/memory20/state");
+        let second = std::fs::read_to_string(second).expect("a state");
+        assert_eq!(second.trim(), "online");
+        assert_eq!(record.read().expect("a record"), [absent]);
     }
 
     #[test]
