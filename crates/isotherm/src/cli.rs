@@ -292,8 +292,8 @@ pub(crate) struct RunArgs {
     /// `isotherm daemon` may move its pages
     #[arg(long, value_name = "NAME", conflicts_with = "plan", value_parser = RUN_POLICIES, hide_possible_values = true)]
     pub policy: Option<String>,
-    /// With --policy oracle: a profile of an earlier run of the program, made by `isotherm record`. Its accesses are taken for the future
-    /// of this run
+    /// With --policy oracle: a profile of an earlier run of the program, made by `isotherm record`. The policy expects the same
+    /// accesses of this run
     #[arg(
         long,
         value_name = "PROFILE",
