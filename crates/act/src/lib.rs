@@ -20,6 +20,7 @@ pub mod movement;
 pub mod placement_requests;
 pub mod site_moves;
 pub mod splits;
+pub mod sysfs;
 pub mod zram;
 
 #[cfg(test)]

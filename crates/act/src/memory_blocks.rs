@@ -15,8 +15,7 @@
 
 mod offline_record;
 
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::movement::NodeId;
@@ -24,62 +23,7 @@ use isotherm_model::words::counted;
 
 pub use offline_record::OfflineRecord;
 
-/// The files of sysfs, so that tests read recorded machines and a dry run writes nothing.
-pub trait MemorySysfs {
-    /// The names in a directory.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    fn names(&self, directory: &Path) -> io::Result<Vec<String>>;
-
-    /// The text of a file, without blanks around it.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    fn read(&self, file: &Path) -> io::Result<String>;
-
-    /// Writes a word into a file.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    fn write(&mut self, file: &Path, word: &str) -> io::Result<()>;
-}
-
-/// The files of the machine below a root.
-#[derive(Clone, Debug)]
-pub struct SysfsFiles {
-    root: PathBuf,
-}
-
-impl SysfsFiles {
-    /// Below this root: `/`.
-    #[must_use]
-    pub fn below(root: &Path) -> Self {
-        let root = root.to_owned();
-        Self { root }
-    }
-}
-
-impl MemorySysfs for SysfsFiles {
-    fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
-        let entries = fs::read_dir(self.root.join(directory))?;
-        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names.collect()
-    }
-
-    fn read(&self, file: &Path) -> io::Result<String> {
-        let text = fs::read_to_string(self.root.join(file))?;
-        Ok(text.trim().to_owned())
-    }
-
-    fn write(&mut self, file: &Path, word: &str) -> io::Result<()> {
-        // A truncation or a creation would be an error of sysfs, or a file beside it.
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .open(self.root.join(file))?;
-        file.write_all(word.as_bytes())
-    }
-}
+use crate::sysfs::Sysfs;
 
 /// The zone of a block, which says how it is brought back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +145,7 @@ impl NodeBlocks {
     ///
     /// # Errors
     /// There are none.
-    pub fn online(sysfs: &impl MemorySysfs, node: NodeId) -> Result<Self, BlockError> {
+    pub fn online(sysfs: &impl Sysfs, node: NodeId) -> Result<Self, BlockError> {
         let directory = node_directory(node);
         let names = sysfs.names(&directory).unwrap_or_default();
         let numbers = names.iter().filter_map(|name| name.strip_prefix("memory"));
@@ -230,7 +174,7 @@ impl NodeBlocks {
     ///
     /// # Errors
     /// The kernel keeps one; then those before it are brought back.
-    pub fn take_offline(&self, sysfs: &mut impl MemorySysfs) -> Result<(), BlockError> {
+    pub fn take_offline(&self, sysfs: &mut impl Sysfs) -> Result<(), BlockError> {
         for (at, block) in self.blocks.iter().enumerate().rev() {
             let Err(why) = self.set(sysfs, *block, "offline", "offline") else {
                 continue;
@@ -260,7 +204,7 @@ impl NodeBlocks {
     ///
     /// # Errors
     /// Those that did not come back.
-    pub fn bring_online(&self, sysfs: &mut impl MemorySysfs) -> Result<(), BlockError> {
+    pub fn bring_online(&self, sysfs: &mut impl Sysfs) -> Result<(), BlockError> {
         let mut lost = Vec::new();
         let mut first = None;
         for block in &self.blocks {
@@ -291,7 +235,7 @@ impl NodeBlocks {
     /// Writes a word and reads the state that it must lead to: the kernel ignores what a driver does not carry out.
     fn set(
         &self,
-        sysfs: &mut impl MemorySysfs,
+        sysfs: &mut impl Sysfs,
         block: MemoryBlock,
         word: &str,
         wanted: &str,
@@ -331,7 +275,7 @@ pub struct DrySysfs<'a, S> {
     written: std::collections::BTreeMap<PathBuf, &'static str>,
 }
 
-impl<'a, S: MemorySysfs> DrySysfs<'a, S> {
+impl<'a, S: Sysfs> DrySysfs<'a, S> {
     /// Of this machine.
     pub const fn of(machine: &'a S) -> Self {
         Self {
@@ -342,7 +286,7 @@ impl<'a, S: MemorySysfs> DrySysfs<'a, S> {
     }
 }
 
-impl<S: MemorySysfs> MemorySysfs for DrySysfs<'_, S> {
+impl<S: Sysfs> Sysfs for DrySysfs<'_, S> {
     fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
         self.machine.names(directory)
     }
@@ -369,9 +313,8 @@ impl<S: MemorySysfs> MemorySysfs for DrySysfs<'_, S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BlockError, BlockZone, DrySysfs, MemoryBlock, MemorySysfs, NodeBlocks, Restored, SysfsFiles,
-    };
+    use super::{BlockError, BlockZone, DrySysfs, MemoryBlock, NodeBlocks, Restored};
+    use crate::sysfs::{Sysfs, SysfsFiles};
     use isotherm_model::movement::NodeId;
     use std::collections::BTreeMap;
     use std::io;
@@ -402,7 +345,7 @@ mod tests {
         root
     }
 
-    fn movable(numbers: &[u64]) -> NodeBlocks {
+    pub(super) fn movable(numbers: &[u64]) -> NodeBlocks {
         let block = |number: &u64| MemoryBlock {
             number: *number,
             zone: BlockZone::Movable,
@@ -430,7 +373,7 @@ mod tests {
         }
     }
 
-    impl MemorySysfs for Kernel {
+    impl Sysfs for Kernel {
         fn names(&self, _directory: &Path) -> io::Result<Vec<String>> {
             Ok(Vec::new())
         }

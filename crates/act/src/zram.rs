@@ -9,12 +9,14 @@
 use std::ffi::{CString, OsString};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use isotherm_model::units::Bytes;
 use isotherm_sys::swap;
+
+use crate::sysfs::{Sysfs, SysfsFiles};
 
 /// Label of an area on a device that was there before, and of one on a device that was added for it.
 const LABELS: [&str; 2] = ["isotherm", "isotherm-new"];
@@ -224,7 +226,7 @@ pub fn carry_out(root: &Path, steps: &[(SetupStep, Option<SetupStep>)]) -> Resul
 /// The step, with the reason.
 pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
     let done = match step {
-        SetupStep::Write { file, word } => write_word(&root.join(file), word),
+        SetupStep::Write { file, word } => SysfsFiles::below(root).write(file, word),
         SetupStep::Add(number) => add(root, *number),
         SetupStep::Run(words) => run_program(words),
         SetupStep::SwapOn(device) => c_path(device).and_then(|it| Ok(swap::on(&it, PRIORITY)?)),
@@ -236,19 +238,16 @@ pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
     })
 }
 
-/// The kernel takes a word in one call; a file that is not there is never made.
-fn write_word(file: &Path, word: &str) -> io::Result<()> {
-    let mut file = File::options().write(true).open(file)?;
-    file.write_all(word.as_bytes())
-}
-
 fn add(root: &Path, wanted: u32) -> io::Result<()> {
-    let answer = std::fs::read_to_string(root.join(HOT_ADD))?;
-    let number: u32 = answer.trim().parse().map_err(io::Error::other)?;
+    let mut sysfs = SysfsFiles::below(root);
+    let number: u32 = sysfs
+        .read(Path::new(HOT_ADD))?
+        .parse()
+        .map_err(io::Error::other)?;
     if number == wanted {
         return Ok(());
     }
-    write_word(&root.join(CLASS).join("hot_remove"), &number.to_string())?;
+    sysfs.write(&Path::new(CLASS).join("hot_remove"), &number.to_string())?;
     Err(io::Error::other(format!(
         "the kernel added zram{number}, as another program took zram{wanted} meanwhile; try again"
     )))
@@ -278,14 +277,9 @@ fn run_program(words: &[String]) -> io::Result<()> {
 
 /// Numbers of the zram devices.
 fn devices(root: &Path) -> Vec<u32> {
-    let entries = std::fs::read_dir(root.join("sys/block"))
-        .into_iter()
-        .flatten();
-    let number = |name: OsString| name.to_str()?.strip_prefix("zram")?.parse().ok();
-    let mut numbers: Vec<u32> = entries
-        .flatten()
-        .filter_map(|entry| number(entry.file_name()))
-        .collect();
+    let names = SysfsFiles::below(root).names(Path::new("sys/block"));
+    let number = |name: &String| name.strip_prefix("zram")?.parse().ok();
+    let mut numbers: Vec<u32> = names.iter().flatten().filter_map(number).collect();
     numbers.sort_unstable();
     numbers
 }
@@ -295,8 +289,8 @@ fn setting(number: u32, name: &str) -> String {
 }
 
 fn sysfs_word(root: &Path, number: u32, name: &str) -> Option<String> {
-    let text = std::fs::read_to_string(root.join(setting(number, name))).ok()?;
-    Some(text.trim().to_owned())
+    let file = setting(number, name);
+    SysfsFiles::below(root).read(Path::new(&file)).ok()
 }
 
 fn write(file: String, word: String) -> SetupStep {

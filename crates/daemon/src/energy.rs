@@ -17,9 +17,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use isotherm_act::memory_blocks::{
-    BlockError, DrySysfs, MemorySysfs, NodeBlocks, OfflineRecord, SysfsFiles,
-};
+use isotherm_act::memory_blocks::{BlockError, DrySysfs, NodeBlocks, OfflineRecord};
+use isotherm_act::sysfs::{Sysfs, SysfsFiles};
 use isotherm_console::{Console, print};
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
@@ -61,7 +60,7 @@ pub(crate) fn restore(config: &Config, dry_run: bool, console: Console) -> Resul
 fn bring_back(
     nodes: &[NodeBlocks],
     record: &OfflineRecord,
-    sysfs: &mut impl MemorySysfs,
+    sysfs: &mut impl Sysfs,
 ) -> Result<(), BlockError> {
     let mut left = Vec::new();
     let mut first = Ok(());
@@ -171,7 +170,7 @@ struct NodeEmptier<S> {
     console: Console,
 }
 
-impl<S: MemorySysfs> NodeEmptier<S> {
+impl<S: Sysfs> NodeEmptier<S> {
     fn run(mut self, epoch: Nanos, stop: &AtomicBool) {
         let epoch = Duration::from_nanos(epoch.0);
         let mut looked = Instant::now();
@@ -318,9 +317,8 @@ impl RangeExecutor for AwakeOnly<'_> {
 #[cfg(test)]
 mod tests {
     use super::{AwakeOnly, NodeEmptier, OfflineNodes, awake_nodes};
-    use isotherm_act::memory_blocks::{
-        BlockZone, MemoryBlock, MemorySysfs, NodeBlocks, OfflineRecord, SysfsFiles,
-    };
+    use isotherm_act::memory_blocks::{BlockZone, MemoryBlock, NodeBlocks, OfflineRecord};
+    use isotherm_act::sysfs::{Sysfs, SysfsFiles};
     use isotherm_console::Console;
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
@@ -398,7 +396,7 @@ mod tests {
         refuses: bool,
     }
 
-    impl MemorySysfs for Kernel {
+    impl Sysfs for Kernel {
         fn names(&self, directory: &Path) -> io::Result<Vec<String>> {
             self.files.names(directory)
         }

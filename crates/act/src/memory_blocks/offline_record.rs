@@ -130,19 +130,9 @@ fn parse(text: &str) -> Result<Vec<NodeBlocks>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BlockZone, MemoryBlock, NodeBlocks, OfflineRecord};
+    use super::super::tests::movable;
+    use super::{BlockZone, OfflineRecord};
     use isotherm_model::movement::NodeId;
-
-    fn movable(numbers: &[u64]) -> NodeBlocks {
-        let block = |number: &u64| MemoryBlock {
-            number: *number,
-            zone: BlockZone::Movable,
-        };
-        NodeBlocks {
-            node: NodeId(1),
-            blocks: numbers.iter().map(block).collect(),
-        }
-    }
 
     #[test]
     fn a_record_is_read_back_and_removed_with_its_last_block() {
