@@ -42,7 +42,7 @@ def counted(bench: Bench, sites: dict[str, str], *words: str) -> tuple[dict[str,
     """Accesses by function, where every access was counted."""
     accesses, source, printed = record(bench, *words)
     expect("samples that found no room", source["lost_samples"], 0)
-    expect("trouble of the source", source["trouble"], "")
+    expect("warning of the source", source["warning"], "")
     return {name: accesses.get(sites[name], 0) for name in PLAIN}, printed
 
 

@@ -211,5 +211,5 @@ class OtherUsersFiles(Files, TwoUserTest):
             self.assertEqual(running.stdout.readline(), "ready\n")
             running.communicate("\n", timeout=60)
         profile = self.isotherm("report", "--json", self.work / "profile.iso")
-        troubles = [source["trouble"] for source in json.loads(profile.stdout)["sources"]]
-        self.assertIn("1 session files cannot be used; 1.7: it belongs to another user", troubles)
+        warnings = [source["warning"] for source in json.loads(profile.stdout)["sources"]]
+        self.assertIn("1 session files cannot be used; 1.7: it belongs to another user", warnings)

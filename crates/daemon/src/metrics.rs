@@ -35,19 +35,19 @@ const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The units that the name of a metric may end in.
 const UNITS: [&str; 3] = ["_bytes", "_seconds", "_ratio"];
 
-/// Serves the board's status in a thread of its own. Returns the address, with the port that the
+/// Serves the published status in a thread of its own. Returns the address, with the port that the
 /// kernel chose for port 0.
 ///
 /// # Errors
 /// The address is in use or not local.
-pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<SocketAddr> {
+pub(crate) fn serve(address: SocketAddr, publisher: Arc<StatusPublisher>) -> Result<SocketAddr> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!("serve.metrics = \"{address}\": cannot be listened on; name another port, or \"\" for none")
     })?;
     let address = listener
         .local_addr()
         .context("the metrics have no address")?;
-    let serve = move |asking: Asking| answer(&asking.client, &board);
+    let serve = move |asking: Asking| answer(&asking.client, &publisher);
     std::thread::Builder::new()
         .name("metrics".to_owned())
         .spawn(move || accept(listener.incoming(), serve))
@@ -55,7 +55,7 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<
     Ok(address)
 }
 
-fn answer(client: &OwnedFd, board: &StatusPublisher) -> io::Result<()> {
+fn answer(client: &OwnedFd, publisher: &StatusPublisher) -> io::Result<()> {
     let mut client = Timed::new(client, DEADLINE);
     let mut request = Vec::new();
     let mut piece = [0; 1024];
@@ -67,7 +67,7 @@ fn answer(client: &OwnedFd, board: &StatusPublisher) -> io::Result<()> {
         }
     }
     let (status, form, body) = match request.strip_prefix(b"GET /metrics") {
-        Some([b' ' | b'?', ..]) => ("200 OK", FORM, text(&board.get())),
+        Some([b' ' | b'?', ..]) => ("200 OK", FORM, text(&publisher.get())),
         _ => (
             "404 Not Found",
             "text/plain",
@@ -198,10 +198,7 @@ fn of_node(node: &NodeStatus) -> Labels {
 fn accesses_seen(status: &Status) -> Vec<(Labels, f64)> {
     let of_source = |seen: &AccessesSeen| {
         [("fast", seen.fast), ("slow", seen.slow)].map(|(tier, accesses)| {
-            let labels = vec![
-                ("evidence", seen.evidence.clone()),
-                ("tier", tier.to_owned()),
-            ];
+            let labels = vec![("method", seen.method.clone()), ("tier", tier.to_owned())];
             (labels, accesses as f64)
         })
     };
@@ -285,7 +282,7 @@ mod tests {
             fast_bytes: 4096,
             hit_rate: Some(0.25),
             accesses_seen: vec![AccessesSeen {
-                evidence: "trace-samples".into(),
+                method: "trace-samples".into(),
                 fast: 1,
                 slow: 3,
             }],
@@ -325,7 +322,7 @@ mod tests {
             "isotherm_fast_used_bytes 4096.0",
             "isotherm_hit_ratio 0.25",
             "# UNIT isotherm_hit_ratio ratio",
-            "isotherm_accesses_seen_total{evidence=\"trace-samples\",tier=\"slow\"} 3.0",
+            "isotherm_accesses_seen_total{method=\"trace-samples\",tier=\"slow\"} 3.0",
             "isotherm_epochs_total 7.0",
             "isotherm_promoted_bytes_total 8192.0",
             "isotherm_not_moved_bytes_total{reason=\"in \\\"use\\\"\"} 5.0",
@@ -430,9 +427,9 @@ mod tests {
 
     #[test]
     fn metrics_are_served_and_other_paths_are_not() {
-        let board = Arc::new(StatusPublisher::default());
-        board.put(status());
-        let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
+        let publisher = Arc::new(StatusPublisher::default());
+        publisher.put(status());
+        let address = serve("127.0.0.1:0".parse().expect("an address"), publisher).expect("serves");
         let answer = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         assert!(answer.ends_with("# EOF\n"), "{answer}");
@@ -442,9 +439,9 @@ mod tests {
 
     #[test]
     fn a_client_that_sends_a_byte_now_and_then_keeps_no_other_out() {
-        let board = Arc::new(StatusPublisher::default());
-        board.put(status());
-        let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
+        let publisher = Arc::new(StatusPublisher::default());
+        publisher.put(status());
+        let address = serve("127.0.0.1:0".parse().expect("an address"), publisher).expect("serves");
         // Twice the limit of clients, all of them in the middle of an endless request.
         let slow = (0..2 * CLIENTS_AT_MOST).map(|_| {
             let mut client = TcpStream::connect(address).expect("connects");

@@ -109,7 +109,7 @@ struct Service {
     watcher: Watcher,
     step: UnitStep,
     status_builder: StatusBuilder,
-    board: Arc<StatusPublisher>,
+    publisher: Arc<StatusPublisher>,
     notify: Notify,
     console: Console,
     epoch: u32,
@@ -321,8 +321,8 @@ impl Service {
             notes,
             ..Status::default()
         });
-        let board = Arc::new(StatusPublisher::default());
-        board.put(status_builder.status().clone());
+        let publisher = Arc::new(StatusPublisher::default());
+        publisher.put(status_builder.status().clone());
         Ok(Self {
             notify: Notify::from_environment(),
             options,
@@ -331,7 +331,7 @@ impl Service {
             watcher,
             step,
             status_builder,
-            board,
+            publisher,
             console,
             epoch: 0,
             energy: None,
@@ -344,7 +344,7 @@ impl Service {
             return Ok(None);
         }
         let path = &self.config.serve.socket;
-        let listening = socket::listen(path, Arc::clone(&self.board))?;
+        let listening = socket::listen(path, Arc::clone(&self.publisher))?;
         self.console
             .info(&format!("answering on {}", path.display()));
         if let Some(address) = self.config.metrics()? {
@@ -352,7 +352,7 @@ impl Service {
                 self.console
                     .warn(&format!("serve.metrics = \"{address}\": {NOT_LOOPBACK}"));
             }
-            match metrics::serve(address, Arc::clone(&self.board)) {
+            match metrics::serve(address, Arc::clone(&self.publisher)) {
                 Ok(address) => self
                     .console
                     .info(&format!("metrics on http://{address}/metrics")),
@@ -470,13 +470,13 @@ impl Service {
         let processes = report.processes.iter();
         let names = processes.map(|share| (share.process, share.name.as_str()));
         let unit = self.config.memory.unit.0;
-        self.board.see(|heat| {
+        self.publisher.see(|heat| {
             let seen = self.step.seen();
             heat.push(report.epoch, report.span, unit, names.clone(), seen);
         });
         let maps = Maps::new(report.epoch, unit, names, self.step.seen());
-        self.board.put_maps(maps);
-        self.board.put(status);
+        self.publisher.put_maps(maps);
+        self.publisher.put(status);
     }
 
     /// Reads the configuration again. If the new one is not valid, the daemon warns and keeps the old one.

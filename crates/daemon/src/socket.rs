@@ -97,7 +97,7 @@ impl Drop for Listening {
 ///
 /// # Errors
 /// The path is in use by a live daemon, is not a socket, or cannot be created.
-pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
+pub fn listen(path: &Path, publisher: Arc<StatusPublisher>) -> Result<Listening> {
     let shown = path.display();
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)
@@ -118,7 +118,7 @@ pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
     let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
     open_to_group(path).with_context(|| format!("{shown}: its rights cannot be set"))?;
     let followers = AtomicUsize::new(0);
-    let answer = move |asking| serve(asking, &board, &followers);
+    let answer = move |asking| serve(asking, &publisher, &followers);
     std::thread::Builder::new()
         .name("socket".to_owned())
         .spawn(move || accept(listener.incoming(), answer))
@@ -138,22 +138,22 @@ fn open_to_group(path: &Path) -> io::Result<()> {
     }
 }
 
-fn serve(asking: Asking, board: &StatusPublisher, followers: &AtomicUsize) -> io::Result<()> {
+fn serve(asking: Asking, publisher: &StatusPublisher, followers: &AtomicUsize) -> io::Result<()> {
     let mut question = String::new();
     let timed = Timed::new(&asking.client, DEADLINE);
     BufReader::new(timed.take(QUESTION_AT_MOST)).read_line(&mut question)?;
     let mut client = Timed::new(&asking.client, DEADLINE);
     match question.trim() {
-        Status::REQUEST => writeln!(client, "{}", board.get().json_line()),
-        HeatMap::REQUEST => writeln!(client, "{}", board.heat().json_line()),
-        Maps::REQUEST => writeln!(client, "{}", board.maps().json_line()),
+        Status::REQUEST => writeln!(client, "{}", publisher.get().json_line()),
+        HeatMap::REQUEST => writeln!(client, "{}", publisher.heat().json_line()),
+        Maps::REQUEST => writeln!(client, "{}", publisher.maps().json_line()),
         "follow" => {
             let client = asking.client.try_clone()?;
             // Its request is complete; it no longer counts against the limit.
             drop(asking);
             let is_one_more = followers.fetch_add(1, Ordering::Relaxed) < CLIENTS_AT_MOST;
             let told = if is_one_more {
-                tell(&client, board)
+                tell(&client, publisher)
             } else {
                 Ok(())
             };
@@ -168,10 +168,10 @@ fn serve(asking: Asking, board: &StatusPublisher, followers: &AtomicUsize) -> io
 }
 
 /// Sends each status until the client ends.
-fn tell(client: &OwnedFd, board: &StatusPublisher) -> io::Result<()> {
+fn tell(client: &OwnedFd, publisher: &StatusPublisher) -> io::Result<()> {
     let mut seen = None;
     loop {
-        let (number, status) = board.after(seen);
+        let (number, status) = publisher.after(seen);
         writeln!(Timed::new(client, DEADLINE), "{}", status.json_line())?;
         seen = Some(number);
     }
@@ -242,19 +242,19 @@ mod tests {
     fn status_is_one_answer_and_follow_is_one_an_epoch() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("run/socket");
-        let board = Arc::new(StatusPublisher::default());
-        board.put(status(1));
-        let listening = listen(&path, Arc::clone(&board)).expect("listens");
+        let publisher = Arc::new(StatusPublisher::default());
+        publisher.put(status(1));
+        let listening = listen(&path, Arc::clone(&publisher)).expect("listens");
         let mut seen = Vec::new();
         assert_eq!(ask::<Status>(&path).expect("an answer").epochs, 1);
         follow(&path, |status| {
             seen.push(status.epochs);
-            board.put(super::tests::status(status.epochs + 1));
+            publisher.put(super::tests::status(status.epochs + 1));
             seen.len() < 3
         })
         .expect("answers");
         assert_eq!(seen, [1, 2, 3]);
-        let error = listen(&path, Arc::clone(&board)).expect_err("in use");
+        let error = listen(&path, Arc::clone(&publisher)).expect_err("in use");
         assert!(
             error.to_string().contains("answers here already"),
             "{error}"
@@ -267,8 +267,8 @@ mod tests {
     fn heat_is_one_answer_with_all_that_was_seen() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        let board = Arc::new(StatusPublisher::default());
-        let _listening = listen(&path, Arc::clone(&board)).expect("listens");
+        let publisher = Arc::new(StatusPublisher::default());
+        let _listening = listen(&path, Arc::clone(&publisher)).expect("listens");
         assert_eq!(ask::<HeatMap>(&path).expect("an answer").columns, []);
         let unit = UnitHeat {
             unit: Unit {
@@ -280,7 +280,7 @@ mod tests {
             hits: [1, 2],
         };
         let name = [(unit.unit.process, "app")];
-        board.see(|heat| heat.push(Epoch(3), Nanos(5), Bytes(4096), name, [unit]));
+        publisher.see(|heat| heat.push(Epoch(3), Nanos(5), Bytes(4096), name, [unit]));
         let map = ask::<HeatMap>(&path).expect("an answer");
         assert_eq!((map.rows[0].pid, map.rows[0].name.as_str()), (7, "app"));
         assert_eq!(map.trace_samples, [[2]]);
@@ -290,9 +290,9 @@ mod tests {
     fn nonsense_is_answered_with_what_can_be_asked_and_silence_is_let_go() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        let board = Arc::new(StatusPublisher::default());
-        board.put(status(1));
-        let _listening = listen(&path, board).expect("listens");
+        let publisher = Arc::new(StatusPublisher::default());
+        publisher.put(status(1));
+        let _listening = listen(&path, publisher).expect("listens");
         let mut client = UnixStream::connect(&path).expect("connects");
         client.write_all(b"please\n").expect("writes");
         let mut answer = String::new();

@@ -9,8 +9,8 @@ use isotherm_observe::source::throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    AccessesSeen, GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus,
-    Status, TierStatus, TimerStatus, VERSION,
+    AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
+    ThrottleState, TierStatus, TimerStatus, VERSION,
 };
 use isotherm_topology::meminfo;
 
@@ -76,7 +76,7 @@ impl StatusBuilder {
             usable: source.usable,
             lost: source.lost,
             cost_ns: source.cost.0,
-            trouble: source.warning.clone(),
+            warning: source.warning.clone(),
         };
         status.sources = report.sources.iter().map(source).collect();
         status.cpu_share = used.0 as f64 / report.span.0.max(1) as f64;
@@ -100,7 +100,7 @@ impl StatusBuilder {
             samples: *samples,
         };
         self.status.samples_by_node = by_node.map(of_node).collect();
-        self.status.gates = watcher.throttle().map(gate).collect();
+        self.status.throttles = watcher.throttle().map(throttle_status).collect();
     }
 
     /// Adds a warning for the user.
@@ -110,14 +110,14 @@ impl StatusBuilder {
 }
 
 fn add_seen(seen: &mut Vec<AccessesSeen>, kind: &str, report: &EpochReport) {
-    if !seen.iter().any(|one| one.evidence == kind) {
+    if !seen.iter().any(|one| one.method == kind) {
         seen.push(AccessesSeen {
-            evidence: kind.to_owned(),
+            method: kind.to_owned(),
             ..AccessesSeen::default()
         });
     }
     let slow = report.accesses.saturating_sub(report.accesses_fast);
-    for one in seen.iter_mut().filter(|one| one.evidence == kind) {
+    for one in seen.iter_mut().filter(|one| one.method == kind) {
         one.fast = one.fast.saturating_add(report.accesses_fast);
         one.slow = one.slow.saturating_add(slow);
     }
@@ -161,7 +161,7 @@ fn process(share: &ProcessShare) -> ProcessStatus {
         fast_bytes: share.fast.0,
         fair_share_bytes: share.fair_share.0,
         hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
-        trouble: share.trouble.clone(),
+        warning: share.warning.clone(),
     }
 }
 
@@ -180,9 +180,9 @@ fn group(share: &GroupShare) -> GroupStatus {
     }
 }
 
-fn gate(throttle: ThrottleStatus) -> GateStatus {
-    GateStatus {
-        evidence: throttle.method.name().to_owned(),
+fn throttle_status(throttle: ThrottleStatus) -> ThrottleState {
+    ThrottleState {
+        method: throttle.method.name().to_owned(),
         counter: throttle.counter.unwrap_or_default().to_owned(),
         why: throttle.why,
         rests: throttle.rests,

@@ -124,17 +124,17 @@ fn write(file: &File, shared: &SharedBandwidth) -> std::io::Result<()> {
 
 /// Locks the file for a user with these limits, and writes it where there is no other user.
 fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()> {
-    let trouble = |what: &str| format!("the file of machine {name} cannot be {what}");
+    let problem = |what: &str| format!("the file of machine {name} cannot be {what}");
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => write(file, shared).with_context(|| trouble("written"))?,
+        Ok(()) => write(file, shared).with_context(|| problem("written"))?,
         Err(Errno::WOULDBLOCK) => {}
-        Err(error) => return Err(error).with_context(|| trouble("locked")),
+        Err(error) => return Err(error).with_context(|| problem("locked")),
     }
     // The kernel releases the exclusive lock before it gives a shared one: another may set the limits in between.
-    flock(file, FlockOperation::LockShared).with_context(|| trouble("locked"))?;
+    flock(file, FlockOperation::LockShared).with_context(|| problem("locked"))?;
     let mut first = [0; machine::FIRST_BYTES];
     file.read_exact_at(&mut first, 0)
-        .with_context(|| trouble("read"))?;
+        .with_context(|| problem("read"))?;
     match limits_in(&first, name) {
         Some(found) if found == *shared => Ok(()),
         Some(found) => bail!(

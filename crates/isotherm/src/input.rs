@@ -239,8 +239,8 @@ pub(crate) fn open(path: &Path, reading: &Reading, console: Console) -> Result<I
         Trace::Profile(profile) => {
             let diagnostics = profile.sources.iter().map(|source| &source.warning);
             diagnostics
-                .filter(|trouble| !trouble.is_empty())
-                .for_each(|trouble| console.warn(&format!("{}: {trouble}", path.display())));
+                .filter(|problem| !problem.is_empty())
+                .for_each(|problem| console.warn(&format!("{}: {problem}", path.display())));
             Input::Profile(profile)
         }
         Trace::Accesses(accesses) => Input::Accesses(accesses),

@@ -59,7 +59,7 @@ pub(crate) fn for_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
         &KernelProbe,
         console,
     )?;
-    if let Some(why) = trouble(&tiers, &KernelProbe) {
+    if let Some(why) = problem(&tiers, &KernelProbe) {
         console.warn(&why);
     }
     Ok(tiers)
@@ -118,7 +118,7 @@ pub(crate) fn cache(size: Option<Bytes>, tiers: &Tiers) -> Result<Option<Bytes>>
 }
 
 /// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
-pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
+pub(crate) fn problem(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
     let emulation = tiers.all().iter().find_map(|tier| match tier.kind {
         TierKind::EmulatedSlow(emulation) => Some(emulation),
         TierKind::EmulatedFast | TierKind::Nodes(_) => None,

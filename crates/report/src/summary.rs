@@ -118,7 +118,7 @@ pub struct SourceSummary {
     /// What it is known to cost the program.
     pub cost_note: String,
     /// Why it is off or weak; empty where all is well.
-    pub trouble: String,
+    pub warning: String,
     /// True where it delivered nothing.
     pub silent: bool,
 }
@@ -251,7 +251,7 @@ impl SourceSummary {
             lost_samples: report.lost,
             cost_ns: report.cost.0,
             cost_note: report.cost_note.clone(),
-            trouble: report.warning.clone(),
+            warning: report.warning.clone(),
             // A row that only tells a cost (session files, resident set) has nothing to deliver.
             silent: report.usable == 0 && !report.warning.is_empty(),
         }
@@ -318,7 +318,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     for source in summary.sources.iter().filter(|source| source.silent) {
         notes.push(format!(
             "Source {} delivered nothing: {}.",
-            source.name, source.trouble
+            source.name, source.warning
         ));
     }
     let weak = |source: &&SourceSummary| {

@@ -213,9 +213,9 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
 
 fn sources(summary: &Summary) -> String {
     // The reason why a source is silent is among the notes.
-    let trouble = |source: &SourceSummary| match source.silent {
+    let warning = |source: &SourceSummary| match source.silent {
         true => "DELIVERED NOTHING".to_owned(),
-        false => source.trouble.clone(),
+        false => source.warning.clone(),
     };
     DataTable::of(&summary.sources)
         .left("source", |source| source.name.clone())
@@ -223,6 +223,6 @@ fn sources(summary: &Summary) -> String {
         .right("usable", |source| grouped(source.usable_samples))
         .right("lost", |source| grouped(source.lost_samples))
         .right("cost", |source| Nanos(source.cost_ns))
-        .left("trouble", trouble)
+        .left("warning", warning)
         .render()
 }

@@ -52,7 +52,7 @@ pub struct Status {
     pub units_left_alone: u64,
     /// Share of the observed accesses that fast memory served, in the last epoch with any; an estimate.
     pub hit_rate: Option<f64>,
-    /// Their evidence: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
+    /// Their method: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
     /// empty before the first observed access.
     #[serde(default)]
     pub hit_rate_by: String,
@@ -88,7 +88,7 @@ pub struct Status {
     pub samples_by_node: Vec<NodeStatus>,
     /// The counter by which each kind of source rests.
     #[serde(default)]
-    pub gates: Vec<GateStatus>,
+    pub throttles: Vec<ThrottleState>,
     /// Processor time of the daemon since the start, kernel threads on its behalf included.
     pub cpu_ns: u64,
     /// The same in the last epoch, in processors: 0.01 is 1 % of one.
@@ -133,7 +133,7 @@ pub struct TimerStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessesSeen {
     /// Which kind: `accessed-bits`, `trace-samples`.
-    pub evidence: String,
+    pub method: String,
     /// Accesses to memory that was fast at the access.
     pub fast: u64,
     /// Accesses to all other memory.
@@ -170,7 +170,7 @@ pub struct ProcessStatus {
     /// Share of its accesses that fast memory served; None where none was observed.
     pub hit_rate: Option<f64>,
     /// The reason why it cannot be observed well; empty without a problem.
-    pub trouble: String,
+    pub warning: String,
 }
 
 /// A control group that the configuration names.
@@ -208,7 +208,7 @@ pub struct SourceStatus {
     /// Processor time that it used.
     pub cost_ns: u64,
     /// The reason why it is off or degraded; empty without a problem.
-    pub trouble: String,
+    pub warning: String,
 }
 
 /// The samples of one memory node.
@@ -222,9 +222,9 @@ pub struct NodeStatus {
 
 /// The counter that lets a kind of source rest while it is at a fifth of its maximum or less.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GateStatus {
+pub struct ThrottleState {
     /// Which kind: `accessed-bits`, `trace-samples`.
-    pub evidence: String,
+    pub method: String,
     /// The counter; empty where none is available, and the source never rests.
     pub counter: String,
     /// The reason why no better counter is used, and its remedy.
@@ -249,7 +249,7 @@ fn known(rate: Option<f64>) -> String {
     rate.map_or_else(|| "-".to_owned(), percent)
 }
 
-impl GateStatus {
+impl ThrottleState {
     /// The counter by which the source rests, and the reason why no better one is used.
     fn line(&self) -> String {
         let state = match (self.counter.as_str(), self.rests) {
@@ -258,8 +258,8 @@ impl GateStatus {
             (counter, false) => format!("may rest by {counter}"),
         };
         match self.why.as_str() {
-            "" => format!("{}: {state}", self.evidence),
-            why => format!("{}: {state} ({why})", self.evidence),
+            "" => format!("{}: {state}", self.method),
+            why => format!("{}: {state} ({why})", self.method),
         }
     }
 }
@@ -335,7 +335,7 @@ impl Status {
         if !self.samples_by_node.is_empty() {
             lines.push(self.node_line());
         }
-        lines.extend(self.gates.iter().map(GateStatus::line));
+        lines.extend(self.throttles.iter().map(ThrottleState::line));
         let missing = self.rights.iter().filter(|right| !right.held);
         lines.extend(
             missing.map(|right| format!("without {}: {}", right.capability, right.feature)),
@@ -391,9 +391,9 @@ impl Status {
     /// The watched processes.
     #[must_use]
     pub fn process_table(&self) -> DataTable<'_, ProcessStatus> {
-        let problem = |process: &ProcessStatus| match process.trouble.is_empty() {
+        let problem = |process: &ProcessStatus| match process.warning.is_empty() {
             true => clip(&process.control_group, NAME_AT_MOST),
-            false => printable(&process.trouble),
+            false => printable(&process.warning),
         };
         let fast = |process: &ProcessStatus| share(process.fast_bytes, process.resident_bytes);
         DataTable::of(&self.processes)
@@ -432,7 +432,7 @@ impl Status {
             .right("usable", |source| source.usable)
             .right("lost", |source| source.lost)
             .right("cost", |source| Nanos(source.cost_ns))
-            .left("problem", |source| printable(&source.trouble))
+            .left("problem", |source| printable(&source.warning))
     }
 
     /// The moves as sentences.
@@ -498,8 +498,8 @@ impl JsonLine for Status {
 #[cfg(test)]
 mod tests {
     use super::{
-        GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus,
-        Status, TierStatus, TimerStatus, VERSION,
+        GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus, Status,
+        ThrottleState, TierStatus, TimerStatus, VERSION,
     };
     use crate::json_line::JsonLine;
 
@@ -542,7 +542,7 @@ mod tests {
             }],
             sources: vec![SourceStatus {
                 name: "timer".into(),
-                trouble: "off".into(),
+                warning: "off".into(),
                 ..SourceStatus::default()
             }],
             memory_bytes: 9 << 20,
@@ -556,7 +556,7 @@ mod tests {
             samples_by_node: [(None, 1), (Some(0), 6), (Some(2), 1)]
                 .map(|(node, samples)| NodeStatus { node, samples })
                 .to_vec(),
-            gates: gates(),
+            throttles: throttles(),
             rights: vec![RightStatus {
                 capability: "CAP_SYS_NICE".into(),
                 feature: "moves".into(),
@@ -567,17 +567,17 @@ mod tests {
         }
     }
 
-    fn gates() -> Vec<GateStatus> {
+    fn throttles() -> Vec<ThrottleState> {
         vec![
-            GateStatus {
-                evidence: "trace-samples".into(),
+            ThrottleState {
+                method: "trace-samples".into(),
                 counter: "memory controllers".into(),
                 why: "no cache misses".into(),
                 rests: false,
             },
-            GateStatus {
-                evidence: "accessed-bits".into(),
-                ..GateStatus::default()
+            ThrottleState {
+                method: "accessed-bits".into(),
+                ..ThrottleState::default()
             },
         ]
     }

@@ -43,7 +43,7 @@ pub(crate) fn count() -> u32 {
 
 /// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is requested.
 ///
-/// The trap's service obeys the observer's requests in the session's records, so those come first.
+/// The emulator's service obeys the observer's requests in the session's records, so those come first.
 pub(crate) fn tier(number: u32) -> u32 {
     session::current()
         .or_else(tables::private)

@@ -125,7 +125,7 @@ pub(crate) fn runs() -> bool {
 pub(crate) fn start(
     pool: Range<usize>,
     settings: &Settings<'_>,
-    board: Option<SessionTables>,
+    tables: Option<SessionTables>,
     directory: Option<&CStr>,
 ) -> Result<(), OffReason> {
     let emulation = &settings.emulation;
@@ -153,7 +153,7 @@ pub(crate) fn start(
         session: AtomicPtr::new(ptr::null_mut()),
     })
     .map_err(no_room)?;
-    pair.share(board).ok_or(OffReason::NoAddressSpace)?;
+    pair.share(tables).ok_or(OffReason::NoAddressSpace)?;
     PAIR.store(ptr::from_ref(pair).cast_mut(), Ordering::Release);
     Ok(())
 }
@@ -245,11 +245,11 @@ pub(crate) fn leave_thread() {
 }
 
 /// In a forked child, whose only thread no timer samples: samples it.
-pub(crate) fn start_over(board: Option<SessionTables>) {
+pub(crate) fn start_over(tables: Option<SessionTables>) {
     let Some(pair) = pair() else { return };
     let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
     // Without memory for it the child goes on in its parent's session.
-    let _ = pair.share(board);
+    let _ = pair.share(tables);
     pair.tiers.publish_all();
     // SAFETY: null, or this thread's state, to which nothing else refers any more.
     let own = unsafe { own.cast::<DelayedThread>().as_mut() };
@@ -361,12 +361,12 @@ unsafe extern "C" fn take_sample(state: *mut c_void, context: *mut c_void) {
 
 impl TimedPair {
     /// Reports to this session from now on, or to none.
-    fn share(&self, board: Option<SessionTables>) -> Option<()> {
-        let requests = board.filter(|_| self.online).map(RequestTables::of);
+    fn share(&self, tables: Option<SessionTables>) -> Option<()> {
+        let requests = tables.filter(|_| self.online).map(RequestTables::of);
         let session = place(Session {
-            fast_bytes: board.map(|board| &board.header.pages.fast_bytes),
-            statics: board.map(|board| &board.header.statics),
-            account: Account::of(board),
+            fast_bytes: tables.map(|tables| &tables.header.pages.fast_bytes),
+            statics: tables.map(|tables| &tables.header.statics),
+            account: Account::of(tables),
             migration: requests.map(Migration::new),
         });
         let session = session.ok()?;

@@ -1,4 +1,4 @@
-//! The trap: it takes pages of the pool away for a while, so that the next access to one faults, and delays
+//! The emulator: it takes pages of the pool away for a while, so that the next access to one faults, and delays
 //! that access where the page belongs to the emulated slow tier.
 //!
 //! # How
@@ -91,12 +91,12 @@ pub(crate) use shared::place;
 pub(crate) use sparse::Sparse;
 pub(crate) use table::PAGE_BYTES;
 
-/// The process's trap.
-static TRAP: AtomicPtr<SlowTierEmulator> = AtomicPtr::new(ptr::null_mut());
+/// The process's emulator.
+static EMULATOR: AtomicPtr<SlowTierEmulator> = AtomicPtr::new(ptr::null_mut());
 
-fn trap() -> Option<&'static SlowTierEmulator> {
+fn emulator() -> Option<&'static SlowTierEmulator> {
     // SAFETY: null, or a `SlowTierEmulator` that `place` made and that is never freed.
-    unsafe { TRAP.load(Ordering::Acquire).as_ref() }
+    unsafe { EMULATOR.load(Ordering::Acquire).as_ref() }
 }
 
 /// Starts the service for the pool, if the settings need it.
@@ -107,10 +107,10 @@ fn trap() -> Option<&'static SlowTierEmulator> {
 pub(crate) fn start(
     pool: Range<usize>,
     settings: &Settings<'_>,
-    board: Option<SessionTables>,
+    tables: Option<SessionTables>,
 ) -> Result<(), OffReason> {
-    if let Some(trap) = SlowTierEmulator::start(pool, settings, board, service::run)? {
-        TRAP.store(ptr::from_ref(trap).cast_mut(), Ordering::Release);
+    if let Some(emulator) = SlowTierEmulator::start(pool, settings, tables, service::run)? {
+        EMULATOR.store(ptr::from_ref(emulator).cast_mut(), Ordering::Release);
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ pub(crate) fn start(
 /// Whether the service runs, so that pages of the pool may be away.
 #[inline]
 pub(crate) fn runs() -> bool {
-    !TRAP.load(Ordering::Relaxed).is_null()
+    !EMULATOR.load(Ordering::Relaxed).is_null()
 }
 
 /// What a range of the pool is for. It is set before the mapping changes.
@@ -137,12 +137,12 @@ pub(crate) enum RangeUse {
 
 /// Sets what a range is for; without effect where no service runs.
 pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
-    let Some(trap) = trap() else { return };
+    let Some(emulator) = emulator() else { return };
     match range_use {
-        RangeUse::Tier(tier) => trap.label(address, bytes, *tier),
-        RangeUse::Home => trap.settle(address, bytes),
-        RangeUse::Zeroes => trap.discard(address, bytes),
-        RangeUse::Nothing => trap.unlabel(address, bytes),
+        RangeUse::Tier(tier) => emulator.label(address, bytes, *tier),
+        RangeUse::Home => emulator.settle(address, bytes),
+        RangeUse::Zeroes => emulator.discard(address, bytes),
+        RangeUse::Nothing => emulator.unlabel(address, bytes),
     }
 }
 
@@ -158,19 +158,19 @@ pub(crate) enum ForkPhase {
 
 /// Follows a fork; without effect where no service runs.
 pub(crate) fn fork(phase: ForkPhase) {
-    let Some(trap) = trap() else { return };
+    let Some(emulator) = emulator() else { return };
     match phase {
-        ForkPhase::Before => trap.hold(),
-        ForkPhase::Parent => trap.release(),
-        ForkPhase::Child(board) => trap.start_over(board),
+        ForkPhase::Before => emulator.hold(),
+        ForkPhase::Parent => emulator.release(),
+        ForkPhase::Child(tables) => emulator.start_over(tables),
     }
 }
 
 /// Makes a call that the kernel refuses a process of several threads (`unshare`, `setns`): the service ends
 /// before and starts again after. The caller's thread must be the program's only one.
-pub(crate) fn pause_for<R>(board: Option<SessionTables>, work: impl FnOnce() -> R) -> R {
-    match trap() {
-        Some(trap) => trap.pause_for(board, work),
+pub(crate) fn pause_for<R>(tables: Option<SessionTables>, work: impl FnOnce() -> R) -> R {
+    match emulator() {
+        Some(emulator) => emulator.pause_for(tables, work),
         None => work(),
     }
 }

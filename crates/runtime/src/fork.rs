@@ -78,7 +78,7 @@ pub(crate) fn let_go() {
 }
 
 /// In a child whose locks are free already: lets go of the parent's session, and starts a service where the
-/// trap runs.
+/// emulator runs.
 pub(crate) fn start_over() {
     forget_parent();
     serve_child();
@@ -90,16 +90,16 @@ fn forget_parent() {
     session::after_fork_child();
 }
 
-/// In the child: starts a service where the trap runs.
+/// In the child: starts a service where the emulator runs.
 fn serve_child() {
     if emulation::runs() {
         // The service needs a session to report what it does.
         session::ensure();
-        emulation::fork(ForkPhase::Child(session::board()));
+        emulation::fork(ForkPhase::Child(session::tables()));
     }
     if delay::runs() {
         session::ensure();
-        delay::start_over(session::board());
+        delay::start_over(session::tables());
     }
 }
 

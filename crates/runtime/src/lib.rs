@@ -12,7 +12,7 @@
 //!                                  instance (4 x jemalloc)  --extents-->  pool (2 MiB chunks)
 //!                                                                           |
 //!                          session file  <--published--  tables             v
-//!                                                                  mbind, or the trap
+//!                                                                  mbind, or the emulator
 //! ```
 //!
 //! Modules are listed bottom-up: each uses only those above it. The groups, in the order of the list:

@@ -207,7 +207,7 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
     }
     let before = errno();
     let done = match emulation::runs() {
-        true => emulation::pause_for(session::board(), work),
+        true => emulation::pause_for(session::tables(), work),
         false => staged::pause_for(work),
     };
     set_errno(before);

@@ -109,8 +109,8 @@ pub(crate) fn current() -> Option<&'static Session> {
 }
 
 /// What the trap's service reads and writes.
-pub(crate) fn board() -> Option<SessionTables> {
-    current().map(Session::board)
+pub(crate) fn tables() -> Option<SessionTables> {
+    current().map(Session::tables)
 }
 
 /// The published tables if `bytes` bytes at `offset` may be stored to; takes room for them.
@@ -477,7 +477,7 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
     if layout.page_slots > 0 {
         let ring = layout.request_slots() * size_of::<PageRequest>() as u64;
         writable(session.offset(part::PAGE_REQUESTS), ring)?;
-        let header = session.board().header;
+        let header = session.tables().header;
         published_tiers::open(session.page_tiers(), &header.pages.used);
         open_static_tiers(session);
         let used = tables::chunks_ever_used() as u64;

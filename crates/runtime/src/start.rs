@@ -207,11 +207,11 @@ fn start_emulation(config: &Config, directory: Option<&CStr>) -> Result<(), OffR
         tiers: config.tiers,
         online: obeys_requests(config),
     };
-    delay::start(pool::range(), &settings, session::board(), directory)?;
+    delay::start(pool::range(), &settings, session::tables(), directory)?;
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
         return Ok(());
     }
-    emulation::start(pool::range(), &settings, session::board())?;
+    emulation::start(pool::range(), &settings, session::tables())?;
     placement::set_away();
     Ok(())
 }

@@ -182,7 +182,7 @@ impl Tables {
 
     /// The published tiers of the pool's pages; empty where no tier is emulated.
     pub(crate) fn page_tiers(&self) -> &'static [AtomicU8] {
-        // SAFETY: as for `board`.
+        // SAFETY: as for `tables`.
         unsafe {
             slice(
                 self.record(part::PAGE_TIERS, 0),
@@ -193,7 +193,7 @@ impl Tables {
 
     /// The published tiers of the pages of static data; empty where no tier is emulated.
     pub(crate) fn static_tiers(&self) -> &'static [AtomicU8] {
-        // SAFETY: as for `board`.
+        // SAFETY: as for `tables`.
         unsafe {
             slice(
                 self.record(part::STATIC_TIERS, 0),
@@ -203,7 +203,7 @@ impl Tables {
     }
 
     /// The tables that the trap's service works on.
-    pub(crate) fn board(&self) -> SessionTables {
+    pub(crate) fn tables(&self) -> SessionTables {
         let layout = &self.layout;
         // SAFETY: the parts are as long as the layout says, stay mapped, and hold atomics; the
         // tables outlive every use, because they are never unmapped while they are current.

@@ -231,7 +231,7 @@ impl StagedCopy {
     }
 
     /// Moves every whole unit of a range and calls `each` with the result of each part, in order; the parts
-    /// cover the range. `gate` is held for each unit.
+    /// cover the range. `exclusion` is held for each unit.
     ///
     /// # Safety
     /// The range belongs to the program, which may read and write it, but does not unmap, remap, protect, lock or
@@ -240,7 +240,7 @@ impl StagedCopy {
         &mut self,
         range: Range<usize>,
         node: u32,
-        gate: &impl Exclusion,
+        exclusion: &impl Exclusion,
         mut each: impl FnMut(Range<usize>, UnitFate),
     ) {
         const EDGE: &str = "less than a whole 2 MiB; kernel migration can move it";
@@ -251,7 +251,7 @@ impl StagedCopy {
         }
         for unit in (first..last).step_by(UNIT_BYTES) {
             // SAFETY: the caller's promise.
-            let fate = unsafe { self.move_unit(unit, node, gate) };
+            let fate = unsafe { self.move_unit(unit, node, exclusion) };
             each(unit..unit + UNIT_BYTES, fate);
         }
         if range.end > last {
@@ -259,11 +259,11 @@ impl StagedCopy {
         }
     }
 
-    unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &impl Exclusion) -> UnitFate {
-        gate.enter();
+    unsafe fn move_unit(&mut self, unit: usize, node: u32, exclusion: &impl Exclusion) -> UnitFate {
+        exclusion.enter();
         // SAFETY: the caller's promise.
         let fate = unsafe { self.move_unit_held(unit, node) };
-        gate.leave();
+        exclusion.leave();
         fate
     }
 

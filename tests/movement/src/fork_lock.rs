@@ -25,13 +25,13 @@ impl Exclusion for ForkLock {
 pub struct ForkLock(AtomicU32);
 
 impl ForkLock {
-    /// An open gate.
+    /// An open lock.
     #[must_use]
     pub const fn new() -> Self {
         Self(AtomicU32::new(OPEN))
     }
 
-    /// Waits until the gate is open and closes it. A mover holds it for one unit, well under a
+    /// Waits until the lock is open and closes it. A mover holds it for one unit, well under a
     /// millisecond on an idle machine.
     pub fn close(&self) {
         let closed = self
@@ -60,16 +60,16 @@ mod tests {
 
     #[test]
     fn one_at_a_time_goes_through_the_gate() {
-        let (gate, inside, passed) = (ForkLock::new(), AtomicU32::new(0), AtomicU32::new(0));
+        let (lock, inside, passed) = (ForkLock::new(), AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..1_000 {
-                        gate.close();
+                        lock.close();
                         assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
                         inside.fetch_sub(1, Ordering::Relaxed);
                         passed.fetch_add(1, Ordering::Relaxed);
-                        gate.open();
+                        lock.open();
                     }
                 });
             }

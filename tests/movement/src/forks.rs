@@ -16,7 +16,7 @@ const WRONG: i32 = 1;
 /// word.
 pub fn fork_often(
     areas: &[Area],
-    gate: &ForkLock,
+    lock: &ForkLock,
     stop: &AtomicBool,
     seed: u64,
 ) -> Result<(u64, u64)> {
@@ -31,13 +31,13 @@ pub fn fork_often(
                     .collect()
             })
             .collect();
-        gate.close();
+        lock.close();
         // SAFETY: the child reads memory, calls nothing of the C library but `_exit`, and leaves.
         let child = unsafe { libc::fork() };
         if child == 0 {
             look(areas, &done);
         }
-        gate.open();
+        lock.open();
         if child < 0 {
             bail!("fork: {}", std::io::Error::last_os_error());
         }

@@ -40,11 +40,11 @@ pub fn move_often(
     areas: &[Area],
     direct: Option<&Direct>,
     nodes: &[u32],
-    gate: &ForkLock,
+    lock: &ForkLock,
     stop: &AtomicBool,
     seed: u64,
 ) -> Result<String> {
-    let mut movers = movers(gate);
+    let mut movers = movers(lock);
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut by_paper, mut locked) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
@@ -52,7 +52,7 @@ pub fn move_often(
         let node = NodeId(nodes[random.usize(..nodes.len())]);
         let area = &areas[random.usize(..areas.len())];
         let Some(mover) = movers.get_mut(mover) else {
-            by_paper += move_alone(areas, gate)?;
+            by_paper += move_alone(areas, lock)?;
             continue;
         };
         if let Some(direct) = direct
@@ -75,7 +75,7 @@ pub fn move_often(
     Ok(table(&movers, by_paper, locked))
 }
 
-fn movers(gate: &ForkLock) -> Vec<Mover<'_>> {
+fn movers(lock: &ForkLock) -> Vec<Mover<'_>> {
     let mut movers = vec![
         Mover {
             name: "kernel migration",
@@ -98,7 +98,7 @@ fn movers(gate: &ForkLock) -> Vec<Mover<'_>> {
             staged: true,
             // SAFETY: the areas are touched through atomics alone, and the memory of direct I/O by `read(2)` and
             // raw reads. Neither is ever unmapped, and areas are locked by the one thread that also moves.
-            executor: boxed(unsafe { Staged::new(copier, gate) }),
+            executor: boxed(unsafe { Staged::new(copier, lock) }),
         }),
         Err(error) => say(format_args!("without staged copy: {error}")),
     }
@@ -131,13 +131,13 @@ fn some_of(area: &Area, staged: bool, random: &mut fastrand::Rng) -> std::ops::R
 }
 
 /// The paper's method, while no other thread touches the area and no thread forks. Returns bytes moved.
-fn move_alone(areas: &[Area], gate: &ForkLock) -> Result<u64> {
+fn move_alone(areas: &[Area], lock: &ForkLock) -> Result<u64> {
     let Some(area) = areas.iter().find(|area| area.kind == Kind::Paper) else {
         return Ok(0);
     };
-    gate.close();
+    lock.close();
     let moved = area.alone(|| by_two_copies(area));
-    gate.open();
+    lock.open();
     moved
 }
 

@@ -11,17 +11,17 @@ use crate::fork_lock::ForkLock;
 /// Moves ranges of this process by [`StagedCopy`].
 pub struct Staged<'a> {
     mover: StagedCopy,
-    gate: &'a ForkLock,
+    lock: &'a ForkLock,
 }
 
 impl<'a> Staged<'a> {
-    /// A thread that forks holds `gate`.
+    /// A thread that forks holds `lock`.
     ///
     /// # Safety
     /// Every range that is moved is as [`StagedCopy::move_range`] requires.
     #[must_use]
-    pub const unsafe fn new(mover: StagedCopy, gate: &'a ForkLock) -> Self {
-        Self { mover, gate }
+    pub const unsafe fn new(mover: StagedCopy, lock: &'a ForkLock) -> Self {
+        Self { mover, lock }
     }
 }
 
@@ -32,7 +32,7 @@ impl RangeExecutor for Staged<'_> {
         // SAFETY: the promise of the caller of `new`.
         unsafe {
             self.mover
-                .move_range(range, action.node.0, self.gate, |part, fate| {
+                .move_range(range, action.node.0, self.lock, |part, fate| {
                     outcome.push(Bytes(part.len() as u64), fate_of(fate));
                 });
         }

@@ -65,7 +65,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
         longest: AtomicU64::new(0),
         writes: AtomicU64::new(0),
     };
-    let (node, gate) = (nodes::with_memory()[0], ForkLock::new());
+    let (node, lock) = (nodes::with_memory()[0], ForkLock::new());
     let (mut stalls, mut stops, mut moved) = (Vec::new(), Vec::new(), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| shared.hammer());
@@ -83,7 +83,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
                     }
                 };
                 // SAFETY: the field is written as atomics alone and never unmapped.
-                unsafe { mover.move_range(address..address + UNIT_BYTES, node, &gate, note) };
+                unsafe { mover.move_range(address..address + UNIT_BYTES, node, &lock, note) };
             } else {
                 std::thread::sleep(Duration::from_micros(300));
             }

@@ -59,16 +59,16 @@ pub fn run(args: &StressArgs) -> Result<()> {
     let direct = Direct::new(&args.folder)
         .map_err(|error| say(format_args!("without direct I/O: {error:#}")))
         .ok();
-    let (tally, stop, gate) = (Tally::default(), AtomicBool::new(false), ForkLock::new());
+    let (tally, stop, lock) = (Tally::default(), AtomicBool::new(false), ForkLock::new());
     std::thread::scope(|scope| -> Result<()> {
         start_crowd(scope, args, &areas, &tally, &stop, seed);
-        let forks = scope.spawn(|| forks::fork_often(&areas, &gate, &stop, seed ^ 1));
+        let forks = scope.spawn(|| forks::fork_often(&areas, &lock, &stop, seed ^ 1));
         let kills = scope.spawn(|| outside::start_and_kill(&stop, seed ^ 2));
         let reads = direct
             .as_ref()
             .map(|direct| scope.spawn(|| direct.read_often(&stop, seed ^ 3)));
         let moving = scope
-            .spawn(|| movers::move_often(&areas, direct.as_ref(), &nodes, &gate, &stop, seed ^ 4));
+            .spawn(|| movers::move_often(&areas, direct.as_ref(), &nodes, &lock, &stop, seed ^ 4));
         wait(args.seconds, &tally);
         stop.store(true, Ordering::SeqCst);
         let joined = "a thread of the stress panicked";

@@ -150,9 +150,9 @@ fn staged_copy_brings_every_page_to_and_fro() {
         let field = Field::new(UNITS, huge);
         field.prefer(a);
         field.fill();
-        let gate = ForkLock::new();
+        let lock = ForkLock::new();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
-        let mut staged = unsafe { Staged::new(mover, &gate) };
+        let mut staged = unsafe { Staged::new(mover, &lock) };
         for node in [b, a, b] {
             let outcomes = staged.execute(&[field.action(node)]);
             assert_eq!(moved(&outcomes), field.bytes() as u64, "{outcomes:?}");
@@ -254,9 +254,9 @@ fn a_full_node_is_said_and_nothing_is_lost() {
     );
     assert!(field.is_intact());
     if let Ok(mover) = StagedCopy::open(StagedSettings::DEFAULT) {
-        let gate = ForkLock::new();
+        let lock = ForkLock::new();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
-        let mut staged = unsafe { Staged::new(mover, &gate) };
+        let mut staged = unsafe { Staged::new(mover, &lock) };
         let outcome = staged.carry_out(field.action(b));
         assert_eq!(outcome.left(), Bytes(0));
         assert!(field.is_intact(), "{outcome:?}");

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     if let Some(expected) = &plan.expected {
         console.info(&prediction(expected));
     }
-    if let Some(why) = tiers_choice::trouble(&plan.tiers, &KernelProbe) {
+    if let Some(why) = tiers_choice::problem(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
         console.next("isotherm doctor");
         return Ok(());

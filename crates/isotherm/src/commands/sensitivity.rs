@@ -283,7 +283,7 @@ impl Subject {
 
     /// Times all placements.
     fn time(&self, args: &SensitivityArgs, console: Console) -> Result<RunResults> {
-        if let Some(why) = tiers_choice::trouble(&self.tiers, &KernelProbe) {
+        if let Some(why) = tiers_choice::problem(&self.tiers, &KernelProbe) {
             console.warn(&why);
         }
         let program = launch::program(&args.words)?;

@@ -88,7 +88,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         |detected| (detected.nodes, detected.notes),
     );
     found.extend(strangers(&nodes, &tiers));
-    found.extend(tiers_choice::trouble(&tiers, &KernelProbe));
+    found.extend(tiers_choice::problem(&tiers, &KernelProbe));
     let (nodes, measured) = match tiers_choice::file(&args.tiers) {
         Some(path) => (
             by_tiers(nodes, &tiers),

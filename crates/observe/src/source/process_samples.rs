@@ -424,7 +424,7 @@ impl Source for ProcessSamples {
         report.warning = match (report.warning.as_str(), silence.as_str()) {
             ("", _) => silence,
             (_, "") => report.warning,
-            (trouble, silence) => format!("{silence}; {trouble}"),
+            (warning, silence) => format!("{silence}; {warning}"),
         };
         report
     }

@@ -13,7 +13,7 @@ use crate::counters::{CounterChoice, CounterEvent, CounterKind, Counting, choose
 pub(crate) struct SourceThrottle {
     method: ProfilingMethod,
     choice: CounterChoice<PerfCounter>,
-    gate: CounterThrottle,
+    counter: CounterThrottle,
     rests: bool,
 }
 
@@ -36,7 +36,7 @@ impl SourceThrottle {
         Self {
             method,
             choice: choose(method, root, &CounterEvent::open),
-            gate: CounterThrottle::default(),
+            counter: CounterThrottle::default(),
             rests: false,
         }
     }
@@ -57,7 +57,7 @@ impl SourceThrottle {
                 counting: Some((own, Counting::Events(vec![(1, counter)]))),
                 why: String::new(),
             },
-            gate: CounterThrottle::default(),
+            counter: CounterThrottle::default(),
             rests: false,
         }
     }
@@ -72,7 +72,7 @@ impl SourceThrottle {
     pub(crate) fn rests(&mut self) -> bool {
         let counting = self.choice.counting.as_mut();
         let count = counting.and_then(|(_, counting)| counting.value().ok());
-        self.rests = count.is_some_and(|count| !self.gate.is_open(count));
+        self.rests = count.is_some_and(|count| !self.counter.is_open(count));
         self.rests
     }
 
@@ -151,12 +151,12 @@ mod tests {
 
     #[test]
     fn a_method_rests_while_its_counter_is_at_most_a_fifth_of_the_maximum() {
-        let mut gate = CounterThrottle::default();
-        assert!(gate.is_open(1_000), "the start");
-        assert!(gate.is_open(2_000), "1000 events, the maximum");
-        assert!(!gate.is_open(2_200), "200 events, just a fifth");
-        assert!(gate.is_open(2_401), "201 events, just above");
-        assert!(!gate.is_open(2_401), "none");
+        let mut counter = CounterThrottle::default();
+        assert!(counter.is_open(1_000), "the start");
+        assert!(counter.is_open(2_000), "1000 events, the maximum");
+        assert!(!counter.is_open(2_200), "200 events, just a fifth");
+        assert!(counter.is_open(2_401), "201 events, just above");
+        assert!(!counter.is_open(2_401), "none");
         let mut still = CounterThrottle::default();
         assert!(
             still.is_open(0) && still.is_open(0),

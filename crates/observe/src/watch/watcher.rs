@@ -110,7 +110,7 @@ pub struct Watcher {
     since_other_rate: u32,
     /// Epochs without any sample, before the first one, in which samples were possible.
     without_samples: u32,
-    trouble: BTreeMap<Process, String>,
+    warning: BTreeMap<Process, String>,
     epoch_began: Nanos,
     ticked: Nanos,
 }
@@ -164,7 +164,7 @@ impl Watcher {
             placed: BTreeMap::new(),
             since_other_rate: RATE_STAYS,
             without_samples: 0,
-            trouble: BTreeMap::new(),
+            warning: BTreeMap::new(),
             epoch_began: now,
             ticked: now,
             clock,
@@ -326,7 +326,7 @@ impl Watcher {
         let processes = self.processes();
         let is_watched = |process: &Process| processes.binary_search(process).is_ok();
         self.resident.retain(|process, _| is_watched(process));
-        self.trouble.retain(|process, _| is_watched(process));
+        self.warning.retain(|process, _| is_watched(process));
         if let Some(emulated) = &mut self.emulated {
             emulated.retain(is_watched);
         }
@@ -498,7 +498,7 @@ impl Watcher {
             name: candidate.name.clone(),
             control_group: candidate.control_group.clone(),
             warning: self
-                .trouble
+                .warning
                 .get(&candidate.process)
                 .cloned()
                 .unwrap_or_default(),
@@ -561,7 +561,7 @@ impl Watcher {
         for (process, bytes) in watched {
             match self.held_by(process, bytes, due.is_some()) {
                 Ok(of_process) => {
-                    self.trouble.remove(&process);
+                    self.warning.remove(&process);
                     held.extend(of_process);
                 }
                 Err(error) => {
@@ -569,7 +569,7 @@ impl Watcher {
                         "its memory cannot be read: {error}; it needs the same user, or \
                          CAP_SYS_PTRACE (and CAP_SYS_NICE to move it)"
                     );
-                    self.trouble.insert(process, why);
+                    self.warning.insert(process, why);
                 }
             }
         }

@@ -89,7 +89,7 @@ pub struct ProcessShare {
     /// Its control group.
     pub control_group: String,
     /// Why it cannot be observed well; empty if it can.
-    pub trouble: String,
+    pub warning: String,
     /// Bytes resident.
     pub resident: Bytes,
     /// Of these, bytes in the fast tier after the epoch's moves.
@@ -209,7 +209,7 @@ pub(super) fn begin(
             process: watched.process,
             name: watched.name.clone(),
             control_group: watched.control_group.clone(),
-            trouble: watched.warning.clone(),
+            warning: watched.warning.clone(),
             accesses: placed.samples,
             accesses_fast: placed.fast,
             ..ProcessShare::default()

@@ -306,7 +306,7 @@ pub(super) fn sources(summary: &Summary) -> Markup {
     let numbers = ["Samples", "Usable", "Lost", "Own cost"];
     let table = html! {
         table {
-            (head(&["Source"], &numbers, &["Known cost and trouble"]))
+            (head(&["Source"], &numbers, &["Known cost and warning"]))
             tbody {
                 @for source in &summary.sources {
                     tr class=[source.silent.then_some("silent")] {
@@ -317,7 +317,7 @@ pub(super) fn sources(summary: &Summary) -> Markup {
                         td.n { (Nanos(source.cost_ns)) }
                         td.words {
                             @if source.silent { strong { "Delivered nothing." } " " }
-                            (clip(&source.trouble, 1000))
+                            (clip(&source.warning, 1000))
                             @if !source.cost_note.is_empty() { " " span.small { (clip(&source.cost_note, 1000)) } }
                         }
                     }

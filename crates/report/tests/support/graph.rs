@@ -243,7 +243,7 @@ pub(crate) fn make_hostile(profile: &mut Profile) {
     profile.counts = vec![count(None, &name("counter"), 1)];
     for source in &mut profile.sources {
         source.name = name("source");
-        source.warning = name("trouble");
+        source.warning = name("warning");
         source.cost_note = name("cost");
         source.usable = 0;
     }

@@ -1,4 +1,4 @@
-//! Where the trap stores its numbers: in the session file if there is one, else in the process's own memory.
+//! Where the emulator stores its numbers: in the session file if there is one, else in the process's own memory.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,9 +27,9 @@ impl Account {
     }
 
     /// Where a session's numbers go, or those of a process without one.
-    pub(crate) fn of(board: Option<SessionTables>) -> Self {
-        board.map_or(Self::new(None, &[]), |board| {
-            Self::new(Some(board.header), board.touches)
+    pub(crate) fn of(tables: Option<SessionTables>) -> Self {
+        tables.map_or(Self::new(None, &[]), |tables| {
+            Self::new(Some(tables.header), tables.touches)
         })
     }
 

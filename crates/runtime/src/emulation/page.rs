@@ -1,7 +1,7 @@
-//! The trap's record of one page: a state and the period of its last touch, packed into 16 bits.
+//! The emulator's record of one page: a state and the period of its last touch, packed into 16 bits.
 //!
 //! *Home* is the page's address in the pool, which the program uses. *Shadow* is the address at a constant
-//! distance that only the trap knows. A page's content is at exactly one of the two.
+//! distance that only the emulator knows. A page's content is at exactly one of the two.
 //!
 //! ```text
 //!              first touch                period ends               fault

@@ -44,13 +44,13 @@ pub(crate) struct PlacementRequest {
 
 impl RequestTables {
     /// The requests in a session.
-    pub(crate) const fn of(board: SessionTables) -> Self {
+    pub(crate) const fn of(tables: SessionTables) -> Self {
         Self {
-            header: board.header,
-            arenas: board.arenas,
-            owners: board.owners,
-            mappings: board.mappings,
-            pages: board.page_requests,
+            header: tables.header,
+            arenas: tables.arenas,
+            owners: tables.owners,
+            mappings: tables.mappings,
+            pages: tables.page_requests,
         }
     }
 

@@ -38,16 +38,16 @@ const PUBLISH_NS: u64 = 20_000_000;
 /// What the thread runs; `argument` is a `&'static SlowTierEmulator`.
 pub(super) extern "C" fn run(argument: *mut c_void) {
     // SAFETY: `SlowTierEmulator::launch` passes a reference that lives for ever.
-    let trap = unsafe { &*argument.cast::<SlowTierEmulator>() };
+    let emulator = unsafe { &*argument.cast::<SlowTierEmulator>() };
     // SAFETY: this is the service thread, and this is its only call.
-    let handler = unsafe { trap.handler() };
+    let handler = unsafe { emulator.handler() };
     let opened = isotherm_sys::thread::settle_bare(c"isotherm")
         .map_err(|_| OffReason::NoThread)
-        .and_then(|()| trap.open(handler));
-    trap.announce(opened);
+        .and_then(|()| emulator.open(handler));
+    emulator.announce(opened);
     if opened.is_ok() {
         let reason = Service {
-            trap,
+            emulator,
             handler,
             program: ProgramThreads::open(),
             next_program_ns: 0,
@@ -56,13 +56,13 @@ pub(super) extern "C" fn run(argument: *mut c_void) {
         }
         .serve();
         if let Some(reason) = reason {
-            trap.give_up(handler, reason);
+            emulator.give_up(handler, reason);
         }
     }
 }
 
 struct Service<'a> {
-    trap: &'a SlowTierEmulator,
+    emulator: &'a SlowTierEmulator,
     handler: &'a mut FaultHandler,
     program: ProgramThreads,
     next_program_ns: u64,
@@ -74,14 +74,14 @@ impl Service<'_> {
     /// Serves until it should end, or a fatal error.
     fn serve(&mut self) -> Option<OffReason> {
         let mut messages = [Message::default(); MESSAGES];
-        while !self.trap.ends() {
+        while !self.emulator.ends() {
             let Ok(count) = self.read(&mut messages) else {
                 return Some(OffReason::NoUserfaultfd);
             };
             let seen_ns = now_ns();
             for message in &messages[..count] {
                 if let Some(address) = message.page_address() {
-                    self.trap.fault(self.handler, address, seen_ns);
+                    self.emulator.fault(self.handler, address, seen_ns);
                 }
             }
             let now_ns = if count > 0 { now_ns() } else { seen_ns };
@@ -117,14 +117,14 @@ impl Service<'_> {
             self.handler.leave_step();
         }
         self.handler.resample(now_ns);
-        if let Some(requests) = self.trap.requests() {
+        if let Some(requests) = self.emulator.requests() {
             // Requests for pages are many and small, so the next one is read as soon as the last is obeyed.
             if now_ns >= self.next_wish_ns || requests.has_pages() {
-                self.handler.look_for_wish(&requests, self.trap.tiers());
+                self.handler.look_for_wish(&requests, self.emulator.tiers());
                 self.next_wish_ns = now_ns + WISH_NS;
             }
             self.handler
-                .migrate_step(&requests, self.trap.tiers(), now_ns);
+                .migrate_step(&requests, self.emulator.tiers(), now_ns);
         }
         if now_ns >= self.next_publish_ns {
             self.handler.publish();
@@ -150,7 +150,7 @@ impl Service<'_> {
             self.handler.next_period_ns(),
             self.handler.next_sample_ns(),
             self.handler.migration.next_ns(now_ns),
-            self.trap.requests().map(|_| self.next_wish_ns),
+            self.emulator.requests().map(|_| self.next_wish_ns),
             self.next_page_request_ns(now_ns),
             Some(self.next_program_ns),
         ]
@@ -165,7 +165,7 @@ impl Service<'_> {
     /// When the next request for pages can be read, if one waits.
     fn next_page_request_ns(&self, now_ns: u64) -> Option<u64> {
         let idle = !self.handler.migration.is_busy() && self.handler.held == 0;
-        let waits = self.trap.requests().is_some_and(|it| it.has_pages());
+        let waits = self.emulator.requests().is_some_and(|it| it.has_pages());
         (idle && waits).then_some(now_ns)
     }
 

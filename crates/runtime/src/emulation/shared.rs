@@ -82,22 +82,22 @@ impl SlowTierEmulator {
     pub(super) fn start(
         pool: Range<usize>,
         settings: &Settings<'_>,
-        board: Option<SessionTables>,
+        tables: Option<SessionTables>,
         service: ServiceLoop,
     ) -> Result<Option<&'static Self>, OffReason> {
         if settings.emulation.period_ns == 0 && settings.trapping.pages == 0 {
             return Ok(None);
         }
         let obeys = settings.online && !settings.tiers.is_empty();
-        let trap = Self::build(pool, settings, board.filter(|_| obeys), service)
+        let emulator = Self::build(pool, settings, tables.filter(|_| obeys), service)
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
-        let handler = unsafe { &mut *trap.handler.get() };
-        handler.account = Account::of(board);
+        let handler = unsafe { &mut *emulator.handler.get() };
+        handler.account = Account::of(tables);
         handler.account.set_fast_bytes(handler.capacity_bytes);
-        trap.launch()?;
-        trap.calibrate();
-        Ok(Some(trap))
+        emulator.launch()?;
+        emulator.calibrate();
+        Ok(Some(emulator))
     }
 
     /// Measures the cost of a fault without any delay.
@@ -109,7 +109,7 @@ impl SlowTierEmulator {
     fn build(
         pool: Range<usize>,
         settings: &Settings<'_>,
-        board: Option<SessionTables>,
+        tables: Option<SessionTables>,
         service: ServiceLoop,
     ) -> rustix::io::Result<&'static Self> {
         let shadow_start = map_zeroes(pool.len())?;
@@ -140,7 +140,7 @@ impl SlowTierEmulator {
             recycled: AtomicBool::new(false),
             tiers,
             tier_count,
-            requests: UnsafeCell::new(board.map(RequestTables::of)),
+            requests: UnsafeCell::new(tables.map(RequestTables::of)),
             handler: UnsafeCell::new(new_handler(pool.clone(), settings, table, costs)?),
             pool,
         })
@@ -331,18 +331,18 @@ impl SlowTierEmulator {
         self.ask(ServiceCommand::Release, 0..0);
     }
 
-    pub(super) fn start_over(&'static self, board: Option<SessionTables>) {
+    pub(super) fn start_over(&'static self, tables: Option<SessionTables>) {
         if self.status.load(Ordering::Relaxed) != RUNNING {
             return;
         }
-        self.launch_again(board);
+        self.launch_again(tables);
     }
 
     /// Makes a call that the kernel refuses a process of several threads, without a service meanwhile. The
     /// caller's thread is the program's only one.
     pub(super) fn pause_for<R>(
         &'static self,
-        board: Option<SessionTables>,
+        tables: Option<SessionTables>,
         work: impl FnOnce() -> R,
     ) -> R {
         if self.status.load(Ordering::Acquire) != RUNNING {
@@ -359,7 +359,7 @@ impl SlowTierEmulator {
         }
         self.ends.store(false, Ordering::Relaxed);
         let answer = work();
-        self.launch_again(board);
+        self.launch_again(tables);
         answer
     }
 
@@ -373,12 +373,12 @@ impl SlowTierEmulator {
         ends
     }
 
-    fn launch_again(&'static self, board: Option<SessionTables>) {
+    fn launch_again(&'static self, tables: Option<SessionTables>) {
         self.channel.clear();
         // SAFETY: the caller's thread is the only one: in a forked child, or since the service ended.
         let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
-        *requests = requests.and(board.map(RequestTables::of));
-        handler.start_over(Account::of(board));
+        *requests = requests.and(tables.map(RequestTables::of));
+        handler.start_over(Account::of(tables));
         handler.account.set_fast_bytes(handler.capacity_bytes);
         // Without a service the slow tier is not slowed; the session, where there is one, reports it, and the
         // program continues.

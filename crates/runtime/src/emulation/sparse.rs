@@ -1,4 +1,4 @@
-//! A big array of zeroes that takes memory only where it is written, for the tables of the trap.
+//! A big array of zeroes that takes memory only where it is written, for the tables of the emulator.
 //!
 //! One mapping, made once, never released: the tables live as long as the process. No allocator is involved,
 //! because the tables are used under the allocator's own locks.

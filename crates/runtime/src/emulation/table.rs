@@ -1,4 +1,4 @@
-//! The page table of the trap: a word for each page of the pool, a record for each chunk, and the
+//! The page table of the emulator: a word for each page of the pool, a record for each chunk, and the
 //! list of chunks that have touched pages, so that no work grows with the size of the reservation.
 //!
 //! Any thread may label a chunk and read its record. Only the service thread changes words and

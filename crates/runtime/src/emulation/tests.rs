@@ -1,4 +1,4 @@
-//! The trap against the kernel: contents, system calls, fork, counts. Each test has its own pool and service
+//! The emulator against the kernel: contents, system calls, fork, counts. Each test has its own pool and service
 //! thread. Where the kernel lacks userfaultfd or `UFFDIO_MOVE`, the tests report it and pass.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -83,7 +83,7 @@ pub(super) fn tiers(capacity_bytes: u64) -> [TierRecord; 2] {
 }
 
 /// A session in plain memory.
-pub(super) fn board(chunks: usize) -> SessionTables {
+pub(super) fn session_tables(chunks: usize) -> SessionTables {
     fn leak<T>(count: usize, make: impl Fn() -> T) -> &'static [T] {
         Box::leak((0..count).map(|_| make()).collect::<Box<[T]>>())
     }
@@ -140,21 +140,21 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// Starts a trap with its own pool and session, or reports why the test is skipped.
+    /// Starts an emulator with its own pool and session, or reports why the test is skipped.
     pub(super) fn start(self) -> Option<Started> {
         let open = self.open_chunks * CHUNK;
         let pool = pool(4 * open, open);
-        let board = board(pool.len() / CHUNK);
+        let tables = session_tables(pool.len() / CHUNK);
         let settings = Settings {
             emulation: self.emulation,
             trapping: self.trapping,
             tiers: &tiers(self.fast_bytes),
             online: true,
         };
-        match SlowTierEmulator::start(pool.clone(), &settings, Some(board), service::run) {
-            Ok(trap) => trap.map(|trap| Started {
-                trap,
-                board,
+        match SlowTierEmulator::start(pool.clone(), &settings, Some(tables), service::run) {
+            Ok(emulator) => emulator.map(|emulator| Started {
+                emulator,
+                tables,
                 open: pool.start..pool.start + open,
             }),
             Err(reason @ (OffReason::NoUserfaultfd | OffReason::NoUffdMove)) => {
@@ -173,17 +173,17 @@ impl Setup {
     }
 }
 
-/// A trap, its session, and the open range of its pool.
+/// An emulator, its session, and the open range of its pool.
 pub(super) struct Started {
-    pub(super) trap: &'static SlowTierEmulator,
-    pub(super) board: SessionTables,
+    pub(super) emulator: &'static SlowTierEmulator,
+    pub(super) tables: SessionTables,
     pub(super) open: Range<usize>,
 }
 
 impl Started {
     /// Labels the open range.
     pub(super) fn label(&self, tier: u32) {
-        self.trap.label(self.open.start, self.open.len(), tier);
+        self.emulator.label(self.open.start, self.open.len(), tier);
     }
 
     /// The address of a page.
@@ -206,7 +206,7 @@ impl Started {
     }
 
     pub(super) fn wait_until_away(&self, pages: usize) {
-        wait_until("the pages are away", || in_shadow(self.trap) == pages);
+        wait_until("the pages are away", || in_shadow(self.emulator) == pages);
     }
 }
 
@@ -246,8 +246,8 @@ impl SlowTierEmulator {
     }
 }
 
-pub(super) fn in_shadow(trap: &SlowTierEmulator) -> usize {
-    (0..trap.table.pages() as u32)
-        .filter(|&page| trap.table.state(page).in_shadow())
+pub(super) fn in_shadow(emulator: &SlowTierEmulator) -> usize {
+    (0..emulator.table.pages() as u32)
+        .filter(|&page| emulator.table.state(page).in_shadow())
         .count()
 }

@@ -56,7 +56,7 @@ struct Helper {
 
 /// The helpers of one mover.
 pub(super) struct Crew {
-    board: &'static JobQueue,
+    jobs: &'static JobQueue,
     helpers: [Option<Helper>; HELPERS_AT_MOST],
 }
 
@@ -66,9 +66,9 @@ impl Crew {
         let address = memory::fresh(size_of::<JobQueue>().next_multiple_of(PAGE_BYTES))?;
         // SAFETY: a fresh zeroed mapping, large enough and aligned to a page, never unmapped; all
         // zeroes is a valid `JobQueue`.
-        let board = unsafe { &*core::ptr::with_exposed_provenance::<JobQueue>(address) };
+        let jobs = unsafe { &*core::ptr::with_exposed_provenance::<JobQueue>(address) };
         Ok(Self {
-            board,
+            jobs,
             helpers: [const { None }; HELPERS_AT_MOST],
         })
     }
@@ -80,7 +80,7 @@ impl Crew {
 
     /// Processor time of all helpers so far, in nanoseconds.
     pub(super) fn helpers_ns(&self) -> u64 {
-        self.board.helpers_ns.load(Ordering::Relaxed)
+        self.jobs.helpers_ns.load(Ordering::Relaxed)
     }
 
     /// Starts or ends helpers until there are this many, at most [`HELPERS_AT_MOST`]; fewer where the system has no
@@ -89,10 +89,10 @@ impl Crew {
         if helpers < self.helpers() {
             self.end();
         }
-        let board = self.board;
+        let jobs = self.jobs;
         for place in self.helpers.iter_mut().take(helpers) {
             if place.is_none() {
-                *place = Helper::start(board);
+                *place = Helper::start(jobs);
             }
             if place.is_none() {
                 return;
@@ -106,9 +106,9 @@ impl Crew {
         if self.helpers() == 0 {
             return;
         }
-        self.board.ends.store(true, Ordering::Release);
+        self.jobs.ends.store(true, Ordering::Release);
         // A helper that is started later must find no piece of this job.
-        self.board.announce(UNIT_PIECES as u32);
+        self.jobs.announce(UNIT_PIECES as u32);
         let process = rustix::process::getpid().as_raw_nonzero().get();
         for helper in self.helpers.iter_mut().filter_map(Option::take) {
             while is_there(process, helper.thread) {
@@ -117,7 +117,7 @@ impl Crew {
             // SAFETY: its one thread is gone from the process, so it has left the stack for ever.
             unsafe { helper.stack.unmap() };
         }
-        self.board.ends.store(false, Ordering::Release);
+        self.jobs.ends.store(false, Ordering::Release);
     }
 
     /// Copies these pages of a unit. A thread that writes to `from` meanwhile may leave a torn page in the
@@ -134,11 +134,11 @@ impl Crew {
             return;
         }
         let job = self.publish(from, to, pages);
-        while let Some(piece) = self.board.take(job) {
-            self.board.copy_piece(piece);
+        while let Some(piece) = self.jobs.take(job) {
+            self.jobs.copy_piece(piece);
         }
         let mut spins = 0;
-        while self.board.finished.load(Ordering::Acquire) < WORDS as u32 {
+        while self.jobs.finished.load(Ordering::Acquire) < WORDS as u32 {
             spins += 1;
             if spins < SPINS {
                 core::hint::spin_loop();
@@ -150,14 +150,14 @@ impl Crew {
     }
 
     fn publish(&self, from: usize, to: usize, pages: &UnitPages) -> u32 {
-        let board = self.board;
-        board.from.store(from, Ordering::Relaxed);
-        board.to.store(to, Ordering::Relaxed);
-        for (word, bits) in board.pages.iter().zip(pages.0) {
+        let jobs = self.jobs;
+        jobs.from.store(from, Ordering::Relaxed);
+        jobs.to.store(to, Ordering::Relaxed);
+        for (word, bits) in jobs.pages.iter().zip(pages.0) {
             word.store(bits, Ordering::Relaxed);
         }
-        board.finished.store(0, Ordering::Relaxed);
-        board.announce(0)
+        jobs.finished.store(0, Ordering::Relaxed);
+        jobs.announce(0)
     }
 }
 
@@ -169,10 +169,10 @@ impl Drop for Crew {
 
 impl Helper {
     /// `None` where the system has no memory or no thread to give.
-    fn start(board: &'static JobQueue) -> Option<Self> {
+    fn start(jobs: &'static JobQueue) -> Option<Self> {
         let stack = Stack::map(STACK_BYTES).ok()?;
-        let argument = core::ptr::from_ref(board).cast_mut().cast();
-        // SAFETY: the stack is fresh, `help` keeps to the rules of bare threads, and the board lives for ever.
+        let argument = core::ptr::from_ref(jobs).cast_mut().cast();
+        // SAFETY: the stack is fresh, `help` keeps to the rules of bare threads, and the job queue lives for ever.
         match unsafe { spawn(&stack, help, argument) } {
             Ok(thread) => Some(Self { stack, thread }),
             Err(_) => {
@@ -253,7 +253,7 @@ fn copy_word(from: usize, to: usize, word: usize, bits: u64) {
 /// The function of a helper; `argument` is a `&'static JobQueue`.
 extern "C" fn help(argument: *mut c_void) {
     // SAFETY: `Helper::start` passes a reference that lives for ever.
-    let board = unsafe { &*argument.cast::<JobQueue>() };
+    let jobs = unsafe { &*argument.cast::<JobQueue>() };
     // Without its own table of descriptors the helper would keep the program's open.
     if settle_bare(c"isotherm-copy").is_err() {
         return;
@@ -261,22 +261,22 @@ extern "C" fn help(argument: *mut c_void) {
     let (mut seen, mut counted_ns) = (0, 0);
     loop {
         let mut spins = 0;
-        while board.newest.load(Ordering::Acquire) == seen {
+        while jobs.newest.load(Ordering::Acquire) == seen {
             spins += 1;
             if spins < SPINS {
                 core::hint::spin_loop();
             } else {
-                board.count_time(&mut counted_ns);
-                let _ = futex::wait(&board.newest, futex::Flags::PRIVATE, seen, None);
+                jobs.count_time(&mut counted_ns);
+                let _ = futex::wait(&jobs.newest, futex::Flags::PRIVATE, seen, None);
             }
         }
-        seen = board.newest.load(Ordering::Acquire);
-        board.count_time(&mut counted_ns);
-        if board.ends.load(Ordering::Acquire) {
+        seen = jobs.newest.load(Ordering::Acquire);
+        jobs.count_time(&mut counted_ns);
+        if jobs.ends.load(Ordering::Acquire) {
             return;
         }
-        while let Some(piece) = board.take(seen) {
-            board.copy_piece(piece);
+        while let Some(piece) = jobs.take(seen) {
+            jobs.copy_piece(piece);
         }
     }
 }

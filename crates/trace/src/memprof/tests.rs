@@ -79,8 +79,8 @@ fn accesses_that_were_not_counted_are_estimated_from_their_density_and_said_to_b
     assert_eq!(profile.sites.len(), 1);
     // 400 / 100 accesses for a byte and second, 1000 bytes, 2 seconds each.
     assert_eq!(profile.heat[0].accesses.0, 8000);
-    let trouble = &profile.sources[0].warning;
-    assert!(trouble.contains("estimated"), "{trouble}");
+    let problem = &profile.sources[0].warning;
+    assert!(problem.contains("estimated"), "{problem}");
 }
 
 #[test]

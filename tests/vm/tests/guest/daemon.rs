@@ -257,7 +257,7 @@ fn moves_by(sources: &str, name: &str) {
     let source = status["sources"].as_array().expect("a list").iter();
     let source = source.into_iter().find(|source| source["name"] == name);
     if source.is_none() {
-        skip(&format!("no {name}: {}", troubles(&status)));
+        skip(&format!("no {name}: {}", warnings(&status)));
     }
     let top = Top::start();
     daemon.wait("low hit rate in `isotherm top`", |status| {
@@ -301,11 +301,11 @@ fn moves_by(sources: &str, name: &str) {
 }
 
 /// The reasons why sources are off, from their own status.
-fn troubles(status: &Value) -> String {
+fn warnings(status: &Value) -> String {
     let sources = status["sources"].as_array().into_iter().flatten();
     let said: Vec<&str> = sources
-        .filter_map(|source| source["trouble"].as_str())
-        .filter(|trouble| !trouble.is_empty())
+        .filter_map(|source| source["warning"].as_str())
+        .filter(|warning| !warning.is_empty())
         .collect();
     said.join("; ")
 }
@@ -359,7 +359,7 @@ fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
     let sources = status["sources"].as_array().expect("a list").iter();
     let names: Vec<&str> = sources.filter_map(|one| one["name"].as_str()).collect();
     if !names.contains(&"damon-paddr") {
-        skip(&format!("no damon-paddr: {}", troubles(&status)));
+        skip(&format!("no damon-paddr: {}", warnings(&status)));
     }
     assert!(
         !names.contains(&"accessed-bits"),

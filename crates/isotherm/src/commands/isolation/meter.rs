@@ -58,7 +58,7 @@ impl Bench {
             }
         }
         let tiers = Tiers::emulated(Bytes(u64::MAX), Bytes(u64::MAX), Self::counting_only());
-        if let Some(why) = tiers_choice::trouble(&tiers, &KernelProbe) {
+        if let Some(why) = tiers_choice::problem(&tiers, &KernelProbe) {
             bail!("nothing counts the bytes of a tier here: {why}");
         }
         Ok(Self {

@@ -156,10 +156,10 @@ fn what_is_missing_is_named_with_what_would_bring_it() {
     let kernel = Kernel::new(false);
     let mut source = kernel.open();
     assert_eq!(kernel.look(&mut source, 1), []);
-    let trouble = &source.report().warning;
+    let warning = &source.report().warning;
     assert!(
-        trouble.contains("hides frame numbers") && trouble.contains("CAP_SYS_ADMIN"),
-        "{trouble}"
+        warning.contains("hides frame numbers") && warning.contains("CAP_SYS_ADMIN"),
+        "{warning}"
     );
 }
 

@@ -171,8 +171,8 @@ fn watcher(machine: &Rc<Machine>, bits: AccessedBitChoice) -> Watcher {
 /// Number of kept entries of processes, by owner.
 fn kept(watcher: &Watcher) -> [usize; 4] {
     let of_bits = watcher.bits.as_ref().map_or(0, |bits| bits.kept());
-    let (resident, trouble) = (watcher.resident.len(), watcher.trouble.len());
-    [watcher.watched.len(), resident, trouble, of_bits]
+    let (resident, warning) = (watcher.resident.len(), watcher.warning.len());
+    [watcher.watched.len(), resident, warning, of_bits]
 }
 
 /// Simulates the day and checks the kept entries after every epoch.
@@ -208,9 +208,9 @@ fn nothing_is_left_after_a_day_of(bits: AccessedBitChoice) {
         }
         machine.pass(LIFE / 2);
     }
-    let [held, accesses, trouble, of_bits] = seen;
+    let [held, accesses, warning, of_bits] = seen;
     assert!(
-        held > 0 && accesses > 0 && trouble > 0,
+        held > 0 && accesses > 0 && warning > 0,
         "it saw all day: {seen:?}"
     );
     assert_eq!(

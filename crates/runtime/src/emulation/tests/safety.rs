@@ -14,7 +14,7 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
         emulation: emulation(1000, 2),
         ..Setup::default()
     };
-    let Some(Started { trap, open, .. }) = setup.start_in(SLOW) else {
+    let Some(Started { emulator, open, .. }) = setup.start_in(SLOW) else {
         return;
     };
     let checked: u64 = std::thread::scope(|scope| {
@@ -46,10 +46,10 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
             .sum()
     });
     assert!(checked >= 10_000_000, "{checked} words checked");
-    assert!(trap.counter(SessionCounter::SlowAccesses) > 0);
+    assert!(emulator.counter(SessionCounter::SlowAccesses) > 0);
     assert!(
-        trap.counter(SessionCounter::DelayNanos)
-            >= 2000 * trap.counter(SessionCounter::SlowAccesses) / 2
+        emulator.counter(SessionCounter::DelayNanos)
+            >= 2000 * emulator.counter(SessionCounter::SlowAccesses) / 2
     );
 }
 
@@ -60,7 +60,7 @@ fn system_calls_on_trapped_buffers_wait_and_never_fail() {
         emulation: emulation(1000, 5),
         ..Setup::default()
     };
-    let Some(Started { trap, open, .. }) = setup.start_in(SLOW) else {
+    let Some(Started { emulator, open, .. }) = setup.start_in(SLOW) else {
         return;
     };
     // SAFETY: the chunk is readable and writable, and only this thread uses it.
@@ -84,7 +84,7 @@ fn system_calls_on_trapped_buffers_wait_and_never_fail() {
             .expect("recv into trapped pages");
         assert_eq!(buffer[100 + 3 * PAGE_BYTES], round ^ 0xff);
     }
-    assert!(trap.counter(SessionCounter::SlowAccesses) > 0);
+    assert!(emulator.counter(SessionCounter::SlowAccesses) > 0);
 }
 
 fn tempfile() -> std::fs::File {
@@ -107,15 +107,15 @@ fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTier
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..PAGES, |page| page as u64 + 1);
     for round in 0..10_u64 {
-        wait_until("pages are away", || in_shadow(trap) > 0 || round > 0);
-        prepare(trap);
+        wait_until("pages are away", || in_shadow(emulator) > 0 || round > 0);
+        prepare(emulator);
         // SAFETY: the child only reads and writes memory, makes a bare thread, and leaves.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            trap.start_over(None);
+            emulator.start_over(None);
             let mut wrong = 0;
             for turn in 0..3 {
                 for page in 0..PAGES {
@@ -128,7 +128,7 @@ fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTier
             // SAFETY: leaving without running the parent's exit handlers.
             unsafe { libc::_exit(i32::from(wrong != 0)) };
         }
-        finish(trap);
+        finish(emulator);
         started.assert_filled(0..PAGES, |page| page as u64 + 1);
         let status = status_of(child);
         assert_eq!(status, 0, "the child found a wrong value in round {round}");
@@ -161,13 +161,13 @@ fn a_request_in_a_child_without_a_service_returns() {
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..1, |_| 1);
     // SAFETY: the child sends a request and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        trap.discard(started.open.start, CHUNK);
-        trap.hold();
+        emulator.discard(started.open.start, CHUNK);
+        emulator.hold();
         // SAFETY: as in `fork_and_check`.
         unsafe { libc::_exit(i32::from(read(started.page(0)) != 0)) };
     }
@@ -180,15 +180,15 @@ fn settled_pages_stay_until_they_are_labelled_again() {
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..64, |_| 5);
     started.wait_until_away(64);
-    trap.settle(started.page(3), PAGE_BYTES);
-    assert_eq!(in_shadow(trap), 0);
+    emulator.settle(started.page(3), PAGE_BYTES);
+    assert_eq!(in_shadow(emulator), 0);
     protect(started.open.clone(), MprotectFlags::READ);
     for _ in 0..50 {
         work(1);
-        assert_eq!(in_shadow(trap), 0);
+        assert_eq!(in_shadow(emulator), 0);
     }
     started.assert_filled(0..1, |_| 5);
     protect(
@@ -206,13 +206,13 @@ fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..64, |page| page as u64);
     started.wait_until_away(64);
     protect(started.open.clone(), MprotectFlags::READ);
     started.assert_filled(0..64, |page| page as u64);
     // The reader is woken before the service has recorded that the page is home.
-    wait_until("all are home", || in_shadow(trap) == 0);
+    wait_until("all are home", || in_shadow(emulator) == 0);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
     let Some(started) = Setup::default().start() else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     for round in 0..3 {
         started.label(SLOW);
         for page in (0..16).map(|number| started.page(number)) {
@@ -229,8 +229,8 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
             write(page, 7);
         }
         started.wait_until_away(16);
-        trap.unlabel(started.open.start, CHUNK);
-        assert_eq!(in_shadow(trap), 0);
+        emulator.unlabel(started.open.start, CHUNK);
+        assert_eq!(in_shadow(emulator), 0);
         // SAFETY: the chunk is the test's own and holds nothing any more.
         unsafe {
             rustix::mm::mmap_anonymous(
@@ -254,7 +254,7 @@ fn many_threads_ask_at_the_same_time_and_all_are_served() {
         open_chunks: 64,
         ..Setup::default()
     };
-    let Some(Started { trap, open, .. }) = setup.start() else {
+    let Some(Started { emulator, open, .. }) = setup.start() else {
         return;
     };
     std::thread::scope(|scope| {
@@ -262,17 +262,17 @@ fn many_threads_ask_at_the_same_time_and_all_are_served() {
             let base = open.start + thread * CHUNK;
             scope.spawn(move || {
                 for round in 0..20 {
-                    trap.label(base, CHUNK, SLOW);
+                    emulator.label(base, CHUNK, SLOW);
                     for page in 0..8 {
                         assert_eq!(read(base + page * PAGE_BYTES), 0, "round {round}");
                         write(base + page * PAGE_BYTES, 1);
                     }
-                    trap.unlabel(base, CHUNK);
+                    emulator.unlabel(base, CHUNK);
                 }
             });
         }
     });
-    assert_eq!(trap.counter(SessionCounter::SlowBytes), 0);
+    assert_eq!(emulator.counter(SessionCounter::SlowBytes), 0);
 }
 
 /// A program splits the kernel's mapping (`mprotect` of a guard page, a thread's stack), and both a walk that
@@ -286,7 +286,7 @@ fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split(
         let Some(started) = Setup::default().start_in(tier) else {
             return;
         };
-        let (trap, start) = (started.trap, started.open.start);
+        let (emulator, start) = (started.emulator, started.open.start);
         let page = move |number| start + number * PAGE_BYTES;
         protect(page(GUARD)..page(GUARD + 1), MprotectFlags::READ);
         let walk = std::thread::spawn(move || {
@@ -296,8 +296,8 @@ fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split(
         });
         wait_until("the walk has come over the split", || walk.is_finished());
         if tier == SLOW {
-            wait_until("the pages are away", || in_shadow(trap) >= PAGES - 1);
-            assert_eq!(trap.counter(SessionCounter::Unslowed), 0);
+            wait_until("the pages are away", || in_shadow(emulator) >= PAGES - 1);
+            assert_eq!(emulator.counter(SessionCounter::Unslowed), 0);
         }
         for number in (0..PAGES).filter(|&number| number != GUARD) {
             assert_eq!(read(page(number)), number as u64);
@@ -311,11 +311,13 @@ fn the_service_ends_for_a_moment_and_serves_again() {
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let Started { trap, board, .. } = started;
+    let Started {
+        emulator, tables, ..
+    } = started;
     started.fill(0..64, |page| page as u64);
     started.wait_until_away(64);
-    let sum = trap.pause_for(Some(board), || {
-        assert_eq!(in_shadow(trap), 0, "everything is at home");
+    let sum = emulator.pause_for(Some(tables), || {
+        assert_eq!(in_shadow(emulator), 0, "everything is at home");
         (0..64).map(|page| read(started.page(page))).sum::<u64>()
     });
     assert_eq!(sum, 63 * 64 / 2);

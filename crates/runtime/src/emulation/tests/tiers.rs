@@ -8,13 +8,13 @@ fn discarded_pages_read_as_zeroes_and_count_no_more() {
     let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     for round in 0..5_u64 {
         started.fill(0..64, |_| round + 1);
         started.wait_until_away(64);
-        trap.discard(started.page(8), 16 * PAGE_BYTES);
+        emulator.discard(started.page(8), 16 * PAGE_BYTES);
         assert_eq!(
-            trap.counter(SessionCounter::SlowBytes),
+            emulator.counter(SessionCounter::SlowBytes),
             (64 - 16) * PAGE_BYTES as u64
         );
         started.assert_filled(0..64, |page| match page {
@@ -22,8 +22,8 @@ fn discarded_pages_read_as_zeroes_and_count_no_more() {
             _ => round + 1,
         });
     }
-    trap.unlabel(started.open.start, CHUNK);
-    assert_eq!(trap.counter(SessionCounter::SlowBytes), 0);
+    emulator.unlabel(started.open.start, CHUNK);
+    assert_eq!(emulator.counter(SessionCounter::SlowBytes), 0);
     started.assert_filled(0..1, |_| 0);
 }
 
@@ -40,25 +40,25 @@ fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
     let Some(started) = setup.start_in(FAST) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..1000, |_| 1);
-    trap.hold();
-    trap.release();
+    emulator.hold();
+    emulator.release();
     assert_eq!(
-        trap.counter(SessionCounter::FastBytes),
+        emulator.counter(SessionCounter::FastBytes),
         capacity * PAGE_BYTES as u64
     );
     assert_eq!(
-        trap.counter(SessionCounter::SlowBytes),
+        emulator.counter(SessionCounter::SlowBytes),
         300 * PAGE_BYTES as u64
     );
-    assert_eq!(trap.counter(SessionCounter::Spilled), 300);
-    trap.discard(started.page(0), 100 * PAGE_BYTES);
+    assert_eq!(emulator.counter(SessionCounter::Spilled), 300);
+    emulator.discard(started.page(0), 100 * PAGE_BYTES);
     write(started.page(1500), 1);
-    trap.hold();
-    trap.release();
+    emulator.hold();
+    emulator.release();
     assert_eq!(
-        trap.counter(SessionCounter::Spilled),
+        emulator.counter(SessionCounter::Spilled),
         300,
         "there is room again, and it is taken"
     );
@@ -78,10 +78,10 @@ fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
     let Some(started) = setup.start_in(SLOW) else {
         return;
     };
-    let trap = started.trap;
+    let emulator = started.emulator;
     started.fill(0..32, |_| 1);
     started.wait_until_away(32);
-    let before = trap.counter(SessionCounter::DelayNanos);
+    let before = emulator.counter(SessionCounter::DelayNanos);
     let start = std::time::Instant::now();
     for _ in 0..3 {
         for page in 0..32 {
@@ -89,9 +89,9 @@ fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
         }
     }
     let took = start.elapsed().as_nanos() as u64;
-    let accesses = trap.counter(SessionCounter::SlowAccesses);
+    let accesses = emulator.counter(SessionCounter::SlowAccesses);
     assert!(accesses >= 32, "{accesses}");
-    let delay = trap.counter(SessionCounter::DelayNanos) - before;
+    let delay = emulator.counter(SessionCounter::DelayNanos) - before;
     assert!(delay >= accesses * 200_000, "{delay} ns for {accesses}");
     assert!(
         took >= delay,
@@ -115,10 +115,12 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
     let Some(started) = setup.start_in(FAST) else {
         return;
     };
-    let Started { trap, board, .. } = started;
+    let Started {
+        emulator, tables, ..
+    } = started;
     started.fill(0..64, |page| page as u64);
     let hot = started.page(17);
-    let written = || board.header.touches.written.load(Ordering::Acquire);
+    let written = || tables.header.touches.written.load(Ordering::Acquire);
     // Until here any page may have been caught: some are made before they are first written.
     let from = written();
     wait_until("the hot page was caught 20 times", || {
@@ -127,11 +129,11 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
         }
         written() >= from + 20
     });
-    for record in &board.touches[from as usize..written() as usize] {
+    for record in &tables.touches[from as usize..written() as usize] {
         assert_eq!(record.address.load(Ordering::Relaxed) as usize, hot);
     }
     started.assert_filled(0..64, |page| page as u64);
-    assert_eq!(trap.counter(SessionCounter::SlowAccesses), 0);
+    assert_eq!(emulator.counter(SessionCounter::SlowAccesses), 0);
 }
 
 #[test]
@@ -145,19 +147,24 @@ fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
         fast_bytes: capacity as u64,
         ..Setup::default()
     };
-    let Some(Started { trap, board, open }) = setup.start() else {
+    let Some(Started {
+        emulator,
+        tables,
+        open,
+    }) = setup.start()
+    else {
         return;
     };
     let (arena, mapping) = (open.start, open.start + CHUNK);
-    trap.label(arena, CHUNK, FAST);
-    trap.label(mapping, CHUNK, SLOW);
-    board.owners[0].store(2, Ordering::Relaxed);
-    board.header.arena_count.store(2, Ordering::Release);
-    let record = &board.mappings[0];
+    emulator.label(arena, CHUNK, FAST);
+    emulator.label(mapping, CHUNK, SLOW);
+    tables.owners[0].store(2, Ordering::Relaxed);
+    tables.header.arena_count.store(2, Ordering::Release);
+    let record = &tables.mappings[0];
     record.address.store(mapping as u64, Ordering::Relaxed);
     record.bytes.store(CHUNK as u64, Ordering::Relaxed);
     record.tier.store(SLOW, Ordering::Relaxed);
-    board.header.mapping_count.store(1, Ordering::Release);
+    tables.header.mapping_count.store(1, Ordering::Release);
     for page in 0..PAGES {
         write(arena + page * PAGE_BYTES, page as u64);
         write(mapping + page * PAGE_BYTES, page as u64);
@@ -174,17 +181,17 @@ fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
             }
         })
     };
-    board.arenas[1].wanted_tier.store(SLOW, Ordering::Release);
+    tables.arenas[1].wanted_tier.store(SLOW, Ordering::Release);
     record.wanted_tier.store(FAST, Ordering::Release);
     wait_until("both have moved", || {
-        trap.counter(SessionCounter::PagesPromoted) >= PAGES as u64 * 9 / 10
-            && trap.counter(SessionCounter::PagesDemoted) >= PAGES as u64
+        emulator.counter(SessionCounter::PagesPromoted) >= PAGES as u64 * 9 / 10
+            && emulator.counter(SessionCounter::PagesDemoted) >= PAGES as u64
     });
     stop.store(true, Ordering::Relaxed);
     user.join().expect("every value was right");
-    assert_eq!(board.arenas[1].tier.load(Ordering::Relaxed), SLOW);
+    assert_eq!(tables.arenas[1].tier.load(Ordering::Relaxed), SLOW);
     assert_eq!(record.tier.load(Ordering::Relaxed), FAST);
-    assert!(trap.counter(SessionCounter::FastBytes) <= capacity as u64);
+    assert!(emulator.counter(SessionCounter::FastBytes) <= capacity as u64);
 }
 
 #[test]
@@ -196,38 +203,43 @@ fn requested_pages_move_in_order_and_keep_what_they_hold() {
         fast_bytes: (PAGES * PAGE_BYTES) as u64,
         ..Setup::default()
     };
-    let Some(Started { trap, board, open }) = setup.start() else {
+    let Some(Started {
+        emulator,
+        tables,
+        open,
+    }) = setup.start()
+    else {
         return;
     };
-    trap.label(open.start, CHUNK, FAST);
+    emulator.label(open.start, CHUNK, FAST);
     for page in 0..2 * PAGES {
         write(open.start + page * PAGE_BYTES, page as u64);
     }
-    trap.hold();
-    trap.release();
+    emulator.hold();
+    emulator.release();
     let all = (PAGES * PAGE_BYTES) as u64;
-    assert_eq!(trap.counter(SessionCounter::FastBytes), all);
+    assert_eq!(emulator.counter(SessionCounter::FastBytes), all);
     // The first pages make room for the last ones; between them is a request that makes no sense.
     let requests = [
         (open.start, PAGES / 2, SLOW),
         (open.start + 1, 1, FAST),
         (open.start + 3 * PAGES / 2 * PAGE_BYTES, PAGES / 2, FAST),
     ];
-    for (record, (start, pages, tier)) in board.page_requests.iter().zip(requests) {
+    for (record, (start, pages, tier)) in tables.page_requests.iter().zip(requests) {
         record.start.store(start as u64, Ordering::Relaxed);
         record.pages.store(pages as u32, Ordering::Relaxed);
         record.tier.store(tier, Ordering::Relaxed);
     }
-    board.header.pages.requested.store(3, Ordering::Release);
+    tables.header.pages.requested.store(3, Ordering::Release);
     wait_until("all have moved", || {
-        trap.counter(SessionCounter::PagesDemoted) >= PAGES as u64 / 2
-            && trap.counter(SessionCounter::PagesPromoted) >= PAGES as u64 / 2
+        emulator.counter(SessionCounter::PagesDemoted) >= PAGES as u64 / 2
+            && emulator.counter(SessionCounter::PagesPromoted) >= PAGES as u64 / 2
     });
-    assert_eq!(board.header.pages.obeyed.load(Ordering::Relaxed), 3);
+    assert_eq!(tables.header.pages.obeyed.load(Ordering::Relaxed), 3);
     for page in 0..2 * PAGES {
         assert_eq!(read(open.start + page * PAGE_BYTES), page as u64);
     }
-    trap.hold();
-    trap.release();
-    assert_eq!(trap.counter(SessionCounter::FastBytes), all);
+    emulator.hold();
+    emulator.release();
+    assert_eq!(emulator.counter(SessionCounter::FastBytes), all);
 }
