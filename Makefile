@@ -16,7 +16,7 @@ MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo check test test-long test-vm test-vm-long proof rules bench install clean
+.PHONY: help setup build demo check test test-long test-vm test-vm-long proof rules bench install packages clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -64,6 +64,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'workloads' tests/workloads/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'interface' tests/interface/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'report page' tests/pages/run
+	$(PART) 'packages' tests/packages/run
 	$(PART) 'hostile input' fuzz/check
 	$(PART) 'skipped tests' tests/skip/skips check
 
@@ -98,6 +99,9 @@ bench: build  ## the figures of SPECIFICATION.md, on this machine
 
 install:  ## copy the output of `make build`, stripped, and man pages to PREFIX (/usr/local), under DESTDIR
 	@setup/install '$(DESTDIR)' '$(PREFIX)'
+
+packages: build  ## a .deb, an .rpm and a Python wheel of the release build, in build/packages
+	@packaging/build build/packages
 
 clean:  ## remove all build output
 	rm -rf target build demo-out workloads/build

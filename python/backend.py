@@ -1,4 +1,8 @@
-"""Builds the package (PEP 517) with the standard library alone: `pip install` works without a network."""
+"""Builds the package (PEP 517) with the standard library alone: `pip install` works without a network.
+
+A wheel holds the modules, and so runs on every machine. With the setting `programs`, a prefix that `make install` filled, it holds `isotherm` and
+its library, too, for the one platform that the setting `platform` names: packaging/build makes that one.
+"""
 import base64
 import hashlib
 import io
@@ -20,22 +24,37 @@ Requires-Python: >=3.8
 Provides-Extra: numpy
 Requires-Dist: numpy>=1.22; extra == "numpy"
 """
-WHEEL = "Wheel-Version: 1.0\nGenerator: isotherm\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+ANYWHERE = "any"
+# The command that pip makes, and the programs in the prefix and in the wheel.
+COMMAND = "[console_scripts]\nisotherm = isotherm.__main__:main\n"
+PROGRAMS = ["bin/isotherm", "lib/libisotherm.so"]
+EXECUTABLE = 0o100755 << 16
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    settings = config_settings or {}
+    platform = settings.get("platform", ANYWHERE)
     files = {f"isotherm/{path.name}": path.read_bytes() for path in SOURCES}
+    programs = {f"isotherm/{name}": pathlib.Path(settings["programs"], name).read_bytes() for name in PROGRAMS if "programs" in settings}
+    files |= programs
+    if programs:
+        files[f"{TITLE}.dist-info/entry_points.txt"] = COMMAND.encode()
     files[f"{TITLE}.dist-info/METADATA"] = METADATA.encode()
-    files[f"{TITLE}.dist-info/WHEEL"] = WHEEL.encode()
+    pure = "false" if programs else "true"
+    files[f"{TITLE}.dist-info/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: isotherm\nRoot-Is-Purelib: {pure}\nTag: py3-none-{platform}\n".encode()
     record = f"{TITLE}.dist-info/RECORD"
     digests = ((name, hashlib.sha256(data).digest(), len(data)) for name, data in files.items())
     rows = [f"{name},sha256={base64.urlsafe_b64encode(digest).rstrip(b'=').decode()},{size}" for name, digest, size in digests]
     files[record] = "\n".join([*rows, f"{record},,", ""]).encode()
-    name = f"{TITLE}-py3-none-any.whl"
+    name = f"{TITLE}-py3-none-{platform}.whl"
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in files.items():
             # A fixed date: the same sources make the same file.
-            wheel.writestr(zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0)), data)
+            entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            if path in programs:
+                entry.external_attr = EXECUTABLE
+            wheel.writestr(entry, data)
     return name
 
 

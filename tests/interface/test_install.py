@@ -1,4 +1,5 @@
 """An installed interface is found by CMake, pkg-config and pip, and programs build with it."""
+import os
 import pathlib
 import re
 import shlex
@@ -73,3 +74,24 @@ class Install(unittest.TestCase):
         listed = subprocess.run(["tar", "-tf", self.folder / name], capture_output=True, text=True, check=True).stdout
         for part in ("PKG-INFO", "pyproject.toml", "backend.py", "isotherm/__init__.py"):
             self.assertIn(f"isotherm-{version()}/{part}", listed)
+
+    def test_a_script_is_a_program_of_this_interpreter(self):
+        package = str(self.prefix / "share/isotherm/python")
+        (self.folder / "isotherm").write_text('#!/bin/sh\nprintf "%s|" "$@"\n')
+        (self.folder / "isotherm").chmod(0o755)
+        script = self.folder / "script.py"
+        script.touch()
+
+        def said(*words):
+            return must([python(), "-m", "isotherm", *words], PYTHONPATH=package, PATH=f"{self.folder}:{os.environ['PATH']}")
+
+        interpreter = must([python(), "-c", "import sys; print(sys.executable)"]).strip()
+        self.assertEqual(said("record", "-o", "a.iso", script, "--size", "7"), f"record|-o|a.iso|--|{interpreter}|{script}|--size|7|")
+        self.assertEqual(said("record", "--", "perl", script), f"record|--|perl|{script}|", "what follows -- is the user's own")
+        self.assertEqual(said("report", "none.py"), "report|none.py|", "no such file, so no script")
+
+    def test_without_a_command_line_the_module_says_where_to_get_one(self):
+        done = subprocess.run([python(), "-m", "isotherm", "--version"], capture_output=True, text=True,
+                              env={"PYTHONPATH": str(self.prefix / "share/isotherm/python"), "PATH": str(self.folder)})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the command line is neither in this package nor on the path", done.stderr)

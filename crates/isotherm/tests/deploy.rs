@@ -104,6 +104,18 @@ fn metrics(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_kustomization_names_files_that_exist() {
+    let base: Value =
+        serde_yaml_ng::from_str(&read("kubernetes/kustomization.yaml")).expect("YAML");
+    let resources = base["resources"].as_sequence().expect("a list");
+    assert!(!resources.is_empty());
+    for name in resources {
+        let name = name.as_str().expect("a name");
+        assert!(!read(&format!("kubernetes/{name}")).is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn a_prometheus_in_the_cluster_reaches_the_metrics_of_each_node() {
     let manifest = documents("isotherm.yaml");
     let config: toml::Table = string(&manifest["ConfigMap"]["data"]["daemon.toml"])
