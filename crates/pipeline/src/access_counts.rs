@@ -15,6 +15,8 @@ const PAGES_AT_MOST: u64 = 4096;
 #[derive(Clone, Debug, Default)]
 pub struct AccessCounts {
     pages: BTreeMap<Process, BTreeMap<u64, u64>>,
+    /// The sums of the counts: each region of a process is compared with it.
+    totals: BTreeMap<Process, u64>,
     samples: BTreeMap<Process, u64>,
 }
 
@@ -24,6 +26,8 @@ impl AccessCounts {
         for access in accesses.iter().filter(|access| access.count > 0) {
             *self.samples.entry(access.process).or_default() += 1;
             let pages = self.pages.entry(access.process).or_default();
+            let total = self.totals.entry(access.process).or_default();
+            *total = total.saturating_add(access.count);
             let first = access.address / PAGE * PAGE;
             let count = access.end().saturating_sub(first).div_ceil(PAGE).max(1);
             let parts = count.min(PAGES_AT_MOST);
@@ -46,13 +50,20 @@ impl AccessCounts {
     /// Forgets the accesses of a process: another profile of it begins.
     pub fn forget(&mut self, process: Process) {
         self.pages.remove(&process);
+        self.totals.remove(&process);
         self.samples.remove(&process);
     }
 
     /// Drops the counts of these pages of a process; its samples remain.
     pub(crate) fn leave_out(&mut self, process: Process, ranges: &[std::ops::Range<u64>]) {
         if let Some(pages) = self.pages.get_mut(&process) {
-            pages.retain(|page, _| spans::within(ranges, *page..page + 1).next().is_none());
+            let mut left = 0_u64;
+            pages.retain(|page, count| {
+                let stays = spans::within(ranges, *page..page + 1).next().is_none();
+                left = left.saturating_add(if stays { *count } else { 0 });
+                stays
+            });
+            self.totals.insert(process, left);
         }
     }
 
@@ -107,8 +118,7 @@ impl AccessCounts {
 
     /// The sum of all counts of a process.
     pub(crate) fn total(&self, process: Process) -> u64 {
-        let pages = self.pages.get(&process).into_iter().flatten();
-        pages.fold(0, |sum: u64, (_, count)| sum.saturating_add(*count))
+        self.totals.get(&process).copied().unwrap_or(0)
     }
 }
 
@@ -140,8 +150,15 @@ mod tests {
         let found: Vec<_> = counts.within(PROCESS, 0..u64::MAX).collect();
         assert_eq!(found, [(PAGE, 4), (2 * PAGE, 2), (3 * PAGE, 3)]);
         assert_eq!((counts.samples(PROCESS), counts.total(PROCESS)), (2, 9));
+        let third = 2 * PAGE..3 * PAGE;
+        counts.leave_out(PROCESS, std::slice::from_ref(&third));
+        assert_eq!((counts.samples(PROCESS), counts.total(PROCESS)), (2, 7));
+        assert_eq!(counts.all().map(|(_, count)| count).sum::<u64>(), 7);
+        counts.add(&[access(2 * PAGE, 1, 5)]);
+        assert_eq!(counts.total(PROCESS), 12);
         counts.forget(PROCESS);
         assert_eq!((counts.samples(PROCESS), counts.all().count()), (0, 0));
+        assert_eq!(counts.total(PROCESS), 0);
     }
 
     #[test]
