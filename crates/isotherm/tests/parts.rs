@@ -14,21 +14,28 @@ use support::{guided, stderr, succeeds};
 const MIB: u64 = 1 << 20;
 
 /// An array of 48 MiB, of which the 8 MiB from 16 MiB on are read at random; a mapping with the same shape under MAPPED; and an array
-/// of which all is read under EVEN.
+/// of which all is read under EVEN. Under LARGE it has 512 MiB, of which 192 KiB are read, 52 KiB behind MiB 217.
 const SOURCE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-enum { MIB = 1 << 20, COUNT = 48 * MIB / 8, WORD = 8 };
-#ifdef EVEN
+#ifdef LARGE
+enum { SIZE = 512 };
+#else
+enum { SIZE = 48 };
+#endif
+enum { MIB = 1 << 20, COUNT = SIZE * (MIB / 8), WORD = 8 };
+#ifdef LARGE
+enum { FROM = 217 * (MIB / WORD) + 13 * 4096 / WORD, HOT = 48 * 4096 / WORD };
+#elif defined(EVEN)
 enum { FROM = 0, HOT = COUNT };
 #else
 enum { FROM = 16 * MIB / WORD, HOT = 8 * MIB / WORD };
 #endif
 static double *make(void) {
 #ifdef MAPPED
-    return mmap(0, COUNT * sizeof(double), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return mmap(0, (size_t)COUNT * sizeof(double), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 #else
-    return malloc(COUNT * sizeof(double));
+    return malloc((size_t)COUNT * sizeof(double));
 #endif
 }
 int main(void) {
@@ -63,13 +70,18 @@ fn planned(flags: &[&str]) -> TempDir {
 }
 
 fn plan(directory: &TempDir, flags: &[&str]) {
+    plan_in(directory, "10MiB", flags);
+}
+
+/// The plan with so much fast memory.
+fn plan_in(directory: &TempDir, fast: &str, flags: &[&str]) {
     let plan = [
         "plan",
         "app.iso",
         "--tiers",
         "emulated:cxl",
         "--fast",
-        "10MiB",
+        fast,
         "-o",
         "app.plan",
     ];
@@ -149,6 +161,34 @@ fn the_hot_place_of_an_array_is_fast_in_the_plan_and_in_the_run() {
             "{flags:?}: {all} slow accesses, {few} by the plan"
         );
     }
+}
+
+#[test]
+fn a_hot_place_of_192_kib_in_512_mib_is_found_to_a_few_pages() {
+    let directory = planned(&["-DLARGE"]);
+    plan_in(&directory, "192KiB", &[]);
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let plan = isotherm_plan_text::read(&text).expect("a plan");
+    let start = 217 * MIB + 13 * 4096;
+    let hot = start..start + 48 * 4096;
+    let parts = plan.assignments.iter().flat_map(|site| &site.parts);
+    let common: u64 = parts
+        .map(|part| {
+            part.end
+                .0
+                .min(hot.end)
+                .saturating_sub(part.start.0.max(hot.start))
+        })
+        .sum();
+    assert!(
+        common >= 40 * 4096,
+        "{common} bytes of the hot place:\n{text}"
+    );
+    let site = text.lines().find_map(|line| line.strip_prefix("part "));
+    let site = site.expect("a part").split(' ').next().expect("an id");
+    let explained = succeeds(&directory, &["explain", "app.plan", site]);
+    let said = String::from_utf8(explained.stdout).expect("text");
+    assert!(said.contains("split: a part of"), "{said}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 
 use crate::division::Division;
+use crate::heat_bins::{self, HeatKey, HeatSums};
 use crate::live_objects::LiveObjects;
 
 /// Turns batches into segments, in the order of the epochs. It keeps the state that later segments
@@ -135,8 +136,7 @@ impl Attribution {
 
     /// Weighted samples by process, chunk, site and data object, in that order.
     fn heat(&self, batch: &Batch) -> Vec<Heat> {
-        type Key = (Process, u64, SiteId, Option<HeatObject>);
-        let mut sums = BTreeMap::<Key, [Accesses; 3]>::new();
+        let mut sums = HeatSums::new();
         for access in &batch.accesses {
             let counts = [access.count, access.streamed, access.served];
             for (number, count) in counts.into_iter().enumerate() {
@@ -146,35 +146,37 @@ impl Attribution {
                 }
                 self.spread(access, count, &batch.departed, |chunk, site, count| {
                     let address = chunk.max(access.address);
-                    let object = self.place((access.process, address), site, access.bytes);
-                    let key = (access.process, chunk, site, object);
+                    let key = HeatKey {
+                        process: access.process,
+                        chunk,
+                        site,
+                        object: self.place((access.process, address), site, access.bytes),
+                    };
                     sums.entry(key).or_default()[number] += Accesses(count);
                 });
             }
         }
-        sums.into_iter()
-            .map(
-                |((process, address, site, object), [accesses, streamed, served])| Heat {
-                    epoch: batch.epoch,
-                    process,
-                    site,
-                    address,
-                    object,
-                    accesses,
-                    streamed,
-                    served,
-                },
-            )
-            .collect()
+        let sums = heat_bins::bounded(sums, self.chunk).into_iter();
+        sums.map(|(key, [accesses, streamed, served])| Heat {
+            epoch: batch.epoch,
+            process: key.process,
+            site: key.site,
+            address: key.chunk,
+            object: key.object,
+            accesses,
+            streamed,
+            served,
+        })
+        .collect()
     }
 
-    /// The data object of a site that holds an address, with the bin in it. Of accesses to a range that is longer than a bin there is none.
+    /// The data object of a site that holds an address, with the finest bin that the accessed range allows. An access to a chunk or more
+    /// has none.
     fn place(&self, at: (Process, u64), site: SiteId, accessed: Bytes) -> Option<HeatObject> {
         let range = self.objects.holding(at, site)?;
-        let bytes = self.objects.bin_bytes(site);
-        let start = Bytes((at.1 - range.address) / bytes.0 * bytes.0);
-        let is_finer = bytes.0 < self.chunk && accessed <= bytes;
-        let bin = is_finer.then(|| HeatBin::new(start, bytes, &range));
+        let bytes = heat_bins::finest(accessed);
+        let start = Bytes((at.1 - range.address) / bytes * bytes);
+        let bin = (bytes < self.chunk).then(|| HeatBin::new(start, Bytes(bytes), &range));
         Some(HeatObject {
             range,
             bin: bin.flatten(),
@@ -447,7 +449,7 @@ mod tests {
                 vec![extent(1, A, range.address, range.bytes.0, 1)],
                 samples
                     .into_iter()
-                    .chain([scan(0x2000), scan(0x2001)])
+                    .chain([scan(0x2000), scan(0x8001)])
                     .collect(),
             )
         };
@@ -462,13 +464,14 @@ mod tests {
                 (heat.address, bin, heat.accesses.0)
             })
             .collect();
-        // Objects of 16 MiB have bins of 8 KiB.
         assert_eq!(
             rows,
             [
-                (0x10_0000, None, 1),
-                (0x10_0000, Some((0x6000, 0x2000)), 3),
-                (0x10_0000, Some((0x8000, 0x2000)), 1),
+                (0x10_0000, Some((0x6000, 0x1000)), 1),
+                (0x10_0000, Some((0x6000, 0x2000)), 1),
+                (0x10_0000, Some((0x7000, 0x1000)), 1),
+                (0x10_0000, Some((0x8000, 0x1000)), 1),
+                (0x11_0000, None, 1),
             ]
         );
     }

@@ -21,7 +21,8 @@ use isotherm_policy::chunks::{
     ChunkParameters, ChunkSelection, DataObject, SelectionError, select,
 };
 
-use crate::parts::{SiteParts, SitePlaces, division, part_items};
+use crate::parts::{SitePart, SiteParts, division, part_items};
+use crate::places::SitePlaces;
 
 /// The parts of the sites, and those that a selection of chunks puts into the fast tier.
 #[derive(Clone, Debug, Default)]
@@ -167,8 +168,11 @@ fn parts_of(
         let mut end = 0;
         let mut parts = Vec::new();
         for run in is_fast.chunk_by(|a, b| a == b) {
-            let part = places.part(end..end + run.len());
-            end += run.len();
+            let range = end..end + run.len();
+            end = range.end;
+            let byte = |place: usize| Bytes((place as u64).saturating_mul(places.grain.0));
+            let bytes = byte(range.start)..byte(range.end);
+            let part = SitePart::of(bytes, places.counts[range].iter());
             if run[0] {
                 chosen.selected.insert((site.site, part.start));
             }
@@ -182,7 +186,8 @@ fn parts_of(
 #[cfg(test)]
 mod tests {
     use super::chunk_parts;
-    use crate::parts::{PlaceCount, SitePlaces, part_items};
+    use crate::parts::part_items;
+    use crate::places::{PlaceCount, SitePlaces};
     use isotherm_model::plan::Item;
     use isotherm_model::site::SiteId;
     use isotherm_model::units::Bytes;
@@ -211,7 +216,6 @@ mod tests {
         };
         let places = SitePlaces {
             grain: Bytes(GRAIN),
-            samples: 1e6,
             counts: counts.map(count).collect(),
         };
         [(UNEVEN, places)].into()

@@ -28,6 +28,7 @@ mod division;
 mod spans;
 mod access_counts;
 mod live_objects;
+mod heat_bins;
 mod attribute;
 mod count_worth;
 mod coverage;
@@ -36,6 +37,8 @@ mod site_bandwidths;
 mod sampled_bandwidths;
 mod items;
 mod blocks;
+mod place_tree;
+mod places;
 mod parts;
 mod chunk_parts;
 mod site_chunks;
@@ -72,9 +75,8 @@ pub use optimization::{
     CarriedOut, ChunkChoice, HeatHint, HeatHints, ObjectOutcome, Optimization, OptimizationFigures,
     OptimizationInput, ProcessRange, bytes_in_tier, object_outcomes, optimize, parts_in_tier,
 };
-pub use parts::{
-    PlaceCount, SitePart, SiteParts, SitePlaces, part_items, sample_period, site_parts, site_places,
-};
+pub use parts::{SitePart, SiteParts, part_items, site_parts};
+pub use places::{PlaceCount, SitePlaces, sample_period, site_places};
 pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};

@@ -15,15 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{AllocatedObject, Process};
-use isotherm_model::profile::HeatBin;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
 /// Most objects that are kept apart, of all processes together: a profile of them takes some hundred megabytes of the observer's memory.
 const OBJECTS_AT_MOST: usize = 1 << 18;
-
-/// Most bins of a site's data objects: so many more rows of heat it can have in an epoch. A plan tells no more places of a site apart.
-pub(crate) const BINS_OF_SITE: u64 = 2048;
 
 /// First address of an object in its process.
 type Place = (Process, u64);
@@ -34,8 +30,6 @@ pub(crate) struct LiveObjects {
     by_place: BTreeMap<Place, LiveObject>,
     /// The same, the smallest first, then the oldest.
     by_size: BTreeSet<(Bytes, u64, Place)>,
-    /// Bytes of each site's.
-    of_site: BTreeMap<SiteId, u64>,
     /// Objects that were added.
     added: u64,
     folded: u64,
@@ -61,7 +55,6 @@ impl LiveObjects {
         Self {
             by_place: BTreeMap::new(),
             by_size: BTreeSet::new(),
-            of_site: BTreeMap::new(),
             added: 0,
             folded: 0,
             most,
@@ -93,8 +86,6 @@ impl LiveObjects {
             },
         );
         self.by_size.insert((bytes, number, first));
-        let of_site = self.of_site.entry(site).or_default();
-        *of_site = of_site.saturating_add(bytes.0);
         if self.by_place.len() > self.most
             && let Some((_, _, smallest)) = self.by_size.first().copied()
         {
@@ -106,25 +97,12 @@ impl LiveObjects {
     fn remove(&mut self, place: Place) {
         if let Some(live) = self.by_place.remove(&place) {
             self.by_size.remove(&(live.bytes, live.number, place));
-            if let Some(of_site) = self.of_site.get_mut(&live.site) {
-                *of_site = of_site.saturating_sub(live.bytes.0);
-            }
         }
     }
 
     /// How many objects were folded into their sites so far.
     pub(crate) const fn folded(&self) -> u64 {
         self.folded
-    }
-
-    /// Length of the bins of a site's objects: a power of two, of which all of them have [`BINS_OF_SITE`] at most.
-    pub(crate) fn bin_bytes(&self, site: SiteId) -> Bytes {
-        let bytes = self
-            .of_site
-            .get(&site)
-            .map_or(0, |bytes| bytes.div_ceil(BINS_OF_SITE));
-        let bytes = bytes.checked_next_power_of_two().unwrap_or(1 << 63);
-        Bytes(bytes).max(HeatBin::LEAST)
     }
 
     /// All of them, by process and address.
@@ -223,22 +201,6 @@ mod tests {
         let equal = side_by_side(2, [10; 5].into_iter());
         let starts: Vec<u64> = equal.all().map(|object| object.range.address).collect();
         assert_eq!(starts, [30, 40]);
-    }
-
-    #[test]
-    fn bins_are_as_fine_as_the_objects_of_a_site_allow_together() {
-        const MIB: u64 = 1 << 20;
-        let bin = |objects: u64, mebibytes: u64| {
-            let objects = side_by_side(9, (0..objects).map(|_| mebibytes * MIB));
-            objects.bin_bytes(SiteId(5)).0
-        };
-        assert_eq!((bin(1, 1), bin(1, 8), bin(8, 1)), (4096, 4096, 4096));
-        assert_eq!((bin(1, 9), bin(4, 8), bin(1, 128)), (8192, 16_384, 65_536));
-        assert_eq!(
-            (bin(100, 8), bin(9, 8)),
-            (65_536, 65_536),
-            "folded ones have no bins"
-        );
     }
 
     #[test]

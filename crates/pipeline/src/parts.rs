@@ -10,26 +10,18 @@
 //! ([`blocks`]), it has one part, which may be cut anywhere; where places are not known, it has none. The bytes of a part are its share of the site's, by the sizes of the objects that were
 //! accessed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use isotherm_model::batch::ObjectRange;
-use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
 use isotherm_model::plan::{Item, PartItem};
-use isotherm_model::profile::{Heat, Profile};
+use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 
 use crate::blocks::{Bin, blocks, penalty};
 use crate::division::Division;
-use crate::live_objects::BINS_OF_SITE;
+use crate::places::{PlaceCount, UnevenPlaces, uneven_places};
 
-/// Samples for each accessed place, on average: fewer prove nothing.
-const SAMPLES_PER_BIN: f64 = 4.0;
-/// Samples from which a site may be divided.
-const SAMPLES_AT_LEAST: f64 = 64.0;
-/// Share of a site's accesses whose place is known, from which it may be divided.
-const KNOWN_AT_LEAST: f64 = 0.9;
 /// Most parts of a site: each costs a guided allocation a system call.
 const PARTS_AT_MOST: usize = 64;
 
@@ -48,101 +40,57 @@ pub struct SitePart {
     pub bytes: u64,
 }
 
+impl SitePart {
+    /// A range of an object with the sums of the places in it.
+    pub(crate) fn of<'a>(
+        range: Range<Bytes>,
+        places: impl Iterator<Item = &'a PlaceCount> + Clone,
+    ) -> Self {
+        let sum = |of: fn(&PlaceCount) -> u64| places.clone().map(of).fold(0, u64::saturating_add);
+        Self {
+            start: range.start,
+            end: range.end,
+            accesses: Accesses(sum(|place| place.accesses)),
+            streamed: Accesses(sum(|place| place.streamed)),
+            bytes: sum(|place| place.bytes),
+        }
+    }
+}
+
 /// The parts of the sites whose accesses have known places, in order and side by side.
 pub type SiteParts = BTreeMap<SiteId, Vec<SitePart>>;
-
-/// The places in the objects of a site, from the first on, and what lies in each.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SitePlaces {
-    /// Bytes of a place in an object; a multiple of the profile's coarsest bin of the site, and of its chunk where that is all that is known.
-    pub grain: Bytes,
-    /// What lies in each place; the objects that are shorter have no bytes in the last ones.
-    pub counts: Vec<PlaceCount>,
-    /// Samples of all places together.
-    pub(crate) samples: f64,
-}
-
-/// What lies in one place of all objects of a site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PlaceCount {
-    /// Accesses.
-    pub accesses: u64,
-    /// Those of them that follow a stream.
-    pub streamed: u64,
-    /// Bytes of the objects that were accessed.
-    pub bytes: u64,
-}
-
-impl SitePlaces {
-    /// These places as a part.
-    pub(crate) fn part(&self, places: Range<usize>) -> SitePart {
-        let counts = &self.counts[places.clone()];
-        let sum = |of: fn(&PlaceCount) -> u64| counts.iter().map(of).fold(0, u64::saturating_add);
-        let byte = |place: usize| Bytes((place as u64).saturating_mul(self.grain.0));
-        SitePart {
-            start: byte(places.start),
-            end: byte(places.end),
-            accesses: Accesses(sum(|count| count.accesses)),
-            streamed: Accesses(sum(|count| count.streamed)),
-            bytes: sum(|count| count.bytes),
-        }
-    }
-
-    /// The parts of even heat; one where the samples do not prove more.
-    fn divide(&self) -> Vec<SitePart> {
-        let accesses = self.counts.iter().map(|count| count.accesses);
-        let accesses = accesses.fold(0, u64::saturating_add);
-        let samples_per_access = self.samples / accesses.max(1) as f64;
-        let bin = |count: &PlaceCount| Bin {
-            samples: count.accesses as f64 * samples_per_access,
-            bytes: count.bytes as f64,
-        };
-        let proof: Vec<Bin> = self.counts.iter().map(bin).collect();
-        let mut penalty = penalty(self.samples);
-        let mut found = blocks(&proof, penalty);
-        while found.len() > PARTS_AT_MOST {
-            penalty *= 2.0;
-            found = blocks(&proof, penalty);
-        }
-        found.into_iter().map(|block| self.part(block)).collect()
-    }
-}
 
 /// The parts of the sites of a profile.
 #[must_use]
 pub fn site_parts(profile: &Profile) -> SiteParts {
-    let places = site_places(profile).into_iter();
+    let places = uneven_places(profile).into_iter();
     places
-        .map(|(site, places)| (site, places.divide()))
+        .map(|(site, places)| (site, divided(&places)))
         .collect()
 }
 
-/// The places of the sites whose accesses have known places.
-#[must_use]
-pub fn site_places(profile: &Profile) -> BTreeMap<SiteId, SitePlaces> {
-    let samples_per_access = samples_per_access(profile);
-    let mut sites = BTreeMap::<SiteId, Places>::new();
-    for heat in &profile.heat {
-        sites
-            .entry(heat.site)
-            .or_default()
-            .add(heat, profile.meta.chunk);
+/// The parts of even heat; one where the samples do not prove more.
+fn divided(places: &UnevenPlaces) -> Vec<SitePart> {
+    let UnevenPlaces { places, samples } = places;
+    let accesses = places.iter().map(|(_, count)| count.accesses);
+    let accesses = accesses.fold(0, u64::saturating_add);
+    let samples_per_access = samples / accesses.max(1) as f64;
+    let bin = |(_, count): &(_, PlaceCount)| Bin {
+        samples: count.accesses as f64 * samples_per_access,
+        bytes: count.bytes as f64,
+    };
+    let proof: Vec<Bin> = places.iter().map(bin).collect();
+    let mut penalty = penalty(*samples);
+    let mut found = blocks(&proof, penalty);
+    while found.len() > PARTS_AT_MOST {
+        penalty *= 2.0;
+        found = blocks(&proof, penalty);
     }
-    let places = sites.iter().filter(|(site, _)| site.is_placeable());
-    let counted =
-        |(site, places): (&SiteId, &Places)| Some((*site, places.counted(samples_per_access)?));
-    places.filter_map(counted).collect()
-}
-
-/// Accesses that one sample of the profile stands for.
-#[must_use]
-pub fn sample_period(profile: &Profile) -> u64 {
-    let samples = samples_per_access(profile);
-    if samples > 0.0 {
-        (1.0 / samples).round().max(1.0) as u64
-    } else {
-        1
-    }
+    let part = |block: Range<usize>| {
+        let (start, end) = (places[block.start].0.start, places[block.end - 1].0.end);
+        SitePart::of(start..end, places[block].iter().map(|(_, count)| count))
+    };
+    found.into_iter().map(part).collect()
 }
 
 /// The parts as a policy takes them: those of each item share its value and its weight.
@@ -176,131 +124,10 @@ pub(crate) fn division(
     shares.map(move |share| division.next(share))
 }
 
-/// Samples that one access of the profile stands for: sources count the accesses between two samples, too.
-fn samples_per_access(profile: &Profile) -> f64 {
-    let sources = profile.sources.iter();
-    // Readers of sizes observe no accesses.
-    let sources = sources.filter(|source| source.unit(false).is_some());
-    let samples = sources.fold(0, |sum: u64, source| sum.saturating_add(source.usable));
-    let counted = profile.heat.iter().fold(0, |sum: u64, heat| {
-        sum.saturating_add(heat.accesses.0)
-            .saturating_add(heat.served.0)
-    });
-    (samples as f64 / counted.max(1) as f64).min(1.0)
-}
-
-/// Where the accesses of a site fall in its objects.
-#[derive(Default)]
-struct Places {
-    objects: BTreeSet<(Process, ObjectRange)>,
-    /// Accesses and those that follow a stream, by the middle of the bin in the object, or of the chunk.
-    counts: BTreeMap<u64, (u64, u64)>,
-    /// Bytes of the coarsest bin or chunk of these accesses.
-    coarsest: u64,
-    known: u64,
-    all: u64,
-}
-
-impl Places {
-    fn add(&mut self, heat: &Heat, chunk: Bytes) {
-        let accesses = heat.accesses.0;
-        self.all = self.all.saturating_add(accesses);
-        let Some(object) = heat.object else { return };
-        let (range, bin) = (object.range, object.bin);
-        self.objects.insert((heat.process, range));
-        self.known = self.known.saturating_add(accesses);
-        let place = |address: u64| address.saturating_sub(range.address);
-        let (start, end) = match bin {
-            Some(bin) => (bin.start.0, bin.start.saturating_add(bin.bytes).0),
-            None => (
-                place(heat.address),
-                place(heat.address.saturating_add(chunk.0)),
-            ),
-        };
-        self.coarsest = self.coarsest.max(bin.map_or(chunk, |bin| bin.bytes).0);
-        let middle = start.min(range.bytes.0).midpoint(end.min(range.bytes.0));
-        let counts = self.counts.entry(middle).or_default();
-        counts.0 = counts.0.saturating_add(accesses);
-        counts.1 = counts.1.saturating_add(heat.streamed.0);
-    }
-
-    /// What lies in each place, of places as small as the samples allow; `None` where the places are not known.
-    fn counted(&self, samples_per_access: f64) -> Option<SitePlaces> {
-        let samples = self.known as f64 * samples_per_access;
-        let largest = self.objects.iter().map(|(_, range)| range.bytes).max();
-        let largest = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST)?;
-        if self.known == 0 || (self.known as f64) < self.all as f64 * KNOWN_AT_LEAST {
-            return None;
-        }
-        let bin = self.grain(largest, samples);
-        Some(SitePlaces {
-            grain: Bytes(bin),
-            counts: self.bins(bin, largest.0.div_ceil(bin) as usize),
-            samples,
-        })
-    }
-
-    /// Bytes of a place: so many that each place has its samples, if the heat is even. Where it is not, the places are halved as long as
-    /// those that were accessed have theirs, because the others need none.
-    fn grain(&self, largest: Bytes, samples: f64) -> u64 {
-        let finest = self.coarsest.max(1);
-        let multiple = |bytes: u64| bytes.checked_next_multiple_of(finest).unwrap_or(u64::MAX);
-        if samples < SAMPLES_AT_LEAST {
-            return multiple(largest.0);
-        }
-        let most = ((samples / SAMPLES_PER_BIN) as u64).clamp(1, BINS_OF_SITE);
-        let mut grain = multiple(largest.0.div_ceil(most));
-        loop {
-            let half = multiple(grain.div_ceil(2));
-            let is_enough = samples >= self.accessed(half) as f64 * SAMPLES_PER_BIN;
-            if half >= grain || largest.0.div_ceil(half) > BINS_OF_SITE || !is_enough {
-                return grain;
-            }
-            grain = half;
-        }
-    }
-
-    /// How many places of this length were accessed.
-    fn accessed(&self, grain: u64) -> usize {
-        let with_heat = self
-            .counts
-            .iter()
-            .filter(|(_, (accesses, _))| *accesses > 0);
-        let mut numbers: Vec<u64> = with_heat.map(|(middle, _)| middle / grain).collect();
-        numbers.dedup();
-        numbers.len()
-    }
-
-    /// What lies in each bin of the objects.
-    fn bins(&self, bin: u64, bins: usize) -> Vec<PlaceCount> {
-        let mut counts = vec![PlaceCount::default(); bins];
-        let last = bins.saturating_sub(1);
-        for (place, (accesses, streamed)) in &self.counts {
-            let count = &mut counts[((place / bin) as usize).min(last)];
-            count.accesses = count.accesses.saturating_add(*accesses);
-            count.streamed = count.streamed.saturating_add(*streamed);
-        }
-        // Objects that reach beyond a bin have all of it, the others their rest.
-        let mut whole_to = vec![0_u64; bins + 1];
-        for (_, range) in &self.objects {
-            let full = (range.bytes.0 / bin) as usize;
-            whole_to[full.min(bins)] += 1;
-            if let Some(count) = counts.get_mut(full) {
-                count.bytes = count.bytes.saturating_add(range.bytes.0 % bin);
-            }
-        }
-        let mut reach = 0;
-        for (number, count) in counts.iter_mut().enumerate().rev() {
-            reach += whole_to[number + 1];
-            count.bytes = count.bytes.saturating_add(reach.saturating_mul(bin));
-        }
-        counts
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{part_items, site_parts, site_places};
+    use super::{SitePart, part_items, site_parts};
+    use crate::places::site_places;
     use isotherm_model::batch::ObjectRange;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::plan::Item;
@@ -458,18 +285,46 @@ mod tests {
         assert_eq!(grain(&by_page(1024, at_random(1, 1024).take(60))), 1024);
         // All heat in 32 pages: those have enough samples for places of a page.
         assert_eq!(grain(&by_page(1024, at_random(1, 32).take(400))), 1);
-        // A large object: no more places than its division can take.
-        assert_eq!(grain(&by_page(65_536, at_random(1, 32).take(4_000))), 33);
+        // A large object: no more places than a selection takes.
+        assert_eq!(grain(&by_page(65_536, at_random(1, 32).take(4_000))), 17);
     }
 
     #[test]
-    fn a_row_without_a_bin_makes_places_of_chunks() {
-        let mut profile = by_page(1024, at_random(1, 32).take(400));
-        for heat in profile.heat.iter_mut().take(1) {
-            heat.object = heat.object.map(|object| object.range.into());
+    fn rows_without_a_bin_make_places_of_chunks_where_they_are_more_than_few() {
+        let grain_and_parts = |without: usize| {
+            let mut profile = by_page(1024, at_random(1, 32).take(400));
+            for heat in profile.heat.iter_mut().take(without) {
+                heat.object = heat.object.map(|object| object.range.into());
+            }
+            let places = site_places(&profile).remove(&SITE).expect("is known");
+            let accesses = places.counts.iter().map(|count| count.accesses);
+            assert_eq!(accesses.sum::<u64>(), 400);
+            let first = site_parts(&profile)[&SITE][0];
+            (places.grain.0 / PAGE, first.end.0 / PAGE)
+        };
+        // The object begins a page behind its first chunk.
+        assert_eq!(grain_and_parts(4), (1, 32));
+        assert_eq!(grain_and_parts(200).0, 16);
+        assert_eq!(grain_and_parts(200).1 % 16, 0);
+    }
+
+    #[test]
+    fn a_hot_place_of_three_mebibytes_in_a_large_object_is_found_to_the_page() {
+        const PAGES: u64 = 512 << 8;
+        let (first, hot) = (71_003, 3 << 8);
+        for samples in [3_000_usize, 30_000] {
+            let random = at_random(samples as u64, PAGES).take(samples);
+            let hot_samples = at_random(7, hot).take(samples).map(|page| first + page);
+            let parts = site_parts(&by_page(PAGES, random.chain(hot_samples)));
+            let density = |part: &&SitePart| part.accesses.0 * PAGES / part.bytes;
+            let hottest = parts[&SITE].iter().max_by_key(density);
+            let hottest = hottest.expect("is known");
+            let (start, end) = (hottest.start.0 / PAGE, hottest.end.0 / PAGE);
+            assert!(start.abs_diff(first) <= 4, "{start} {end}");
+            assert!(end.abs_diff(first + hot) <= 4, "{start} {end}");
+            // A place at the edge may be a part of its own.
+            assert!(parts[&SITE].len() <= 5, "{parts:?}");
         }
-        let grain = site_places(&profile)[&SITE].grain.0;
-        assert_eq!(grain % CHUNK, 0, "{grain}");
     }
 
     #[test]

@@ -16,12 +16,12 @@ use isotherm_policy::{PAGE, PlanRequest, plan};
 use super::input::{ChunkChoice, OptimizationInput};
 use super::region::Region;
 use crate::blocks::{Bin, blocks, penalty};
+use crate::place_tree::{self, Halving, RangeCount};
+use crate::sampling_rate::SAMPLES_PER_CHUNK;
 use crate::spans;
 
 /// Samples from which a region may be divided.
 const SAMPLES_AT_LEAST: f64 = 64.0;
-/// Most chunks that a policy tells apart in a region: the time of a division grows with their square.
-const BINS_AT_MOST: usize = 2048;
 
 /// The addresses that a choice names, of each process.
 #[derive(Default)]
@@ -166,32 +166,38 @@ fn parts(region: &Region, input: &OptimizationInput<'_>) -> Vec<PartItem> {
     let all = input.counts.total(region.process).max(1);
     let samples_per_count = input.counts.samples(region.process) as f64 / all as f64;
     let samples = region.total() as f64 * samples_per_count;
-    let together = region.counts.len().div_ceil(BINS_AT_MOST).max(1);
-    let chunks: Vec<Range<usize>> = (0..region.counts.len())
-        .step_by(together)
-        .map(|first| first..(first + together).min(region.counts.len()))
-        .collect();
-    let count = |chunks: &Range<usize>| region.counts[chunks.clone()].iter().sum::<u64>();
-    let bin = |chunks: &Range<usize>| {
-        let range = region.chunks(chunks.clone());
-        Bin {
-            samples: count(chunks) as f64 * samples_per_count,
-            bytes: (range.end - range.start) as f64,
-        }
+    let pages = input.counts.within(region.process, region.range.clone());
+    let range = |(page, count): (u64, u64)| RangeCount {
+        start: page - region.range.start,
+        end: page.saturating_add(PAGE) - region.range.start,
+        counts: [count, 0],
     };
-    let bins: Vec<Bin> = chunks.iter().map(bin).collect();
-    let found = match samples >= SAMPLES_AT_LEAST {
-        true => blocks(&bins, penalty(samples)),
-        false => std::iter::once(0..bins.len()).collect(),
+    let divisible = samples >= SAMPLES_AT_LEAST;
+    let least_count = 2.0 * SAMPLES_PER_CHUNK as f64 / samples_per_count;
+    let halving = Halving {
+        object: region.range.end - region.range.start,
+        accesses: if divisible {
+            least_count as u64
+        } else {
+            u64::MAX
+        },
+        least: region.page,
     };
+    let places = place_tree::places(pages.map(range).collect(), halving);
+    let bin = |place: &RangeCount| Bin {
+        samples: place.counts[0] as f64 * samples_per_count,
+        bytes: place.bytes() as f64,
+    };
+    let bins: Vec<Bin> = places.iter().map(bin).collect();
+    let found = blocks(&bins, penalty(samples));
     let part = |block: Range<usize>| {
-        let chunks = chunks[block.start].start..chunks[block.end - 1].end;
-        let range = region.chunks(chunks.clone());
+        let (start, end) = (places[block.start].start, places[block.end - 1].end);
+        let counts = places[block].iter().map(|place| place.counts[0]);
         PartItem {
-            start: Bytes(range.start - region.range.start),
-            end: Bytes(range.end - region.range.start),
-            value: count(&chunks),
-            weight: Bytes(range.end - range.start),
+            start: Bytes(start),
+            end: Bytes(end),
+            value: counts.fold(0, u64::saturating_add),
+            weight: Bytes(end - start),
         }
     };
     found.into_iter().map(part).collect()

@@ -13,6 +13,8 @@ pub(super) struct Region {
     pub(super) process: Process,
     /// Whole pages; whole huge pages where most of it is in these.
     pub(super) range: Range<u64>,
+    /// Bytes of the pages that most of it is in.
+    pub(super) page: u64,
     /// Bytes of a chunk.
     pub(super) grain: u64,
     /// The accesses of each chunk.

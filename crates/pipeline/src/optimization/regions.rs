@@ -122,8 +122,8 @@ fn region(
         return None;
     }
     let chunks = (samples / SAMPLES_PER_CHUNK).clamp(1, CHUNKS_AT_MOST);
-    let least = if memory.is_huge(&range) { HUGE } else { PAGE };
-    let grain = bytes.div_ceil(chunks).checked_next_multiple_of(least)?;
+    let page = if memory.is_huge(&range) { HUGE } else { PAGE };
+    let grain = bytes.div_ceil(chunks).checked_next_multiple_of(page)?;
     let mut counts = vec![0_u64; bytes.div_ceil(grain) as usize];
     for (page, count) in counted() {
         // A page that begins in the region is within it.
@@ -133,6 +133,7 @@ fn region(
     Some(Region {
         process,
         range,
+        page,
         grain,
         counts,
     })
