@@ -428,12 +428,16 @@ impl LiveRun {
                 control_group: String::new(),
                 warning: String::new(),
             });
+            let statics = self.sessions.static_tiers(process);
             let own = batch.accesses.iter().filter(|one| one.process == process);
-            seen.placed.insert(process, page_units::placed(&pages, own));
+            let placed = page_units::placed(&pages, &statics, own);
+            seen.placed.insert(process, placed);
             seen.residency
-                .extend(page_units::units(process, &pages, unit));
-            // One machine, of which each process says the size.
-            seen.capacity = seen.capacity.max(pages.fast_capacity);
+                .extend(page_units::units(process, &pages, &statics, unit));
+            // One machine, of which each process says what its static data leaves.
+            let fast = page_units::fast_statics(&statics);
+            let capacity = pages.fast_capacity.saturating_add(fast);
+            seen.capacity = seen.capacity.max(capacity);
         }
         seen
     }

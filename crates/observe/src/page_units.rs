@@ -1,7 +1,9 @@
 //! The memory of a process on an emulated machine, in units: from the tiers that its runtime publishes.
 //!
-//! The runtime knows which pages hold data, so no page table is read. Memory outside its pool (stacks, static data, files)
-//! belongs to no unit. Of it static data has tiers where memory is emulated by time.
+//! The runtime knows which pages hold data, so no page table is read. Memory outside its pool (stacks, files) belongs to no unit, but
+//! for static data where memory is emulated by time.
+
+use std::collections::BTreeMap;
 
 use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST, PAGE_SLOW};
 use isotherm_model::batch::{ObservedAccess, Process};
@@ -16,17 +18,57 @@ use crate::resident::Span;
 /// Unit in which the nodes of a process's memory are queried: four pages of each.
 pub(crate) const NODE_UNIT: Bytes = Bytes(64 << 10);
 
-/// The resident memory of a process in units of this size, a multiple of 4 KiB, by address.
+/// The resident memory of a process in units of this size, a multiple of 4 KiB, by address: that of its pool and static data with tiers.
 #[must_use]
-pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<UnitResidency> {
+pub(crate) fn units(
+    process: Process,
+    pages: &PageTiers,
+    statics: &[StaticTiers],
+    unit: Bytes,
+) -> Vec<UnitResidency> {
     let unit = unit.0.max(PAGE_BYTES);
-    // The pool begins at a multiple of 2 MiB; a larger unit begins before it.
-    let before = (pages.start % unit / PAGE_BYTES) as usize;
+    let mut found = BTreeMap::<u64, UnitResidency>::new();
+    for (start, tiers) in ranges(pages, statics) {
+        for held in units_of_range(process, (start, tiers), unit) {
+            // Two ranges may be in one unit, such as `.data` and `.bss` of a module.
+            let sum = found.entry(held.unit.start).or_insert(UnitResidency {
+                resident: Bytes::ZERO,
+                fast: Bytes::ZERO,
+                ..held
+            });
+            sum.resident += held.resident;
+            sum.fast += held.fast;
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The ranges with tiers: first address and tiers of the pages.
+fn ranges<'a>(
+    pages: &'a PageTiers,
+    statics: &'a [StaticTiers],
+) -> impl Iterator<Item = (u64, &'a [u8])> {
+    let statics = statics.iter().map(|part| (part.start, &part.tiers[..]));
+    std::iter::once((pages.start, &pages.tiers[..])).chain(statics)
+}
+
+/// Bytes of the fast tier that static data has; the pool can have the rest.
+#[must_use]
+pub(crate) fn fast_statics(statics: &[StaticTiers]) -> Bytes {
+    let pages = statics.iter().flat_map(|part| &part.tiers);
+    Bytes(pages.filter(|tier| **tier == PAGE_FAST).count() as u64 * PAGE_BYTES)
+}
+
+fn units_of_range(
+    process: Process,
+    (start, tiers): (u64, &[u8]),
+    unit: u64,
+) -> impl Iterator<Item = UnitResidency> {
+    // The range may begin within a unit.
+    let before = (start % unit / PAGE_BYTES) as usize;
     let in_unit = (unit / PAGE_BYTES) as usize;
-    let first = pages.start / unit;
-    let (head, rest) = pages
-        .tiers
-        .split_at(((in_unit - before) % in_unit).min(pages.tiers.len()));
+    let first = start / unit;
+    let (head, rest) = tiers.split_at(((in_unit - before) % in_unit).min(tiers.len()));
     let head = (!head.is_empty()).then_some(head);
     // The head is a whole unit's rest, and the number of the unit that follows is one more.
     let numbers = first..;
@@ -34,7 +76,7 @@ pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<Uni
     let bytes = |of: &[u8], is: fn(&u8) -> bool| {
         Bytes(of.iter().filter(|tier| is(tier)).count() as u64 * PAGE_BYTES)
     };
-    let held = found.filter_map(|(number, of)| {
+    found.filter_map(move |(number, of)| {
         let fast = bytes(of, |tier| *tier == PAGE_FAST);
         let resident = bytes(of, |tier| matches!(*tier, PAGE_FAST | PAGE_SLOW));
         let start = number * unit;
@@ -45,8 +87,7 @@ pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<Uni
             // Tiers are of single pages, whatever the kernel maps at once.
             grain: Bytes(unit),
         })
-    });
-    held.collect()
+    })
 }
 
 /// The pages with data from an address on, as runs of one tier.
@@ -143,13 +184,16 @@ fn add_run(runs: &mut Vec<ResidentRun>, run: ResidentRun) {
 #[must_use]
 pub(crate) fn placed<'a>(
     pages: &PageTiers,
+    statics: &[StaticTiers],
     accesses: impl Iterator<Item = &'a ObservedAccess>,
 ) -> Placed {
     let mut placed = Placed::default();
     for access in accesses.filter(|one| one.source.method() == ProfilingMethod::TraceSamples) {
-        let page = access.address.wrapping_sub(pages.start) / PAGE_BYTES;
-        let page = usize::try_from(page).unwrap_or(usize::MAX);
-        let tier = pages.tiers.get(page).copied().unwrap_or_default();
+        let tier_in = |(start, tiers): (u64, &[u8])| {
+            let page = access.address.checked_sub(start)? / PAGE_BYTES;
+            tiers.get(usize::try_from(page).ok()?).copied()
+        };
+        let tier = ranges(pages, statics).find_map(tier_in).unwrap_or_default();
         if tier == PAGE_FAST || tier == PAGE_SLOW {
             placed.samples = placed.samples.saturating_add(access.count);
             let fast = if tier == PAGE_FAST { access.count } else { 0 };
@@ -181,7 +225,7 @@ mod tests {
 
     /// (start from the pool's, resident pages, fast pages) of each unit.
     fn seen(pages: &PageTiers, unit: u64) -> Vec<(i64, u64, u64)> {
-        let units = units(Process::default(), pages, Bytes(unit));
+        let units = units(Process::default(), pages, &[], Bytes(unit));
         let row = |one: &isotherm_model::watch::UnitResidency| {
             let start = one.unit.start as i64 - POOL as i64;
             assert!(one.unit.start.is_multiple_of(unit));
@@ -201,6 +245,32 @@ mod tests {
         // 4 MiB is no divisor of the pool's address: the unit begins 2 MiB before it.
         assert_eq!(seen(&pages, 4 << 20), [(-(2 << 20), 4, 2)]);
         assert_eq!(seen(&tiers(&[]), 4096), []);
+    }
+
+    #[test]
+    fn static_data_is_in_units_and_two_ranges_in_one_unit_are_one() {
+        let pages = tiers(&[1, 2]);
+        let part = |start: u64, tiers: &[u8]| StaticTiers {
+            start,
+            tiers: tiers.to_vec(),
+        };
+        let statics = [part(0x1_4000, &[1, 1, 2]), part(0x1_8000, &[1; 9])];
+        let units = units(Process::default(), &pages, &statics, Bytes(64 << 10));
+        let row = |one: &UnitResidency| (one.unit.start, one.resident.0 / 4096, one.fast.0 / 4096);
+        let rows: Vec<_> = units.iter().map(row).collect();
+        assert_eq!(rows, [(0x1_0000, 11, 10), (0x2_0000, 1, 1), (POOL, 2, 1)]);
+        assert_eq!(super::fast_statics(&statics), Bytes(11 * 4096));
+        let at = |address: u64| {
+            let source = SourceKind::Timer;
+            ObservedAccess::at(
+                (Process::default(), address),
+                source,
+                (1, source.unit(false)),
+            )
+        };
+        let all = [at(0x1_4fff), at(0x1_6000), at(0x1_7000), at(0x2_0000)];
+        let placed = placed(&pages, &statics, all.iter());
+        assert_eq!((placed.samples, placed.fast), (3, 2));
     }
 
     #[test]
@@ -305,7 +375,7 @@ mod tests {
             at(u64::MAX, 9),
             bits,
         ];
-        let placed = placed(&pages, all.iter());
+        let placed = placed(&pages, &[], all.iter());
         assert_eq!((placed.samples, placed.fast), (5, 3));
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, UnitResidency};
-use isotherm_session::{PageTiers, SessionFile, session_of};
+use isotherm_session::{SessionFile, session_of};
 
 use crate::page_units;
 
@@ -65,10 +65,12 @@ impl EmulatedProcesses {
             return Ok(Vec::new());
         };
         let pages = session.page_tiers().map_err(io::Error::other)?;
+        let statics = session.static_tiers().map_err(io::Error::other)?;
         let machine = session.path().parent().unwrap_or(Path::new("/"));
         let fast = self.machines.entry(machine.to_owned()).or_default();
-        *fast = (*fast).max(pages.fast_capacity);
-        Ok(page_units::units(process, &pages, unit))
+        let of_statics = page_units::fast_statics(&statics);
+        *fast = (*fast).max(pages.fast_capacity.saturating_add(of_statics));
+        Ok(page_units::units(process, &pages, &statics, unit))
     }
 
     /// Fast memory of all machines with a process whose memory was read in this epoch.
@@ -80,7 +82,9 @@ impl EmulatedProcesses {
     pub(super) fn placed(&self, process: Process, samples: &[ObservedAccess]) -> Placed {
         let own = samples.iter().filter(|one| one.process == process);
         let session = self.sessions.get(&process).and_then(Option::as_ref);
-        let pages: Option<PageTiers> = session.and_then(|it| it.page_tiers().ok());
-        pages.map_or_else(Placed::default, |pages| page_units::placed(&pages, own))
+        let tiers = session.and_then(|it| it.page_tiers().ok().zip(it.static_tiers().ok()));
+        tiers.map_or_else(Placed::default, |(pages, statics)| {
+            page_units::placed(&pages, &statics, own)
+        })
     }
 }
