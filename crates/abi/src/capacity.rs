@@ -4,6 +4,8 @@
 //! tier is less than its nodes hold. Each process maps it shared. A process has a slot with its share, so that the
 //! share of a process that was killed can be given back by any other process that needs room.
 //!
+//! The fast tier of an emulated machine with a name has such a file, too: all runs on the machine share it, and the limit is in the file.
+//!
 //! ```text
 //! +------------------+ 0
 //! | CapacityHeader   |   sums by tier
@@ -52,6 +54,22 @@ pub struct CapacityHeader {
     pub reserved: u32,
     /// Bytes that all processes have placed in each tier.
     pub placed: [AtomicU64; LIMITED_TIERS],
+    /// Bytes that all processes may place in the first tier, of an emulated machine with a name; 0 where each configuration has the
+    /// limits.
+    pub fast_limit: AtomicU64,
+}
+
+/// Start of [`CapacityHeader::fast_limit`], in bytes from the start of the file.
+pub const FAST_LIMIT_OFFSET: usize = core::mem::offset_of!(CapacityHeader, fast_limit);
+
+/// Size of the fields up to [`CapacityHeader::fast_limit`].
+pub const FIRST_BYTES: usize = FAST_LIMIT_OFFSET + size_of::<u64>();
+
+/// The limit in the first bytes of a file; `None` where they are not those of a capacity file of this version.
+#[must_use]
+pub fn fast_limit_in(bytes: &[u8; FIRST_BYTES]) -> Option<u64> {
+    let limit = bytes.last_chunk().copied().map(u64::from_ne_bytes);
+    limit.filter(|_| bytes.starts_with(&first_bytes()))
 }
 
 /// The share of a process. All zero where no process has the slot.

@@ -211,6 +211,17 @@ impl Configuration {
         }
     }
 
+    /// The bytes of the emulated fast tier that all programs on a machine with a name have together; `None` without a name or a limit.
+    #[must_use]
+    pub fn shared_capacity(&self) -> Option<Bytes> {
+        let shared = self.shared_bandwidth()?;
+        shared.machine()?;
+        let mut tiers = self.tiers.iter().flat_map(Tiers::all);
+        let fast = tiers.find(|tier| tier.kind == TierKind::EmulatedFast)?;
+        let is_limited = fast.capacity != Bytes(u64::MAX);
+        is_limited.then(|| shared.capacity().unwrap_or(fast.capacity))
+    }
+
     /// The bytes of the file.
     ///
     /// # Errors

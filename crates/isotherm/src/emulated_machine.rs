@@ -1,9 +1,10 @@
-//! The file by which programs share the bandwidths of an emulated machine.
+//! The files by which programs share the bandwidths of an emulated machine, and the capacity of its fast tier.
 //!
-//! A machine without a name is that of one run: the file is in its session directory. The files of machines with names are in a
-//! directory of this user, beside the session directories, and a session directory has another name (hard link) of
-//! the file. Each run on a machine holds a shared lock on its file; a run that gets an exclusive one is the only run, and sets the
-//! limits. Programs that outlive their run follow the new limits. A file without users stays: it is one page of memory.
+//! A machine without a name is that of one run: the file of the bandwidths is in its session directory, and the capacity counts for each
+//! process. The files of machines with names are in a directory of this user, beside the session directories, and a session directory
+//! has another name (hard link) of each. Each run on a machine holds a shared lock on each file; a run that gets an exclusive one is the
+//! only run, and sets the limits. Programs that outlive their run follow the new limits, and keep what they have of the capacity. Files
+//! without users stay: they are 34 pages of memory. A run whose fast tier has no limit (all data fast) has no part in the capacity.
 //!
 //! Another user can make that directory first. It is not used then, and the error says so.
 
@@ -13,8 +14,9 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use isotherm_abi::machine;
+use isotherm_abi::{capacity, machine};
 use isotherm_model::shared_bandwidth::{BytesPerSecond, MachineName, SharedBandwidth};
+use isotherm_model::units::Bytes;
 use isotherm_sys::private;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -22,30 +24,46 @@ use rustix::process::getuid;
 
 use crate::session_guard::is_ours;
 
-/// Gives a session directory the file of its machine. Returns that of a machine with a name, which must stay open as long
-/// as the run.
+/// Gives a session directory the files of its machine, whose fast tier has so many bytes; `None` for one without a limit. Returns those
+/// of a machine with a name, which must stay open as long as the run.
 ///
 /// # Errors
 /// There is no room, the directory of the machines is another user's, or other runs use the machine with other limits.
-pub(crate) fn join(session: &Path, shared: &SharedBandwidth) -> Result<Option<File>> {
+pub(crate) fn join(
+    session: &Path,
+    shared: &SharedBandwidth,
+    fast: Option<Bytes>,
+) -> Result<Vec<File>> {
     let path = session.join(machine::FILE_NAME);
     let Some(name) = shared.machine() else {
         let made = make(&path).and_then(|file| write(&file, shared));
         made.with_context(|| format!("{}: cannot be written", path.display()))?;
-        return Ok(None);
+        return Ok(Vec::new());
     };
-    let parent = session.parent().unwrap_or(Path::new("/"));
-    let named = directory(parent)?.join(format!("{name}.machine"));
-    let file = open(&named).with_context(|| format!("{}: cannot be used", named.display()))?;
-    share(&file, name, shared)?;
-    std::fs::hard_link(&named, &path).with_context(|| {
+    let machines = directory(session.parent().unwrap_or(Path::new("/")))?;
+    let named = machines.join(format!("{name}.machine"));
+    let mut files = vec![joined(&named, &path, |file| share(file, name, shared))?];
+    if let Some(fast) = fast {
+        let named = machines.join(format!("{name}.capacity"));
+        let path = session.join(capacity::FILE_NAME);
+        let file = joined(&named, &path, |file| share_capacity(file, name, fast))?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+/// Opens or makes a file of a machine, shares it, and gives it another name in the session directory.
+fn joined(named: &Path, path: &Path, share: impl FnOnce(&File) -> Result<()>) -> Result<File> {
+    let file = open(named).with_context(|| format!("{}: cannot be used", named.display()))?;
+    share(&file)?;
+    std::fs::hard_link(named, path).with_context(|| {
         format!(
             "{}: cannot be linked to {}",
             path.display(),
             named.display()
         )
     })?;
-    Ok(Some(file))
+    Ok(file)
 }
 
 /// Gives a session directory the file of another one's machine, so that both share its limit.
@@ -122,28 +140,70 @@ fn write(file: &File, shared: &SharedBandwidth) -> std::io::Result<()> {
     file.set_len(machine::FILE_BYTES as u64)
 }
 
-/// Locks the file for a user with these limits, and writes it where there is no other user.
-fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()> {
+/// Locks the file for a user, writes it where there is no other one, and reads its first bytes.
+fn first_bytes<const BYTES: usize>(
+    file: &File,
+    name: MachineName,
+    write: impl FnOnce() -> std::io::Result<()>,
+) -> Result<[u8; BYTES]> {
     let problem = |what: &str| format!("the file of machine {name} cannot be {what}");
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => write(file, shared).with_context(|| problem("written"))?,
+        Ok(()) => write().with_context(|| problem("written"))?,
         Err(Errno::WOULDBLOCK) => {}
         Err(error) => return Err(error).with_context(|| problem("locked")),
     }
     // The kernel releases the exclusive lock before it gives a shared one: another may set the limits in between.
     flock(file, FlockOperation::LockShared).with_context(|| problem("locked"))?;
-    let mut first = [0; machine::FIRST_BYTES];
+    let mut first = [0; BYTES];
     file.read_exact_at(&mut first, 0)
         .with_context(|| problem("read"))?;
+    Ok(first)
+}
+
+/// Shares the bandwidths.
+fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()> {
+    let first = first_bytes(file, name, || write(file, shared))?;
     match limits_in(&first, name) {
-        Some(found) if found == *shared => Ok(()),
+        Some(found) if (found.fast(), found.slow()) == (shared.fast(), shared.slow()) => Ok(()),
         Some(found) => bail!(
             "the machine {name} has {found} in a run that has not ended, not {shared}; give the same limits, or another name"
         ),
-        None => bail!(
-            "the machine {name} is used by another version of Isotherm; give another name, or wait until that run ends"
-        ),
+        None => bail!(other_version(name)),
     }
+}
+
+/// Shares a fast tier of this capacity.
+fn share_capacity(file: &File, name: MachineName, fast: Bytes) -> Result<()> {
+    let first = first_bytes(file, name, || write_capacity(file, fast))?;
+    match capacity::fast_limit_in(&first).map(Bytes) {
+        Some(found) if found == fast => Ok(()),
+        Some(found) => bail!(
+            "the machine {name} has {found} of fast memory in a run that has not ended, not {fast}; give the same --fast, or another name"
+        ),
+        None => bail!(other_version(name)),
+    }
+}
+
+fn other_version(name: MachineName) -> String {
+    format!(
+        "the machine {name} is used by another version of Isotherm; give another name, or wait until that run ends"
+    )
+}
+
+/// Sets the limit. All of the file is written, because a store into a mapping without room would kill the program; where it is of this
+/// version, programs that outlived their run keep their shares.
+fn write_capacity(file: &File, fast: Bytes) -> std::io::Result<()> {
+    let bytes = capacity::first_bytes();
+    let mut first = [0; capacity::FIRST_BYTES];
+    let is_whole = file.metadata()?.len() == capacity::FILE_BYTES as u64;
+    if !is_whole || file.read_exact_at(&mut first, 0).is_err() || !first.starts_with(&bytes) {
+        let mut content = vec![0; capacity::FILE_BYTES];
+        content[..bytes.len()].copy_from_slice(&bytes);
+        file.write_all_at(&content, 0)?;
+        file.set_len(capacity::FILE_BYTES as u64)?;
+    }
+    let at = capacity::FAST_LIMIT_OFFSET as u64;
+    file.write_all_at(&fast.0.to_ne_bytes(), at)
 }
 
 /// The limits of a machine's file; `None` where it is of another version.
@@ -155,11 +215,12 @@ fn limits_in(first: &[u8; machine::FIRST_BYTES], name: MachineName) -> Option<Sh
 #[cfg(test)]
 mod tests {
     use std::fs::File;
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{FileExt, MetadataExt};
     use std::path::{Path, PathBuf};
 
-    use isotherm_abi::machine;
+    use isotherm_abi::{capacity, machine};
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
+    use isotherm_model::units::Bytes;
 
     /// So many GiB/s of fast and of slow memory, 0 for no limit.
     fn limits(fast: u64, slow: u64, name: Option<&str>) -> SharedBandwidth {
@@ -179,14 +240,27 @@ mod tests {
     }
 
     fn inode(session: &Path) -> u64 {
-        let file = session.join(machine::FILE_NAME).metadata().unwrap();
+        inode_of(session, machine::FILE_NAME, machine::FILE_BYTES)
+    }
+
+    fn inode_of(session: &Path, name: &str, bytes: usize) -> u64 {
+        let file = session.join(name).metadata().unwrap();
         assert_eq!(file.mode() & 0o7777, 0o600);
-        assert_eq!(file.size(), machine::FILE_BYTES as u64);
+        assert_eq!(file.size(), bytes as u64);
         file.ino()
     }
 
-    fn join(session: &Path, shared: &SharedBandwidth) -> Result<Option<File>, String> {
-        super::join(session, shared).map_err(|error| format!("{error:#}"))
+    fn join(session: &Path, shared: &SharedBandwidth) -> Result<Vec<File>, String> {
+        join_with(session, shared, None)
+    }
+
+    fn join_with(
+        session: &Path,
+        shared: &SharedBandwidth,
+        fast: Option<u64>,
+    ) -> Result<Vec<File>, String> {
+        let joined = super::join(session, shared, fast.map(Bytes));
+        joined.map_err(|error| format!("{error:#}"))
     }
 
     #[test]
@@ -232,6 +306,47 @@ mod tests {
         drop(first);
         join(&c, &shared(6, Some("lab"))).unwrap();
         assert_eq!(inode(&a), inode(&c));
+    }
+
+    #[test]
+    fn runs_on_a_machine_share_its_fast_tier_and_its_programs_keep_what_they_have() {
+        let parent = tempfile::tempdir().unwrap();
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| session(parent.path(), name));
+        let lab = shared(5, Some("lab"));
+        let inode = |session| inode_of(session, capacity::FILE_NAME, capacity::FILE_BYTES);
+        let first = join_with(&a, &lab, Some(4 << 20)).unwrap();
+        assert_eq!(first.len(), 2);
+        let refused = join_with(&b, &lab, Some(8 << 20)).unwrap_err();
+        assert!(
+            refused.contains("has 4 MiB of fast memory in a run that has not ended, not 8 MiB"),
+            "{refused}"
+        );
+        join_with(&c, &lab, Some(4 << 20)).unwrap();
+        assert_eq!(inode(&a), inode(&c));
+        // A program that outlives its run, and a run with another limit.
+        let file = File::options()
+            .write(true)
+            .open(a.join(capacity::FILE_NAME));
+        let file = file.unwrap();
+        file.write_all_at(&[7; 8], capacity::SLOTS_OFFSET as u64)
+            .unwrap();
+        drop(first);
+        join_with(&d, &lab, Some(8 << 20)).unwrap();
+        let content = std::fs::read(a.join(capacity::FILE_NAME)).unwrap();
+        assert_eq!(content[capacity::SLOTS_OFFSET..][..8], [7; 8]);
+        let first = content.first_chunk().unwrap();
+        assert_eq!(capacity::fast_limit_in(first), Some(8 << 20));
+    }
+
+    #[test]
+    fn a_fast_tier_without_a_limit_and_a_machine_without_a_name_share_no_capacity() {
+        let parent = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| session(parent.path(), name));
+        join_with(&a, &shared(5, Some("lab")), None).unwrap();
+        join_with(&b, &shared(5, None), Some(4 << 20)).unwrap();
+        for session in [a, b] {
+            assert!(!session.join(capacity::FILE_NAME).exists());
+        }
     }
 
     #[test]

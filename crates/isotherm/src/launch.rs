@@ -176,7 +176,9 @@ pub(crate) fn prepare_on(
     }
     match (machine, configuration.shared_bandwidth()) {
         (Some(machine), Some(_)) => session.join_machine_of(machine)?,
-        (None, Some(shared)) => session.join_machine(&shared)?,
+        (None, Some(shared)) => {
+            session.join_machine(&shared, configuration.shared_capacity())?;
+        }
         (_, None) => {}
     }
     let file = session.write_configuration(&configuration.to_bytes()?)?;

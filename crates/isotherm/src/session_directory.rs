@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use isotherm_abi::capacity;
 use isotherm_model::shared_bandwidth::SharedBandwidth;
+use isotherm_model::units::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tempfile::TempDir;
 
@@ -38,8 +39,8 @@ pub(crate) struct SessionDirectory {
     directory: TempDir,
     /// The locked file.
     _owner: File,
-    /// The file of the emulated machine, locked against another limit.
-    _machine: Option<File>,
+    /// The files of the emulated machine, locked against other limits.
+    _machine: Vec<File>,
     /// The guard, which ends last. None where no process could be created for it.
     _guard: Option<SessionGuard>,
 }
@@ -82,7 +83,7 @@ impl SessionDirectory {
         Ok(Self {
             directory,
             _owner: owner,
-            _machine: None,
+            _machine: Vec::new(),
             _guard: None,
         })
     }
@@ -130,12 +131,16 @@ impl SessionDirectory {
         written().with_context(|| format!("{}: cannot be written", path.display()))
     }
 
-    /// Adds the file of the emulated machine whose bandwidth the run shares.
+    /// Adds the files of the emulated machine whose bandwidth the run shares, and, where it has a name, the capacity of the fast tier.
     ///
     /// # Errors
     /// As [`emulated_machine::join`].
-    pub(crate) fn join_machine(&mut self, shared: &SharedBandwidth) -> Result<()> {
-        self._machine = emulated_machine::join(self.path(), shared)?;
+    pub(crate) fn join_machine(
+        &mut self,
+        shared: &SharedBandwidth,
+        fast: Option<Bytes>,
+    ) -> Result<()> {
+        self._machine = emulated_machine::join(self.path(), shared, fast)?;
         Ok(())
     }
 

@@ -145,7 +145,7 @@ fn shared_machine(programs: &[PlacedProgram]) -> Result<Option<SessionDirectory>
         return Ok(None);
     };
     let mut session = SessionDirectory::new()?;
-    session.join_machine(&shared)?;
+    session.join_machine(&shared, None)?;
     Ok(Some(session))
 }
 

@@ -11,6 +11,7 @@ pub struct SharedBandwidth {
     fast: Option<BytesPerSecond>,
     slow: Option<BytesPerSecond>,
     machine: Option<MachineName>,
+    capacity: Option<Bytes>,
 }
 
 impl SharedBandwidth {
@@ -29,7 +30,25 @@ impl SharedBandwidth {
             fast,
             slow,
             machine,
+            capacity: None,
         })
+    }
+
+    /// The same on a machine whose fast tier has this capacity, of which the fast tier of a plan is a part. A machine without a name has
+    /// none.
+    #[must_use]
+    pub const fn with_capacity(self, capacity: Bytes) -> Self {
+        let capacity = match self.machine {
+            Some(_) => Some(capacity),
+            None => None,
+        };
+        Self { capacity, ..self }
+    }
+
+    /// The capacity of the machine's fast tier; `None` where that of the plan is all of it.
+    #[must_use]
+    pub const fn capacity(&self) -> Option<Bytes> {
+        self.capacity
     }
 
     /// The limit of fast memory; `None` where it has none.
@@ -199,7 +218,7 @@ impl FromStr for MachineName {
 
 #[cfg(test)]
 mod tests {
-    use super::{BytesPerSecond, MachineName, SharedBandwidth};
+    use super::{Bytes, BytesPerSecond, MachineName, SharedBandwidth};
 
     #[test]
     fn a_bandwidth_reads_what_it_writes() {
@@ -221,6 +240,16 @@ mod tests {
         assert_eq!(words(None, rate("5GiB/s")), Some(slow));
         let both = "10 GiB/s of fast memory and 5 GiB/s of slow memory".to_owned();
         assert_eq!(words(rate("10GiB/s"), rate("5GiB/s")), Some(both));
+    }
+
+    #[test]
+    fn a_machine_with_a_name_has_a_capacity() {
+        let with = |machine: Option<&str>| {
+            let machine = machine.map(|name| name.parse().expect("a name"));
+            let shared = SharedBandwidth::new("5GiB/s".parse().ok(), None, machine);
+            shared.expect("a limit").with_capacity(Bytes(7)).capacity()
+        };
+        assert_eq!((with(Some("lab")), with(None)), (Some(Bytes(7)), None));
     }
 
     #[test]

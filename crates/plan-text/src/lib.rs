@@ -58,7 +58,7 @@
 //! by them; without them it finds those of the very build only.
 //!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
-//! `write-bandwidth 1000` (bytes a second) may follow, and `loaded 1000:85ns,9000:130ns`, latencies under load. `bandwidth-limit 5GiB/s`, `fast-bandwidth-limit 10GiB/s` and `machine NAME` may follow the costs of an
+//! `write-bandwidth 1000` (bytes a second) may follow, and `loaded 1000:85ns,9000:130ns`, latencies under load. `bandwidth-limit 5GiB/s`, `fast-bandwidth-limit 10GiB/s`, `machine NAME` and `machine-fast 16GiB` may follow the costs of an
 //! emulated slow tier. The reader checks everything and reports the
 //! line of an error. Numbers out of range are errors too: a depth above 8, a cost of the emulated
 //! pair above 1s or a period above 1h, a latency above 1s, more than 1,000,000,000,000,000 bytes a

@@ -6,7 +6,7 @@ use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
 use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
-use isotherm_model::shared_bandwidth::SharedBandwidth;
+use isotherm_model::shared_bandwidth::{MachineName, SharedBandwidth};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -350,7 +350,8 @@ fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts
     })
 }
 
-/// `fast-bandwidth-limit 10GiB/s bandwidth-limit 5GiB/s machine lab`: all may be absent, a machine has a limit.
+/// `fast-bandwidth-limit 10GiB/s bandwidth-limit 5GiB/s machine lab machine-fast 16GiB`: all may be absent, a machine has a limit, and only a
+/// machine has fast memory of which the fast tier is a part.
 fn shared_bandwidth(
     line: &Line,
     pairs: &mut BTreeMap<&str, &str>,
@@ -364,7 +365,15 @@ fn shared_bandwidth(
     let machine = machine
         .map(|name| line.quantity("machine", name))
         .transpose()?;
+    let capacity = machine.and_then(|_: MachineName| pairs.remove("machine-fast"));
+    let capacity = capacity
+        .map(|capacity| line.quantity("machine-fast", capacity))
+        .transpose()?;
     let shared = SharedBandwidth::new(fast, slow, machine);
+    let shared = match (shared, capacity) {
+        (Some(shared), Some(capacity)) => Some(shared.with_capacity(capacity)),
+        (shared, _) => shared,
+    };
     match (shared, machine) {
         (None, Some(_)) => {
             line.wrong("machine: its programs share nothing without a bandwidth-limit")

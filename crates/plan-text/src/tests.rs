@@ -469,7 +469,11 @@ fn tiers() -> impl Strategy<Value = Tiers> {
                     BytesPerSecond::new(c.3),
                     BytesPerSecond::new(c.1),
                     (c.2 % 2 == 0).then(|| "lab-2".parse().unwrap()),
-                ),
+                )
+                .map(|shared| match c.0 % 2 {
+                    0 => shared.with_capacity(Bytes(c.0)),
+                    _ => shared,
+                }),
             }),
             None => Emulation::PageTrap(PageTrapCosts {
                 period: Nanos(c.0),

@@ -136,6 +136,9 @@ fn tier_line(tier: &Tier) -> String {
                 if let Some(machine) = shared.machine() {
                     field("machine", machine.to_string());
                 }
+                if let Some(capacity) = shared.capacity() {
+                    field("machine-fast", capacity.exact());
+                }
             }
         }
         TierKind::EmulatedSlow(Emulation::PageTrap(costs)) => {

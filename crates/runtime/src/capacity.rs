@@ -20,9 +20,12 @@
 //!   ended.
 //!
 //! Without a limit nothing is mapped, and [`is_limited`] is one load.
+//!
+//! The fast tier of an emulated machine with a name has a ledger of the same form, but counts pages that hold data ([`shared_room`]).
 
 mod ledger;
 pub(crate) mod pages;
+pub(crate) mod shared_room;
 
 use core::ffi::CStr;
 use core::ops::Range;
@@ -138,6 +141,11 @@ fn joined() -> Option<(&'static Ledger, usize)> {
     let charges = CHARGES.load(Ordering::Acquire);
     // SAFETY: the mapping begins with this word and stays for ever; zero is a valid value of it.
     let own = unsafe { charges.cast::<AtomicUsize>().as_ref() }?;
+    slot_in(ledger, own).map(|slot| (ledger, slot))
+}
+
+/// This process's slot in a ledger, plus one in `own`, which the kernel wipes in every child.
+fn slot_in(ledger: &Ledger, own: &AtomicUsize) -> Option<usize> {
     match own.compare_exchange(0, JOINING, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
             let slot = join(ledger);
@@ -147,7 +155,6 @@ fn joined() -> Option<(&'static Ledger, usize)> {
         Err(JOINING) => None,
         Err(slot) => Some(slot - 1),
     }
-    .map(|slot| (ledger, slot))
 }
 
 fn join(ledger: &Ledger) -> Option<usize> {

@@ -32,6 +32,7 @@
 
 mod bandwidth;
 mod costs;
+mod fast_room;
 mod interrupted;
 mod migration;
 mod page_tiers;
@@ -68,6 +69,7 @@ pub(crate) use signal_stack::is_enough as has_room_for_signals;
 pub(crate) use thread::DelayedThread;
 
 use crate::c_signals;
+use crate::capacity::shared_room::SharedRoom;
 use crate::clock;
 use crate::config;
 use crate::emulation::{Account, RangeUse, RequestTables, Settings, place};
@@ -121,7 +123,7 @@ pub(crate) fn runs() -> bool {
 /// Prepares the pair for the pool, if the settings name one. No thread is sampled before [`begin`].
 ///
 /// # Errors
-/// [`OffReason::NoAddressSpace`], and as [`Bandwidth::of_session`].
+/// [`OffReason::NoAddressSpace`], and as [`Bandwidth::of_session`] and [`SharedRoom::of_session`].
 pub(crate) fn start(
     pool: Range<usize>,
     settings: &Settings<'_>,
@@ -138,8 +140,9 @@ pub(crate) fn start(
         .find(|tier| tier.kind == TierRecordKind::EmulatedFast as u32);
     let room = fast.map_or(u64::MAX, |tier| tier.capacity_bytes);
     let no_room = |_| OffReason::NoAddressSpace;
+    let tiers = PageTiers::map(pool, room).map_err(no_room)?;
     let pair = place(TimedPair {
-        tiers: PageTiers::map(pool, room).map_err(no_room)?,
+        tiers: tiers.sharing(room, |pages| SharedRoom::of_session(directory, pages))?,
         costs: Costs {
             latency_percent: emulation.latency_percent,
             bandwidth_percent: emulation.bandwidth_percent,
@@ -469,4 +472,5 @@ pub(crate) fn finish() {
         }
     }
     pair.publish(Delay::default());
+    pair.tiers.finish();
 }

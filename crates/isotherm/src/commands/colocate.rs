@@ -239,8 +239,9 @@ mod tests {
     use isotherm_model::plan::Weight;
     use isotherm_model::profile::{Heat, Meta, Profile};
     use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
+    use isotherm_model::shared_bandwidth::SharedBandwidth;
     use isotherm_model::site::{Site, SiteId, SiteKind};
-    use isotherm_model::tier::{TierIndex, Tiers};
+    use isotherm_model::tier::{TierIndex, TierKind, Tiers};
     use isotherm_model::units::{Accesses, Bytes, Nanos};
 
     const MIB: u64 = 1 << 20;
@@ -342,6 +343,32 @@ mod tests {
                 assert_eq!(merged["hungry"], (vec![100, 101], 8), "{policy}");
             }
         }
+    }
+
+    #[test]
+    fn the_plans_of_programs_on_a_machine_with_a_name_tell_its_whole_fast_memory() {
+        let profile = program(&[500, 400]);
+        let mut tiers = emulated("cxl");
+        let shared = SharedBandwidth::new("5GiB/s".parse().ok(), None, "lab".parse().ok());
+        let mut all = tiers.all().to_vec();
+        if let TierKind::EmulatedSlow(Emulation::Time(costs)) = &mut all[1].kind {
+            costs.shared = shared;
+        }
+        tiers = Tiers::new(all).expect("a pair");
+        let profiles = BTreeMap::from([("only", profile)]);
+        let form = form(&profiles, &tiers, SharedObjects::Sites);
+        let granted = form.share(&Promises::default(), Bytes(4 * MIB)).remove(0).1;
+        let granted = granted.expect("no floor");
+        let names = ObjectNames::new(std::iter::empty());
+        let data = (&profiles["only"], &form.chunks["only"]);
+        let plan = program_plan("only", data, (&granted, &names), &tiers, Weight::PeakRss);
+        let plan = plan.expect("a pair");
+        assert_eq!(plan.tiers.all()[0].capacity, Bytes(4 * MIB));
+        let TierKind::EmulatedSlow(Emulation::Time(costs)) = plan.tiers.all()[1].kind else {
+            panic!("{:?}", plan.tiers)
+        };
+        let whole = costs.shared.expect("as before").capacity();
+        assert_eq!(whole, Some(Bytes(8 * MIB)));
     }
 
     #[test]

@@ -66,7 +66,18 @@ impl Ledger {
     }
 
     fn limit(&self, tier: u32) -> u64 {
+        let of_machine = self.header.fast_limit.load(Ordering::Relaxed);
+        if tier == 0 && of_machine > 0 {
+            return of_machine;
+        }
         self.limits.get(tier as usize).copied().unwrap_or(u64::MAX)
+    }
+
+    /// Bytes of a tier that no process has placed.
+    pub(super) fn free(&self, tier: u32) -> u64 {
+        let placed = self.header.placed.get(tier as usize);
+        let placed = placed.map_or(0, |placed| placed.load(Ordering::Relaxed));
+        self.limit(tier).saturating_sub(placed)
     }
 
     /// Finds a slot for a process, and gives back the shares of earlier processes of this name: by its own life they are
@@ -172,7 +183,7 @@ fn lower(sum: &AtomicU64, bytes: u64) -> u64 {
 mod tests {
     use isotherm_abi::capacity::{FILE_BYTES, LIMITED_TIERS, SLOTS, first_bytes};
 
-    use super::{Ledger, ProcessName};
+    use super::{Ledger, Ordering, ProcessName};
 
     const UNIT: u64 = 2 << 20;
 
@@ -207,6 +218,18 @@ mod tests {
         assert_eq!(ledger.share(one, 0), 2 * UNIT);
         assert_eq!(ledger.share(two, 0), 3 * UNIT);
         assert_eq!(ledger.take(two, 1, 9 * UNIT, UNIT), 9 * UNIT, "no limit");
+    }
+
+    #[test]
+    fn the_limit_of_a_machine_comes_before_that_of_the_configuration_and_may_change() {
+        let ledger = ledger(9);
+        ledger.header.fast_limit.store(2 * UNIT, Ordering::Relaxed);
+        let slot = ledger.join(process(3)).expect("a slot");
+        assert_eq!(ledger.take(slot, 0, 9 * UNIT, UNIT), 2 * UNIT);
+        assert_eq!(ledger.free(0), 0);
+        ledger.header.fast_limit.store(5 * UNIT, Ordering::Relaxed);
+        assert_eq!(ledger.free(0), 3 * UNIT);
+        assert_eq!(ledger.take(slot, 0, 9 * UNIT, UNIT), 3 * UNIT);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use std::sync::OnceLock;
 use isotherm_abi::page_tiers::{STATIC_PAGES, STATIC_RANGES, StaticPageTable};
 use rustix::io::Errno;
 
+use super::fast_room::FastRoom;
+use crate::capacity::shared_room::SharedRoom;
 use crate::emulation::{PAGE_BYTES, Sparse};
 use crate::published_tiers;
 
@@ -103,12 +105,10 @@ pub(crate) struct PageTiers {
     tiers: Sparse<AtomicU8>,
     /// First chunk that never had data.
     high: AtomicU32,
-    fast_pages: AtomicU64,
-    /// Of these, pages of segments.
+    fast: FastRoom,
+    /// Of the fast pages, those of segments.
     fast_static_pages: AtomicU64,
     slow_pages: AtomicU64,
-    /// Pages that the fast tier has room for.
-    room: u64,
     first_touches: AtomicU64,
     spilled: AtomicU64,
 }
@@ -123,14 +123,32 @@ impl PageTiers {
             wanted: Sparse::map(chunks)?,
             tiers: Sparse::map((chunks + SEGMENT_CHUNKS) * CHUNK_PAGES)?,
             high: AtomicU32::new(0),
-            fast_pages: AtomicU64::new(0),
+            fast: FastRoom::new(fast_bytes, None),
             fast_static_pages: AtomicU64::new(0),
             slow_pages: AtomicU64::new(0),
-            room: fast_bytes / PAGE_BYTES as u64,
             first_touches: AtomicU64::new(0),
             spilled: AtomicU64::new(0),
             pool,
         })
+    }
+
+    /// The tables with a fast tier of so many bytes, of which other processes may have some: `shared` makes their part of it for so many
+    /// pages.
+    ///
+    /// # Errors
+    /// Those of `shared`.
+    pub(crate) fn sharing<E>(
+        self,
+        fast_bytes: u64,
+        shared: impl FnOnce(usize) -> Result<Option<SharedRoom>, E>,
+    ) -> Result<Self, E> {
+        let fast = FastRoom::new(fast_bytes, shared(self.tiers.len())?);
+        Ok(Self { fast, ..self })
+    }
+
+    /// Gives the room that other processes can use back, at the end of this one.
+    pub(crate) fn finish(&self) {
+        self.fast.finish();
     }
 
     /// Adds the segments that hold static data, by whole pages, which is to be in this tier. What has no entry left, or comes in a
@@ -367,7 +385,7 @@ impl PageTiers {
         let of_page = Side::of(self.wanted_pages[page].load(Ordering::Relaxed));
         let of_chunk = || self.wanted(page / CHUNK_PAGES);
         let wanted = of_page.or_else(of_chunk).unwrap_or(Side::Fast);
-        let fits = wanted == Side::Fast && self.take_room();
+        let fits = wanted == Side::Fast && self.fast.take();
         let side = if fits { Side::Fast } else { Side::Slow };
         let before = self.tiers[page].compare_exchange(
             UNKNOWN,
@@ -378,10 +396,12 @@ impl PageTiers {
         match before {
             Ok(_) => {
                 self.publish(page);
-                if side == Side::Fast && self.is_static(page) {
-                    self.fast_static_pages.fetch_add(1, Ordering::Relaxed);
-                }
-                if side == Side::Slow {
+                if side == Side::Fast {
+                    self.fast.keep(page);
+                    if self.is_static(page) {
+                        self.fast_static_pages.fetch_add(1, Ordering::Relaxed);
+                    }
+                } else {
                     self.slow_pages.fetch_add(1, Ordering::Relaxed);
                     self.first_touches.fetch_add(1, Ordering::Relaxed);
                     let spills = u64::from(wanted == Side::Fast);
@@ -392,19 +412,11 @@ impl PageTiers {
             // Another thread decided first.
             Err(other) => {
                 if fits {
-                    self.fast_pages.fetch_sub(1, Ordering::Relaxed);
+                    self.fast.return_unused();
                 }
                 Side::of(other).unwrap_or(side)
             }
         }
-    }
-
-    /// Takes room for one fast page, if there is any.
-    fn take_room(&self) -> bool {
-        let taken = |pages| (pages < self.room).then_some(pages + 1);
-        self.fast_pages
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
-            .is_ok()
     }
 
     /// The page holds nothing.
@@ -414,11 +426,13 @@ impl PageTiers {
                 if self.is_static(page) {
                     self.fast_static_pages.fetch_sub(1, Ordering::Relaxed);
                 }
-                self.fast_pages.fetch_sub(1, Ordering::Relaxed)
+                self.fast.leave(page);
             }
-            Some(Side::Slow) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
+            Some(Side::Slow) => {
+                self.slow_pages.fetch_sub(1, Ordering::Relaxed);
+            }
             None => return,
-        };
+        }
         self.publish(page);
     }
 
@@ -445,7 +459,7 @@ impl PageTiers {
     /// Bytes of the fast tier that the pool can have: static data has the rest.
     pub(crate) fn fast_room_of_pool(&self) -> u64 {
         let of_segments = self.fast_static_pages.load(Ordering::Relaxed);
-        let pages = self.room.saturating_sub(of_segments);
+        let pages = self.fast.pages_at_most().saturating_sub(of_segments);
         pages.saturating_mul(PAGE_BYTES as u64)
     }
 
@@ -457,7 +471,7 @@ impl PageTiers {
             Side::Slow => Side::Fast,
         };
         if self.tiers[page].load(Ordering::Relaxed) != from.code()
-            || (to == Side::Fast && !self.take_room())
+            || (to == Side::Fast && !self.fast.take())
         {
             return false;
         }
@@ -471,22 +485,26 @@ impl PageTiers {
             };
         }
         match (moved, to) {
-            (true, Side::Fast) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
+            (true, Side::Fast) => {
+                self.slow_pages.fetch_sub(1, Ordering::Relaxed);
+                self.fast.keep(page);
+            }
             (true, Side::Slow) => {
                 self.slow_pages.fetch_add(1, Ordering::Relaxed);
-                self.fast_pages.fetch_sub(1, Ordering::Relaxed)
+                self.fast.leave(page);
             }
-            (false, Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
-            (false, Side::Slow) => 0,
-        };
+            (false, Side::Fast) => self.fast.return_unused(),
+            (false, Side::Slow) => {}
+        }
         self.publish(page);
         moved
     }
 
     /// Bytes in the fast and in the slow tier.
     pub(crate) fn bytes(&self) -> (u64, u64) {
-        let bytes = |pages: &AtomicU64| pages.load(Ordering::Relaxed) * PAGE_BYTES as u64;
-        (bytes(&self.fast_pages), bytes(&self.slow_pages))
+        let slow = self.slow_pages.load(Ordering::Relaxed);
+        let bytes = |pages: u64| pages * PAGE_BYTES as u64;
+        (bytes(self.fast.pages()), bytes(slow))
     }
 
     /// Pages that were first placed into the slow tier, and those of them for which the fast tier had no room.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::{Plan, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Tier, Tiers};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::{SiteChunks, site_of_object};
 use isotherm_policy::sharing::{Grant, SharedPlan};
@@ -50,10 +51,15 @@ pub(super) fn program_plan(
     Ok(plan)
 }
 
-/// The pair with another capacity of its fast tier.
+/// The pair with a part of its fast tier: programs on an emulated machine with a name have the whole together.
 fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
     let mut all: Vec<Tier> = tiers.all().to_vec();
-    all[0].capacity = capacity;
+    let whole = std::mem::replace(&mut all[0].capacity, capacity);
+    for tier in &mut all {
+        if let TierKind::EmulatedSlow(Emulation::Time(costs)) = &mut tier.kind {
+            costs.shared = costs.shared.map(|shared| shared.with_capacity(whole));
+        }
+    }
     Ok(Tiers::new(all)?)
 }
 

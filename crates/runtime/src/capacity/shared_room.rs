@@ -1,0 +1,156 @@
+//! The room of the fast tier of an emulated machine with a name: what the processes of all runs on it have together, page by page.
+//!
+//! ```text
+//! page_tiers --take--> ledger (shared by all runs on the machine)      a page that becomes fast
+//!            --keep--> charge of the page (this process)
+//!            --give back--> charge, then ledger                        a page that becomes slow, or holds nothing
+//! ```
+//!
+//! What a process has is given back when it exits, and, where it was killed, by the next one that is short of room and can tell that it
+//! ended. A forked child begins with a share of nothing, because the kernel wipes the charges in it (`MADV_WIPEONFORK`): the fast pages that it
+//! inherits are its parent's, and the copies that writes make are not counted.
+
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
+use isotherm_abi::session::OffReason;
+use isotherm_sys::memory::{self, PAGE_BYTES};
+
+use super::ledger::Ledger;
+use super::{CHARGES_OFFSET, JOINING, reap, slot_in, this_process};
+use crate::clock;
+use crate::shared_file;
+
+/// Number of the fast tier in the ledger.
+const FAST: u32 = 0;
+/// Bytes of a page as the ledger counts them.
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Time between two searches for processes that ended: a search asks the kernel about each process of the machine.
+const SEARCH_EVERY_NS: u64 = 100_000_000;
+
+/// The room of the machine, and the part of it that this process has.
+pub(crate) struct SharedRoom {
+    ledger: Ledger,
+    /// The mapping that the kernel wipes in every child: the slot + 1, then 1 for each page for which this process has room.
+    own: &'static AtomicUsize,
+    charges: &'static [AtomicU8],
+    /// Time of the last search.
+    searched_ns: AtomicU64,
+}
+
+impl SharedRoom {
+    /// That of the session's machine, for tables of so many pages; `None` where it has no name, or no limit.
+    ///
+    /// # Errors
+    /// [`OffReason::NoSession`], [`OffReason::NoAddressSpace`], [`OffReason::BadConfig`] for a file of another version.
+    pub(crate) fn of_session(
+        directory: Option<&CStr>,
+        pages: usize,
+    ) -> Result<Option<Self>, OffReason> {
+        let file = directory.map(|directory| shared_file::map(directory, FILE_NAME, FILE_BYTES));
+        let Some(base) = file.transpose()?.flatten() else {
+            return Ok(None);
+        };
+        let limits = [u64::MAX; LIMITED_TIERS];
+        // SAFETY: the file is as long as that, only this user writes it, and it is never unmapped.
+        let ledger = unsafe { Ledger::at(base, limits) }.ok_or(OffReason::BadConfig)?;
+        if !ledger.is_limited(FAST) {
+            return Ok(None);
+        }
+        let room = Self::of(ledger, pages).ok_or(OffReason::NoAddressSpace)?;
+        Ok(Some(room))
+    }
+
+    fn of(ledger: Ledger, pages: usize) -> Option<Self> {
+        let bytes = CHARGES_OFFSET + pages;
+        let start = memory::fresh(bytes).ok()?;
+        // SAFETY: the memory was mapped just now. Kernels before 4.14 do not know the advice: there a child shares its parent's slot.
+        let _ = unsafe { memory::advise(start, bytes, libc::MADV_WIPEONFORK) };
+        // SAFETY: the mapping is as long as that, zeroed and never unmapped; zero is a valid value of every atomic.
+        let (own, charges) = unsafe {
+            let charges = core::ptr::with_exposed_provenance(start + CHARGES_OFFSET);
+            (
+                &*core::ptr::with_exposed_provenance::<AtomicUsize>(start),
+                core::slice::from_raw_parts(charges, pages),
+            )
+        };
+        Some(Self {
+            ledger,
+            own,
+            charges,
+            searched_ns: AtomicU64::new(0),
+        })
+    }
+
+    fn slot(&self) -> Option<usize> {
+        slot_in(&self.ledger, self.own)
+    }
+
+    /// Takes room for a page. [`Self::keep`] or [`Self::return_unused`] must follow.
+    pub(crate) fn take(&self) -> bool {
+        let Some(slot) = self.slot() else {
+            return false;
+        };
+        let take = || self.ledger.take(slot, FAST, PAGE, PAGE) > 0;
+        take() || (self.search() && take())
+    }
+
+    /// Gives back the shares of processes that ended, unless that was done lately.
+    fn search(&self) -> bool {
+        let now = clock::now_ns();
+        let last = self.searched_ns.load(Ordering::Relaxed);
+        if now.saturating_sub(last) < SEARCH_EVERY_NS {
+            return false;
+        }
+        self.searched_ns.store(now, Ordering::Relaxed);
+        reap(&self.ledger, this_process());
+        true
+    }
+
+    /// The room that was taken is that of this page.
+    pub(crate) fn keep(&self, page: usize) {
+        // Another thread may have given the page up before its charge was noted: then that room is still taken.
+        if self
+            .charge(page)
+            .is_none_or(|charge| charge.swap(1, Ordering::AcqRel) != 0)
+        {
+            self.return_unused();
+        }
+    }
+
+    /// Gives back room that was taken for no page.
+    pub(crate) fn return_unused(&self) {
+        if let Some(slot) = self.slot() {
+            self.ledger.give_back(slot, FAST, PAGE);
+        }
+    }
+
+    /// Gives back the room of a page, if this process took it.
+    pub(crate) fn give_back(&self, page: usize) {
+        if self
+            .charge(page)
+            .is_some_and(|charge| charge.swap(0, Ordering::AcqRel) != 0)
+        {
+            self.return_unused();
+        }
+    }
+
+    fn charge(&self, page: usize) -> Option<&AtomicU8> {
+        self.charges.get(page)
+    }
+
+    /// Bytes that this process has, and those that no process has.
+    pub(crate) fn bytes(&self) -> u64 {
+        let share = self.slot().map_or(0, |slot| self.ledger.share(slot, FAST));
+        share.saturating_add(self.ledger.free(FAST))
+    }
+
+    /// Gives this process's share back at its exit. No further page gets room.
+    pub(crate) fn finish(&self) {
+        if let Some(slot) = self.slot() {
+            self.own.store(JOINING, Ordering::Release);
+            self.ledger.leave(slot);
+        }
+    }
+}
