@@ -8,7 +8,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use crate::cli_tiers::TiersChoice;
 use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
 use crate::sharing::{self, Fairness, SharedObjects};
-use crate::time_limit;
+use crate::{input, time_limit};
 
 /// Flags of `isotherm colocate`.
 #[derive(Debug, Args)]
@@ -51,6 +51,10 @@ pub(crate) struct ColocateArgs {
     /// With --run: the longest that a program may run, such as 10min; one that takes longer ends all others and the command
     #[arg(long, value_name = "TIME", requires = "run", value_parser = time_limit::read)]
     pub time_limit: Option<Nanos>,
+    /// With --run, on machines emulated by time: bytes of cache that each program has for itself, as for `isotherm record` [default: of the
+    /// processors that it may use, as far as sysfs lists them]
+    #[arg(long, value_name = "SIZE", requires = "run", value_parser = input::size)]
+    pub cache: Option<Bytes>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Bytes, Nanos};
 
-use crate::time_limit;
+use crate::{input, time_limit};
 
 /// Flags of `isotherm sensitivity`.
 #[derive(Debug, Args)]
@@ -37,6 +37,10 @@ pub(crate) struct SensitivityArgs {
     /// Only predict, from the profile: nothing is timed, and with --profile no program is run
     #[arg(long)]
     pub predict: bool,
+    /// Bytes of cache that the program has for itself, as for `isotherm record`: in the run that is recorded and, on machines emulated by
+    /// time, in those that are timed [default: of the processors that it may use, as far as sysfs lists them]
+    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    pub cache: Option<Bytes>,
     /// Fail if the program's output differs between the timed runs
     #[arg(long, conflicts_with = "predict")]
     pub check_output: bool,

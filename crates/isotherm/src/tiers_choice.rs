@@ -103,15 +103,15 @@ fn by_time(tiers: &Tiers) -> Option<TimeCosts> {
     })
 }
 
-/// The size of the caches for runs by a plan on these tiers, as `--cache` gives it; `None` for that of this machine.
+/// The size of the caches for runs that are placed on these tiers, as `--cache` gives it; `None` for that of this machine.
 ///
 /// # Errors
 /// It is given, and the tiers are not emulated by time: then no caches are assumed.
 pub(crate) fn cache(size: Option<Bytes>, tiers: &Tiers) -> Result<Option<Bytes>> {
     if size.is_some() && by_time(tiers).is_none() {
         bail!(
-            "--cache: is the cache that a machine emulated by time takes the program to have, and the plan's tiers are of another \
-             kind; leave it out"
+            "--cache: is the cache that a machine emulated by time takes the program to have, and these tiers are of another kind; \
+             leave it out"
         );
     }
     Ok(size)

@@ -49,6 +49,35 @@ fn json(output: &std::process::Output) -> Value {
 }
 
 #[test]
+fn a_cache_is_of_runs_and_of_a_machine_emulated_by_time() {
+    let directory = recorded();
+    let sensitivity = ["sensitivity", "--profile", "app.iso", "--cache", "3MiB"];
+    let refused = |more: &[&str], why: &str| {
+        let output = isotherm(&directory, &[&sensitivity[..], more].concat());
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(why), "{said}");
+    };
+    refused(&["--predict"], "--cache: is of runs of the program");
+    let trap = ["--tiers", "emulated:tmp", "--", "./app"];
+    refused(
+        &trap,
+        "--cache: is the cache that a machine emulated by time",
+    );
+    let run = [
+        "--rounds",
+        "1",
+        "--objects",
+        "1",
+        "--tiers",
+        "emulated",
+        "--",
+        "./app",
+    ];
+    succeeds(&directory, &[&sensitivity[..], &run].concat());
+}
+
+#[test]
 fn each_object_is_timed_alone_beside_its_prediction() {
     let directory = built(PROGRAM);
     let sensitivity = [

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
     let weight = weight(&args.weight)?;
     let parts = read(args, console)?;
     let tiers = tiers(args, &parts, console)?;
+    let cache = tiers_choice::cache(args.cache, &tiers)?;
     let profiled = parts.iter().map(|(name, part)| {
         let program = ProfiledProgram::new(name, &part.profile, &tiers, console);
         (name.as_str(), program)
@@ -78,7 +79,8 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
         super::write_text(&part.plan, &isotherm_plan_text::write(&plan))?;
         if args.run {
             let (name, profile) = (program.name(), &part.profile);
-            timed.push(TimedProgram::new(name, profile, &plan, weight, console)?);
+            let pair = (weight, cache);
+            timed.push(TimedProgram::new(name, profile, &plan, pair, console)?);
         }
         programs.push(SharingProgram {
             program: program.name().to_owned(),

@@ -15,6 +15,7 @@ use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::TierPair;
 use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{SiteChunks, predicted_runs};
@@ -57,6 +58,11 @@ struct Subject {
 pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<ExitStatus>> {
     // Nothing is run if its result could not be stored.
     args.plot.as_deref().map_or(Ok(()), output::check)?;
+    if args.cache.is_some() && args.predict && args.profile.is_some() {
+        bail!(
+            "--cache: is of runs of the program, and with --predict and --profile there is none; record the profile again with it"
+        );
+    }
     let profile = match read_or_record(args, console)? {
         ControlFlow::Continue(profile) => profile,
         ControlFlow::Break(interrupted) => return Ok(Some(interrupted)),
@@ -110,7 +116,10 @@ fn read_or_record(
     let recording = RecordArgs {
         output: path.clone(),
         force: args.force,
-        observing: observing()?,
+        observing: Observing {
+            cache: args.cache,
+            ..observing()?
+        },
         isolating: Isolating::default(),
         program: Program {
             words: args.words.clone(),
@@ -290,7 +299,8 @@ impl Subject {
         let table = self.table(args);
         let names = table.objects.into_iter().map(|object| object.object);
         let objects: Vec<_> = self.objects.iter().copied().zip(names).collect();
-        let placements = Placements::new(&self.profile, &self.tiers, &objects, &program, console);
+        let tiers = (&self.tiers, self.cache(args)?);
+        let placements = Placements::new(&self.profile, tiers, &objects, &program, console);
         console.info(&format!(
             "timing {}, {} each",
             counted(placements.timed.len(), "placement"),
@@ -304,6 +314,19 @@ impl Subject {
             limit: args.time_limit,
         };
         runs.run(console, |number, ended| placements.check(number, ended))
+    }
+
+    /// The size of the caches for the timed runs.
+    ///
+    /// # Errors
+    /// It is given for them alone, and these tiers assume none.
+    fn cache(&self, args: &SensitivityArgs) -> Result<Option<Bytes>> {
+        let cache = tiers_choice::cache(args.cache, &self.tiers);
+        if args.profile.is_none() {
+            // The recorded run assumes caches on any tiers.
+            return Ok(cache.unwrap_or_default());
+        }
+        cache
     }
 
     /// The timed runs, by the objects that have some.

@@ -9,7 +9,7 @@ use isotherm_console::Console;
 use isotherm_model::plan::{Plan, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::tier::TierIndex;
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
 use isotherm_report::comparison::Times;
 use isotherm_report::sharing::{SharingRuns, SharingTimes};
@@ -31,7 +31,8 @@ pub(super) struct TimedProgram {
 }
 
 impl TimedProgram {
-    /// A recorded program by its plan: the command of the profile is run, in this directory.
+    /// A recorded program by its plan: the command of the profile is run, in this directory. `cache` is the size of the caches, of a machine
+    /// that is emulated by time.
     ///
     /// # Errors
     /// The profile names no command, or the program cannot be run.
@@ -39,7 +40,7 @@ impl TimedProgram {
         name: &str,
         profile: &Profile,
         plan: &Plan,
-        weight: Weight,
+        (weight, cache): (Weight, Option<Bytes>),
         console: Console,
     ) -> Result<Self> {
         let words: Vec<OsString> = profile.meta.command.iter().map(OsString::from).collect();
@@ -51,7 +52,10 @@ impl TimedProgram {
             if let Some(default) = default {
                 fitted.plan.default_tier = default;
             }
-            let configuration = Configuration::guided(&fitted.plan);
+            let configuration = Configuration {
+                cache,
+                ..Configuration::guided(&fitted.plan)
+            };
             let placed = PlacedProgram {
                 name: name.to_owned(),
                 words: words.clone(),
@@ -168,4 +172,32 @@ fn run_round(
         program.restarts += ended.restarts;
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TimedProgram;
+    use isotherm_console::Console;
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::plan::Weight;
+    use isotherm_model::profile::{Meta, Profile};
+    use isotherm_model::tier::Tiers;
+    use isotherm_model::units::Bytes;
+
+    use crate::commands::plan::of_selected;
+
+    #[test]
+    fn both_placements_of_a_program_have_the_cache_that_was_given() {
+        let mut profile = Profile::new(Meta::default());
+        profile.meta.command = vec!["true".to_owned()];
+        let emulation = Emulation::preset("cxl").expect("a preset");
+        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 40), emulation);
+        let plan = of_selected(&profile, (&tiers, Weight::PeakRss), "comerge", |_| true);
+        let pair = (Weight::PeakRss, Some(Bytes(5 << 20)));
+        let console = Console::new(true);
+        let program = TimedProgram::new("one", &profile, &plan, pair, console).expect("runs");
+        for placed in [program.all_fast, program.planned] {
+            assert_eq!(placed.configuration.cache, Some(Bytes(5 << 20)));
+        }
+    }
 }

@@ -4,10 +4,12 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::FastData;
 use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Bytes;
 
 use crate::commands::selected_placement::SelectedPlacement;
 use crate::launch::EndedProgram;
@@ -22,10 +24,10 @@ pub(super) struct Placements {
 }
 
 impl Placements {
-    /// Of these objects, with their names.
+    /// Of these objects, with their names. `cache` is the size of the caches, of machines that are emulated by time.
     pub(super) fn new(
         profile: &Profile,
-        tiers: &Tiers,
+        (tiers, cache): (&Tiers, Option<Bytes>),
         objects: &[(DataObject, String)],
         program: &Path,
         console: Console,
@@ -42,7 +44,10 @@ impl Placements {
             let placement = placed(profile, &tiers, fast, program);
             timed.push(TimedPlacement {
                 name,
-                configuration: placement.configuration(program),
+                configuration: Configuration {
+                    cache,
+                    ..placement.configuration(program)
+                },
                 is_bound: !matches!(fast, FastData::Site(_)),
             });
             of_data.push((fast, placement));
@@ -122,7 +127,8 @@ mod tests {
             (DataObject { site, size }, format!("object {id}"))
         });
         let nowhere = Path::new("/nonexistent");
-        let all = Placements::new(&profile, &tiers, &objects, nowhere, Console::new(true));
+        let tiers = (&tiers, Some(Bytes(3 << 20)));
+        let all = Placements::new(&profile, tiers, &objects, nowhere, Console::new(true));
         let (fast, slow) = (TierIndex(0), TierIndex(1));
         let found: Vec<_> = all
             .timed
@@ -143,6 +149,12 @@ mod tests {
                 ("object 12 alone fast", slow, vec![slow, fast]),
                 ("all fast", fast, vec![fast, fast]),
             ]
+        );
+        let caches = all.timed.iter().map(|timed| timed.configuration.cache);
+        assert!(
+            caches
+                .into_iter()
+                .all(|cache| cache == Some(Bytes(3 << 20)))
         );
         let lifted = all.timed[0].configuration.tiers.as_ref().expect("tiers");
         assert_eq!(lifted.all()[0].capacity, Bytes(u64::MAX));
