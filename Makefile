@@ -16,7 +16,7 @@ MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo check test test-long test-vm test-vm-long proof rules bench install packages clean
+.PHONY: help setup build java demo check test test-long test-vm test-vm-long proof rules bench install packages clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -26,9 +26,13 @@ setup:  ## install missing Debian packages and, if needed, a Rust toolchain
 	@setup/packages
 	@setup/rust
 
-build: setup  ## compile the release build: isotherm and libisotherm.so in target/release, the compiler pass in build/llvm
+build: setup  ## compile the release build: isotherm, libisotherm.so and the Java agent in target/release, the compiler pass in build/llvm
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'compiler pass' llvm/build $(PASS)
+	$(PART) 'Java agent' java/build $(RELEASE)
+
+java: setup  ## the agent for Java programs, into target/release; part of `build`
+	$(PART) 'Java agent' java/build $(RELEASE)
 
 demo: build  ## record a real program, plan, run it guided, and show the gain
 	@demo/run
@@ -51,6 +55,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
+	$(PART) 'Java agent' java/build $(RELEASE)
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm

@@ -26,6 +26,8 @@ pub enum SiteHashKind {
     Static = 3,
     /// Data that the program names itself ([`crate::named_data::site_of_name`]).
     Named = 4,
+    /// An allocation site of a Java program: class, methods and bytecode indices stand for modules and offsets.
+    Java = 5,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

@@ -46,6 +46,7 @@ pub mod contexts;
 pub mod env;
 pub mod hash;
 pub mod interface;
+pub mod java;
 pub mod machine;
 pub mod named_data;
 pub mod page_tiers;

@@ -15,9 +15,11 @@ const MODULE_BYTES: usize = 32;
 #[must_use]
 pub fn caller(site: &Site) -> Caller {
     match site.kind {
-        SiteKind::Mapping | SiteKind::Described | SiteKind::Static | SiteKind::Named => {
-            Caller::None
-        }
+        SiteKind::Mapping
+        | SiteKind::Described
+        | SiteKind::Static
+        | SiteKind::Named
+        | SiteKind::Java => Caller::None,
         SiteKind::Heap => direct_caller(site).map_or(Caller::Unknown, |id| Caller::Direct {
             id,
             has_others: false,
@@ -50,7 +52,9 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
         SiteKind::Mapping => SiteHashKind::Mapping,
         SiteKind::Static => SiteHashKind::Static,
         SiteKind::Named => return name_of(frames),
-        SiteKind::Described | SiteKind::Shared | SiteKind::Unattributed => return None,
+        SiteKind::Described | SiteKind::Java | SiteKind::Shared | SiteKind::Unattributed => {
+            return None;
+        }
     });
     for frame in frames {
         hasher = match &frame.build_id {

@@ -191,6 +191,12 @@ pub(crate) struct RecordArgs {
     pub force: bool,
     #[command(flatten)]
     pub observing: Observing,
+    /// Java programs: bytes that are allocated from one sampled object to the next, on average
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = input::size)]
+    pub allocation_interval: Bytes,
+    /// No agent in Java programs: each of the sites is to be placed, which an unchanged virtual machine cannot
+    #[arg(skip)]
+    pub without_agent: bool,
     #[command(flatten)]
     pub isolating: Isolating,
     #[command(flatten)]

@@ -21,6 +21,7 @@ mod flag_values;
 mod input;
 mod interface_service;
 mod interrupt;
+mod java;
 mod known_values;
 mod launch;
 mod manual;

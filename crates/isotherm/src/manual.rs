@@ -125,6 +125,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "Short epochs, into app.iso, which is replaced",
             ),
             (
+                "isotherm record -o app.iso -- java -jar app.jar",
+                "Profile a Java program: sites are methods, lines and classes",
+            ),
+            (
                 "isotherm record --isolate sites --isolate-top 8 -- ./app",
                 "Then the bandwidth of the eight hottest sites, each alone in a tier in turn",
             ),

@@ -141,7 +141,9 @@ impl<E: Executor> ObservedRun<E> {
             let Attention { within, ends_epoch } = follower.attend(&mut self.step);
             let left = due.saturating_duration_since(Instant::now());
             let left = if ends_epoch { Duration::ZERO } else { left };
+            let within = within.min(self.step.observer.samples_within());
             let ended = self.running.wait(left.min(DRAIN_EVERY).min(within))?;
+            self.step.observer.read_heap_samples();
             if ended || ends_epoch || drained.elapsed() >= DRAIN_EVERY {
                 self.step.observer.drain();
                 drained = Instant::now();

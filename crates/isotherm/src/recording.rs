@@ -20,6 +20,7 @@ use isotherm_sys::affinity;
 use isotherm_topology::caches;
 
 use crate::cli::Observing;
+use crate::java;
 use crate::launch::Ready;
 use crate::program;
 use isotherm_console::Console;
@@ -100,6 +101,11 @@ pub(crate) fn with_sources(
         bail!(
             "--cache: works with the source timer only; other sources see what the processor's caches served, \
              or count pages"
+        );
+    }
+    if observing.source.contains(&SourceKind::JavaCounts) && !java::is_java(words) {
+        bail!(
+            "--source java-counts: works with Java programs only, whose command begins with the `java` of a JDK"
         );
     }
     if observing.source.contains(&SourceKind::Instrumented) {

@@ -118,8 +118,10 @@ fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Result<Vec<Sit
 }
 
 fn is_shown(site: &Site) -> bool {
-    matches!(site.kind, SiteKind::Described | SiteKind::Named)
-        || site.peak_rss > Bytes::ZERO
+    matches!(
+        site.kind,
+        SiteKind::Described | SiteKind::Named | SiteKind::Java
+    ) || site.peak_rss > Bytes::ZERO
         || site.peak_requested > Bytes::ZERO
 }
 

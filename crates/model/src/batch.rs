@@ -182,7 +182,13 @@ impl SourceReport {
     pub fn unit(&self, filtered: bool) -> Option<CountUnit> {
         match SourceKind::from_word(&self.name) {
             Some(source) => Some(source.unit(filtered)),
-            None if matches!(self.name.as_str(), "resident-set" | "session-files") => None,
+            None if matches!(
+                self.name.as_str(),
+                "resident-set" | "session-files" | JAVA_HEAP
+            ) =>
+            {
+                None
+            }
             None => Some(CountUnit::Unknown),
         }
     }
@@ -201,6 +207,9 @@ impl SourceReport {
         }
     }
 }
+
+/// Name of the report on the objects that agents in Java virtual machines sampled.
+pub const JAVA_HEAP: &str = "java-heap";
 
 /// All observations of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -95,6 +95,8 @@ pub enum SiteKind {
     Static,
     /// Data that the program names itself, allocated or registered.
     Named,
+    /// Objects that a place in a Java method allocates.
+    Java,
     /// The arena shared by small and rare sites.
     Shared,
     /// Everything else.
@@ -107,6 +109,7 @@ variant_words!(SiteKind {
     Described = "described",
     Static = "static",
     Named = "named",
+    Java = "java",
     Shared = "shared",
     Unattributed = "unattributed",
 });
@@ -212,7 +215,8 @@ impl Site {
             | SiteKind::Mapping
             | SiteKind::Described
             | SiteKind::Static
-            | SiteKind::Named => {
+            | SiteKind::Named
+            | SiteKind::Java => {
                 let mut label = String::with_capacity(32 * self.frames.len());
                 for (depth, frame) in self.frames.iter().enumerate() {
                     let between = if depth == 0 { "" } else { " < " };

@@ -59,6 +59,8 @@ pub enum SourceKind {
     DamonPhysical,
     /// Accessed bits of single pages, by the kernel's bitmap of idle pages.
     PageIdle,
+    /// Accesses to fields that the agent in a Java virtual machine counts, each in the interpreter.
+    JavaCounts,
     /// Counts of `MemProf`, a profiler of LLVM.
     MemProf,
     /// Accesses of a recorded trace.
@@ -77,6 +79,7 @@ variant_words!(SourceKind {
     Damon = "damon",
     DamonPhysical = "damon-paddr",
     PageIdle = "page-idle",
+    JavaCounts = "java-counts",
     MemProf = "memprof",
     Trace = "trace",
 });
@@ -96,6 +99,7 @@ impl SourceKind {
             | Self::Timer
             | Self::TrappedPages
             | Self::PageFaults
+            | Self::JavaCounts
             | Self::MemProf
             | Self::Trace => ProfilingMethod::TraceSamples,
         }
@@ -119,7 +123,9 @@ impl SourceKind {
     pub const fn unit(self, filtered: bool) -> CountUnit {
         match self {
             Self::Instrumented if filtered => CountUnit::Misses,
-            Self::Instrumented | Self::MemProf | Self::Trace => CountUnit::Accesses,
+            Self::Instrumented | Self::JavaCounts | Self::MemProf | Self::Trace => {
+                CountUnit::Accesses
+            }
             Self::Pebs | Self::Ibs | Self::Spe => CountUnit::Latency,
             Self::Timer => CountUnit::Time,
             Self::AccessedBits

@@ -5,6 +5,7 @@
 //! source    every source of accesses behind one trait, its budget, and the counter that throttles it
 //! live      one run: sources, session files and page tables to a Batch an epoch
 //!  |- sessions        all session files: tracked (one image, by isotherm_session), sites
+//!  |- java            heaps of Java virtual machines: the site of each access, and what sites hold
 //!  |- page_units      the units of an emulated machine, by the tiers of its pages
 //!  |- resident        resident pages of ranges
 //!  `- processes       the process tree: forks, execs and their times
@@ -27,6 +28,7 @@ pub mod cpu_time;
 pub mod doctor;
 pub mod energy;
 mod extent_changes;
+pub mod java;
 pub mod live;
 mod open_files;
 mod page_units;

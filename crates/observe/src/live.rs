@@ -21,8 +21,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use isotherm_model::batch::{Batch, Count, Epoch, Process, SourceReport};
+use isotherm_model::batch::{Batch, Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::{Clock, Observer};
 use isotherm_model::site::Site;
@@ -33,6 +34,7 @@ use isotherm_model::watch::{Observation, ResidentRun, Watched};
 use crate::clock::MachineClock;
 use crate::cpu_time::CpuTime;
 use crate::extent_changes::ExtentChanges;
+use crate::java::{self, JavaHeaps};
 use crate::page_units;
 use crate::resident::PageTables;
 use crate::sessions::Sessions;
@@ -123,6 +125,7 @@ pub struct LiveRun {
     resident: SourceReport,
     resident_next: Nanos,
     sessions: Sessions,
+    java: JavaHeaps,
     accesses: AccessList,
     extents: ExtentChanges,
     since: Nanos,
@@ -174,6 +177,7 @@ impl LiveRun {
             ),
             resident_next: Nanos::ZERO,
             sessions: Sessions::new(&config.session_dir, &config.root.join("proc")),
+            java: JavaHeaps::new(&config.session_dir, &config.root.join("proc")),
             program: None,
             accesses: AccessList::default(),
             extents: ExtentChanges::default(),
@@ -288,6 +292,8 @@ impl LiveRun {
             return Ok(());
         };
         program.samples.drain(&*self.clock);
+        self.java.discover();
+        program.samples.attribute(&mut self.java);
         if !self.is_sampling {
             program.samples.look_up();
         }
@@ -306,6 +312,25 @@ impl LiveRun {
             path: self.config.session_dir.display().to_string(),
             error,
         })
+    }
+
+    /// The time within which [`Self::read_heap_samples`] is to be called again.
+    #[must_use]
+    pub fn samples_within(&self) -> Duration {
+        match self.java.is_empty() {
+            true => Duration::MAX,
+            false => java::READ_EVERY,
+        }
+    }
+
+    /// Reads the samples of programs with a Java heap, before its objects move. Does nothing for other programs.
+    pub fn read_heap_samples(&mut self) {
+        if let Some(program) = &mut self.program
+            && !self.java.is_empty()
+        {
+            program.samples.drain(&*self.clock);
+            program.samples.attribute(&mut self.java);
+        }
     }
 
     /// Sites that own memory and did not when this was last called, as of the last [`LiveRun::drain`].
@@ -518,7 +543,18 @@ impl LiveRun {
                 .to_owned();
         }
         reports.push(resident);
+        reports.extend(self.java.reports());
         reports
+    }
+
+    /// Adds the extents of Java sites to those of the living images.
+    fn add_java_extents(&mut self, live: &mut Vec<Extent>) {
+        let Some(program) = &self.program else {
+            return;
+        };
+        let (sessions, processes) = (&self.sessions, program.samples.processes());
+        let image = |pid| sessions.image_at(processes, pid, u64::MAX);
+        self.java.add_extents(live, image);
     }
 
     fn session_trouble(&self, cpu: Nanos) -> String {
@@ -563,15 +599,25 @@ impl Observer for LiveRun {
                 value: program.cpu.used().0,
             });
         }
+        self.java.read_sites();
+        if let Some(program) = &self.program {
+            let (sessions, processes) = (&self.sessions, program.samples.processes());
+            let image = |pid| sessions.image_at(processes, pid, u64::MAX);
+            self.java.count_accesses(image, &mut self.accesses);
+        }
         let accesses = self.accesses.take();
         let sampled: BTreeSet<Process> = accesses.iter().map(|access| access.process).collect();
-        let now = self.sessions.extents(&sampled);
+        let mut now = self.sessions.extents(&sampled);
+        self.add_java_extents(&mut now.live);
         let (extents, freed) = self.extents.since(now.live);
         counts.extend(self.sessions.counts());
+        counts.extend(self.java.counts());
+        let mut sites = self.sessions.take_changed_sites();
+        sites.extend(self.java.take_changed_sites());
         Ok(Batch {
             epoch,
             span,
-            sites: self.sessions.take_changed_sites(),
+            sites,
             extents,
             freed,
             departed: now.departed,

@@ -11,6 +11,8 @@ use crate::words::clip;
 const MODULE: usize = 8;
 /// Between a place and the caller around it.
 const AROUND: &str = " < ";
+/// Folders of the sources of Java's own classes.
+const JAVA_PLATFORM: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 /// In so many characters there is no room for a caller.
 const CALLER: usize = 8;
 
@@ -130,9 +132,13 @@ impl fmt::Display for Location {
 /// The caller that says most to the program's author: not the container of the standard library
 /// that asked for the memory, but the line that asked the container.
 fn telling(site: &Site) -> Option<usize> {
+    let is_java = site.kind == SiteKind::Java;
     let own = |frame: &Frame| {
         let file = frame.file.as_deref();
-        file.is_some_and(|file| !file.starts_with("/usr/") && !file.contains("/rustlib/"))
+        file.is_some_and(|file| match is_java {
+            true => !JAVA_PLATFORM.iter().any(|folder| file.starts_with(folder)),
+            false => !file.starts_with("/usr/") && !file.contains("/rustlib/"),
+        })
     };
     let frames = &site.frames;
     let position = |wanted: &dyn Fn(&Frame) -> bool| frames.iter().position(wanted);

@@ -41,11 +41,16 @@ mod tier_requests;
 
 mod open_files;
 
+mod java;
+
 pub use error::SessionError;
 pub use file::SessionFile;
 pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
 pub use hints::MemoryHint;
 pub use interface_requests::{InterfaceAnswer, InterfaceCommand};
+pub use java::{
+    JavaCode, JavaFile, JavaObject, JavaSiteSums, JavaState, JavaText, parse_java_name,
+};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
 pub use objects::LargeAllocation;

@@ -53,6 +53,18 @@ struct CodeSpace {
     volatile: HashMap<u64, Option<NearbyAccess>>,
 }
 
+/// The data that a sample accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampledData {
+    /// Its address.
+    pub address: u64,
+    /// When it is accessed.
+    pub order: AccessOrder,
+    /// Where the object that holds it may begin: the base register of the operand, 0 without one, and the address without the
+    /// displacement.
+    pub bases: [u64; 2],
+}
+
 /// Code of all observed processes.
 #[derive(Debug)]
 pub struct Code {
@@ -157,10 +169,20 @@ impl Code {
         self.space(pid)
     }
 
-    /// The data address of a sample, where its code has one, and when that is accessed.
-    pub fn data_address(&mut self, sample: &PerfSample) -> Option<(u64, AccessOrder)> {
+    /// The data that a sample accesses, where its code has an operand.
+    pub fn data_address(&mut self, sample: &PerfSample) -> Option<SampledData> {
         let found = self.access(sample.pid, sample.ip)?;
-        Some((found.operand.address(&sample.registers)?, found.order))
+        let address = found.operand.address(&sample.registers)?;
+        let base = found.operand.base;
+        let base = base.and_then(|number| sample.registers.get(number));
+        Some(SampledData {
+            address,
+            order: found.order,
+            bases: [
+                base.unwrap_or(0),
+                address.wrapping_sub(found.operand.displacement),
+            ],
+        })
     }
 
     fn access(&mut self, pid: u32, ip: u64) -> Option<NearbyAccess> {
@@ -293,7 +315,7 @@ mod tests {
 
     fn address(code: &mut Code, pid: u32) -> Option<u64> {
         code.data_address(&sample(pid, 0x1000))
-            .map(|(address, _)| address)
+            .map(|data| data.address)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use isotherm_observe::probe::KernelProbe;
 use isotherm_report::table::DataTable;
 
 use crate::cli::DoctorArgs;
+use crate::java;
 use isotherm_console::{Console, print};
 
 /// Prints the findings.
@@ -17,6 +18,7 @@ use isotherm_console::{Console, print};
 pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
     examination.findings.push(sample_cost(&KernelProbe));
+    examination.findings.push(java::finding());
     if args.json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }

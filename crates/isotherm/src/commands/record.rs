@@ -5,16 +5,18 @@ use std::process::ExitStatus;
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::dry_run::DryRun;
-use isotherm_model::batch::SourceReport;
+use isotherm_model::batch::{JAVA_HEAP, SourceReport};
 use isotherm_model::footprint::ResidentSums;
 use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
-use isotherm_model::units::Nanos;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::{counted, grouped};
 use isotherm_pipeline::{Step, StepReport};
 use isotherm_profile::FinishOutcome;
 
-use crate::cli::RecordArgs;
+use crate::cli::{Observing, RecordArgs};
+use crate::java::{self, AgentSettings};
 use crate::launch::{self, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
 use crate::recording;
@@ -57,7 +59,11 @@ pub(super) fn record(
     let mut configuration =
         recording::for_sources(Configuration::profile(observing.depth), observing);
     configuration.statics = static_data::of_program(&launch::program(words)?);
-    let ready = launch::prepare(words, &configuration, output)?.within(limit);
+    let places_sites = args.without_agent || args.isolating.isolate.is_some();
+    let is_java = !places_sites && java::is_java(words);
+    let with_agent = is_java.then(|| java::with_agent(words, agent(args, observing), console));
+    let started = with_agent.as_deref().unwrap_or(words);
+    let ready = launch::prepare(started, &configuration, output)?.within(limit);
     let observer = recording::attach(&ready, observing, &[])?;
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
@@ -90,8 +96,24 @@ pub(super) fn record(
         Ok(Some(FinishOutcome::New)) => {}
         Ok(Some(FinishOutcome::Former) | None) => return Ok(ended(status)),
     }
+    if is_java && !totals.has_agent() && started.len() > words.len() {
+        console.warn(
+            "the agent did nothing in this Java virtual machine, so the profile has no Java sites; it needs sampled \
+             allocations (JDK 11 or later)",
+        );
+    }
     announce(args, &totals, &sites, &meta, console);
     Ok(ended(status))
+}
+
+/// What the agent in a Java program samples.
+fn agent(args: &RecordArgs, observing: &Observing) -> AgentSettings {
+    AgentSettings {
+        // The interface of the virtual machine takes 31 bits.
+        interval: args.allocation_interval.min(Bytes(i32::MAX as u64)),
+        depth: observing.depth,
+        counts_all: observing.source.contains(&SourceKind::JavaCounts),
+    }
 }
 
 /// Says what was recorded, and the next command.
@@ -128,6 +150,11 @@ struct Totals {
 }
 
 impl Totals {
+    /// True where an agent in a Java virtual machine reported.
+    fn has_agent(&self) -> bool {
+        self.sources.iter().any(|source| source.name == JAVA_HEAP)
+    }
+
     fn add(&mut self, segment: &Segment) {
         self.epochs += 1;
         for heat in &segment.heat {

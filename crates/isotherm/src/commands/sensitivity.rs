@@ -120,6 +120,8 @@ fn read_or_record(
             cache: args.cache,
             ..observing()?
         },
+        allocation_interval: Bytes::ZERO,
+        without_agent: true,
         isolating: Isolating::default(),
         program: Program {
             words: args.words.clone(),

@@ -15,7 +15,7 @@ use isotherm_sys::perf::aux::AuxTrace;
 use isotherm_sys::perf::record::{Mapping, PerfSample, Record, Records, SampleLayout};
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
-use isotherm_symbols::code::Code;
+use isotherm_symbols::code::{Code, SampledData};
 
 use super::sampled_event::{Addressing, SampledEvent};
 use super::silence;
@@ -33,6 +33,8 @@ pub struct DataAddress {
     pub address: u64,
     /// Whether the sample was taken behind an access, and not before one.
     pub is_behind_access: bool,
+    /// As [`SampledData::bases`]; zeros where the source tells the address alone.
+    pub bases: [u64; 2],
 }
 
 /// A perf event on all processors, with the optional second event of the same source, and counters of their samples.
@@ -356,9 +358,17 @@ impl PerfSource {
     /// The data address of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
     /// or if it is a store and these are left out. Whether the sample is usable or lost is counted where the access is kept.
     pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<DataAddress> {
-        let (address, order) = match self.addressing {
+        let SampledData {
+            address,
+            order,
+            bases,
+        } = match self.addressing {
             Addressing::Decoded => code.data_address(sample)?,
-            Addressing::Given => (sample.address, AccessOrder::Retired),
+            Addressing::Given => SampledData {
+                address: sample.address,
+                order: AccessOrder::Retired,
+                bases: [0; 2],
+            },
         };
         if address == 0 || address >= KERNEL_HALF {
             return None;
@@ -373,6 +383,7 @@ impl PerfSource {
         Some(DataAddress {
             address,
             is_behind_access: order != AccessOrder::Next,
+            bases,
         })
     }
 

@@ -21,6 +21,7 @@ use super::perf_ring::{DataAddress, EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
 use super::sampled_event::{EventSettings, timer_period};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
+use crate::java::{HeapSample, JavaHeaps};
 use crate::open_files::make_room;
 use crate::processes::Processes;
 use crate::sessions::Sessions;
@@ -43,6 +44,8 @@ struct RawSample {
     weight: u64,
     /// As [`ObservedAccess::sampled_hz`].
     hz: u32,
+    /// Where it counts instead of its data address: in the range of a Java site.
+    place: Option<u64>,
 }
 
 /// The perf events of one program.
@@ -53,6 +56,10 @@ pub struct ProgramSamples {
     code: Code,
     waiting: Vec<PerfEvent>,
     raw: Vec<RawSample>,
+    /// Samples since the last call of [`Self::attribute`], with their place in `raw`, if they have one. Empty without a Java heap.
+    heap_samples: Vec<(HeapSample, Option<usize>)>,
+    /// A process has a Java heap.
+    has_java: bool,
     waits: WaitEstimates,
     /// Rates of the timer: the first, and those that it can change to.
     rates: Vec<u32>,
@@ -109,6 +116,8 @@ impl ProgramSamples {
             code: Code::new(Architecture::HERE, &proc_root),
             waiting: Vec::new(),
             raw: Vec::new(),
+            heap_samples: Vec::new(),
+            has_java: false,
             waits: WaitEstimates::new(cache),
             rates,
             rate: 0,
@@ -261,7 +270,21 @@ impl ProgramSamples {
             EventKind::Sample(number, sample) => {
                 let hz = self.hz_at(self.sources[number].0, Nanos(event.time_ns));
                 let (source, perf) = &mut self.sources[number];
-                if let Some(data) = perf.data_address(&sample, &mut self.code) {
+                let data = perf.data_address(&sample, &mut self.code);
+                let has_room = self.raw.len() < SAMPLES_AT_MOST;
+                if self.has_java && self.heap_samples.len() < SAMPLES_AT_MOST {
+                    let sample = HeapSample {
+                        pid: sample.pid,
+                        tid: sample.tid,
+                        time_ns: event.time_ns,
+                        ip: sample.ip,
+                        address: data.map(|data| data.address),
+                        bases: data.map_or([0; 2], |data| data.bases),
+                    };
+                    let kept = (data.is_some() && has_room).then_some(self.raw.len());
+                    self.heap_samples.push((sample, kept));
+                }
+                if let Some(data) = data {
                     let raw = RawSample {
                         source: *source,
                         pid: sample.pid,
@@ -271,8 +294,9 @@ impl ProgramSamples {
                         data,
                         weight: sample.weight.max(1),
                         hz,
+                        place: None,
                     };
-                    match self.raw.len() < SAMPLES_AT_MOST {
+                    match has_room {
                         true => self.raw.push(raw),
                         false => perf.report.lost += 1,
                     }
@@ -281,6 +305,17 @@ impl ProgramSamples {
             }
         }
         None
+    }
+
+    /// Finds the Java sites of the samples since the last call. To be called soon after each [`Self::drain`]: objects move.
+    pub fn attribute(&mut self, java: &mut JavaHeaps) {
+        self.has_java = !java.is_empty();
+        let (samples, kept): (Vec<_>, Vec<_>) = self.heap_samples.drain(..).unzip();
+        for (place, kept) in java.places(&samples).into_iter().zip(kept) {
+            if let Some(raw) = kept.and_then(|number| self.raw.get_mut(number)) {
+                raw.place = place;
+            }
+        }
     }
 
     /// Adds the samples since the last call, each of the process image that ran at its time, and ends an epoch.
@@ -292,7 +327,7 @@ impl ProgramSamples {
         let mut waits = self.waits_of(&raw, &processes).into_iter();
         for (raw, process) in raw.iter().zip(processes) {
             let counted = (raw.weight, raw.source.unit(false));
-            let place = (process, raw.data.address);
+            let place = (process, raw.place.unwrap_or(raw.data.address));
             let mut access = ObservedAccess {
                 sampled_hz: raw.hz,
                 ..ObservedAccess::at(place, raw.source, counted)

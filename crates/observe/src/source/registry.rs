@@ -90,7 +90,7 @@ const REGISTRY: [(SourceKind, Opening); 11] = [
 ];
 
 /// The sources that a live run of a program can use.
-pub const OF_PROGRAMS: [SourceKind; 8] = [
+pub const OF_PROGRAMS: [SourceKind; 9] = [
     SourceKind::Instrumented,
     SourceKind::Pebs,
     SourceKind::Ibs,
@@ -99,9 +99,11 @@ pub const OF_PROGRAMS: [SourceKind; 8] = [
     SourceKind::AccessedBits,
     SourceKind::TrappedPages,
     SourceKind::PageFaults,
+    SourceKind::JavaCounts,
 ];
 
-/// Opens a source that scans; None for one that samples by a perf event, or that no live machine has.
+/// Opens a source that scans; None for one that samples by a perf event, that the agent in a Java virtual machine is
+/// ([`crate::java`]), or that no live machine has.
 ///
 /// # Errors
 /// A message with the reason and the remedy.
