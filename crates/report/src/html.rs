@@ -36,6 +36,7 @@ pub(crate) fn render(summary: &Summary) -> String {
             @if !summary.split_sites.is_empty() { (tables::split_sites(summary)) }
             (tables::sites(summary, SITES))
             @if !summary.energy.is_empty() { (energy::section(&summary.energy)) }
+            @if let Some(java) = &summary.java { (java.section()) }
             (charts_last(summary))
             (tables::sources(summary))
             (next(summary))

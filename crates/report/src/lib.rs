@@ -31,6 +31,7 @@ pub mod capacity_curve;
 mod location;
 mod page;
 pub mod energy;
+pub mod java;
 mod sites;
 mod heat;
 mod resident;

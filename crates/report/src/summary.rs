@@ -17,6 +17,7 @@ pub use crate::totals::{HOT_SHARE, SummaryTotals};
 
 use crate::capacity_curve::CapacityCurve;
 use crate::energy::EnergyRow;
+use crate::java::JavaSummary;
 use crate::words::percent;
 use crate::{energy, parts, shell, sites, words};
 
@@ -56,6 +57,9 @@ pub struct Summary {
     /// Energy of the run, measured and modelled; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub energy: Vec<EnergyRow>,
+    /// Figures of a Java program; absent of other programs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub java: Option<JavaSummary>,
     /// Counters at the end of the run.
     pub counters: Vec<CounterSummary>,
     /// Commands worth running next.
@@ -168,6 +172,7 @@ impl Summary {
             split_sites: split_sites.unwrap_or_default(),
             sources,
             energy: energy::measured(profile),
+            java: JavaSummary::of(profile),
             counters: profile.counts.iter().map(CounterSummary::new).collect(),
             next: Vec::new(),
         };

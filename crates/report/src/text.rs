@@ -52,6 +52,10 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
         text += "\n";
         text += &energy::text(&summary.energy, columns);
     }
+    if let Some(java) = &summary.java {
+        text += "\n";
+        text += &java.text();
+    }
     text += "\n";
     text += &sources(summary);
     if !summary.next.is_empty() {
