@@ -16,7 +16,7 @@ MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build java demo check test test-long test-vm test-vm-long proof rules bench install packages clean
+.PHONY: help setup build java demo check test test-long test-vm test-vm-long test-java proof rules bench install packages clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -56,6 +56,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
 	$(PART) 'Java agent' java/build $(RELEASE)
+	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
@@ -92,6 +93,9 @@ test-vm-long: build  ## the long set in virtual machines, and an older kernel; p
 	@setup/vm stock
 	$(PART) 'virtual machines, long set' $(CARGO) test --release --locked --package isotherm-vm -- --include-ignored
 	$(PART) 'virtual machines, older kernel' env ISOTHERM_VM_KIT=stock $(CARGO) test --release --locked --package isotherm-vm --test guest
+
+test-java: build  ## profiles of Java programs; part of `test`
+	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check
