@@ -25,17 +25,24 @@ Provides-Extra: numpy
 Requires-Dist: numpy>=1.22; extra == "numpy"
 """
 ANYWHERE = "any"
-# The command that pip makes, and the programs in the prefix and in the wheel.
+# The command that pip makes, and the programs in the prefix and in the wheel; the agent is there if a JDK was when it was built.
 COMMAND = "[console_scripts]\nisotherm = isotherm.__main__:main\n"
 PROGRAMS = ["bin/isotherm", "lib/libisotherm.so"]
+AGENT = "lib/libisotherm-java.so"
 EXECUTABLE = 0o100755 << 16
+
+
+def of_programs(prefix):
+    """The contents of the programs by their paths in the wheel."""
+    names = [*PROGRAMS, *([AGENT] if (prefix / AGENT).is_file() else [])]
+    return {f"isotherm/{name}": (prefix / name).read_bytes() for name in names}
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     settings = config_settings or {}
     platform = settings.get("platform", ANYWHERE)
     files = {f"isotherm/{path.name}": path.read_bytes() for path in SOURCES}
-    programs = {f"isotherm/{name}": pathlib.Path(settings["programs"], name).read_bytes() for name in PROGRAMS if "programs" in settings}
+    programs = of_programs(pathlib.Path(settings["programs"])) if "programs" in settings else {}
     files |= programs
     if programs:
         files[f"{TITLE}.dist-info/entry_points.txt"] = COMMAND.encode()
