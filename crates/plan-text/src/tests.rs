@@ -470,10 +470,7 @@ fn tiers() -> impl Strategy<Value = Tiers> {
                     BytesPerSecond::new(c.1),
                     (c.2 % 2 == 0).then(|| "lab-2".parse().unwrap()),
                 )
-                .map(|shared| match c.0 % 2 {
-                    0 => shared.with_capacity(Bytes(c.0)),
-                    _ => shared,
-                }),
+                .map(|shared| shared.with_capacity(Bytes(c.0))),
             }),
             None => Emulation::PageTrap(PageTrapCosts {
                 period: Nanos(c.0),

@@ -21,31 +21,26 @@
 //!
 //! Without a limit nothing is mapped, and [`is_limited`] is one load.
 //!
-//! The fast tier of an emulated machine with a name has a ledger of the same form, but counts pages that hold data ([`shared_room`]).
+//! The fast tier of an emulated machine with a name has a ledger of the same form, but counts pages that hold data ([`crate::shared_room`]).
 
-mod ledger;
 pub(crate) mod pages;
-pub(crate) mod shared_room;
 
 use core::ffi::CStr;
 use core::ops::Range;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
 use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::memory;
-use rustix::fs;
-use rustix::io::Errno;
-use rustix::process::Pid;
 
+use crate::ledger::{Ledger, own_slot};
 use crate::pool::{self, CHUNK};
 use crate::sandbox;
 use crate::session;
 use crate::shared_file;
 use crate::tables;
-use ledger::{Ledger, ProcessName};
 
 /// Bytes before the charges in their mapping: the slot.
 const CHARGES_OFFSET: usize = 4096;
@@ -61,10 +56,6 @@ static LEDGER: OnceLock<Ledger> = OnceLock::new();
 static CHARGES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Pages that have a charge: all of the pool, or none.
 static COUNTED_PAGES: AtomicUsize = AtomicUsize::new(0);
-/// In place of the slot: a thread is joining.
-const JOINING: usize = usize::MAX;
-/// Inode of the pid namespace at the last query.
-static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 
 /// Gives this process's share back at its exit: its parent may be in no hurry to learn of its end. Nothing is placed in a
 /// limited tier from then on.
@@ -72,11 +63,8 @@ pub(crate) fn finish() {
     let charges = CHARGES.load(Ordering::Acquire);
     // SAFETY: as in `joined`.
     let own = unsafe { charges.cast::<AtomicUsize>().as_ref() };
-    if let Some((ledger, slot)) = joined()
-        && let Some(own) = own
-    {
-        own.store(JOINING, Ordering::Release);
-        ledger.leave(slot);
+    if let (Some(ledger), Some(own)) = (LEDGER.get(), own) {
+        own_slot::leave(ledger, own);
     }
 }
 
@@ -141,47 +129,7 @@ fn joined() -> Option<(&'static Ledger, usize)> {
     let charges = CHARGES.load(Ordering::Acquire);
     // SAFETY: the mapping begins with this word and stays for ever; zero is a valid value of it.
     let own = unsafe { charges.cast::<AtomicUsize>().as_ref() }?;
-    slot_in(ledger, own).map(|slot| (ledger, slot))
-}
-
-/// This process's slot in a ledger, plus one in `own`, which the kernel wipes in every child.
-fn slot_in(ledger: &Ledger, own: &AtomicUsize) -> Option<usize> {
-    match own.compare_exchange(0, JOINING, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => {
-            let slot = join(ledger);
-            own.store(slot.map_or(0, |slot| slot + 1), Ordering::Release);
-            slot
-        }
-        Err(JOINING) => None,
-        Err(slot) => Some(slot - 1),
-    }
-}
-
-fn join(ledger: &Ledger) -> Option<usize> {
-    let process = this_process();
-    ledger.join(process).or_else(|| {
-        reap(ledger, process);
-        ledger.join(process)
-    })
-}
-
-/// Gives back the shares of processes that ended.
-fn reap(ledger: &Ledger, own: ProcessName) {
-    // A filter of system calls may end the process at a query.
-    if own.namespace != 0 && !sandbox::is_filtered() {
-        ledger.reap(own, has_ended);
-    }
-}
-
-fn this_process() -> ProcessName {
-    if !sandbox::is_filtered() {
-        let namespace = fs::stat("/proc/self/ns/pid").map_or(0, |status| status.st_ino as u32);
-        NAMESPACE.store(namespace, Ordering::Relaxed);
-    }
-    ProcessName {
-        pid: rustix::process::getpid().as_raw_nonzero().get() as u32,
-        namespace: NAMESPACE.load(Ordering::Relaxed),
-    }
+    own_slot::joined(ledger, own).map(|slot| (ledger, slot))
 }
 
 /// The charge of a chunk.
@@ -301,7 +249,7 @@ pub(crate) fn note_spare(address: usize, bytes: usize) {
 
 /// Finds room in a tier: the shares of processes that ended, and chunks of this process that hold nothing.
 fn make_room(ledger: &Ledger, tier: u32, make_slow: impl Fn(Range<usize>)) {
-    reap(ledger, this_process());
+    own_slot::reap(ledger);
     if sandbox::is_filtered() {
         return;
     }
@@ -323,11 +271,6 @@ fn is_empty(address: usize) -> bool {
     let mut resident = [1; PAGES];
     memory::residency(address, &mut resident);
     resident.iter().all(|page| page & 1 == 0)
-}
-
-fn has_ended(pid: u32) -> bool {
-    let pid = Pid::from_raw(pid as i32);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
 }
 
 /// Publishes the share of this process in the fast tier.

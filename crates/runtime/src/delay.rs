@@ -69,11 +69,11 @@ pub(crate) use signal_stack::is_enough as has_room_for_signals;
 pub(crate) use thread::DelayedThread;
 
 use crate::c_signals;
-use crate::capacity::shared_room::SharedRoom;
 use crate::clock;
 use crate::config;
 use crate::emulation::{Account, RangeUse, RequestTables, Settings, place};
 use crate::sandbox;
+use crate::shared_room::SharedRoom;
 use crate::tables::SessionTables;
 use crate::tls;
 

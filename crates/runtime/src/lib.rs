@@ -63,6 +63,8 @@ mod split_table;
 mod config;
 mod tables;
 mod published_tiers;
+mod ledger;
+mod shared_room;
 mod thread_stacks;
 mod memory_kind;
 

@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::capacity::shared_room::SharedRoom;
 use crate::emulation::PAGE_BYTES;
+use crate::shared_room::SharedRoom;
 
 /// Counts the fast pages.
 pub(crate) struct FastRoom {

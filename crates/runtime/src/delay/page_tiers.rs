@@ -19,9 +19,9 @@ use isotherm_abi::page_tiers::{STATIC_PAGES, STATIC_RANGES, StaticPageTable};
 use rustix::io::Errno;
 
 use super::fast_room::FastRoom;
-use crate::capacity::shared_room::SharedRoom;
 use crate::emulation::{PAGE_BYTES, Sparse};
 use crate::published_tiers;
+use crate::shared_room::SharedRoom;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 

@@ -17,11 +17,12 @@ use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
 use isotherm_abi::session::OffReason;
 use isotherm_sys::memory::{self, PAGE_BYTES};
 
-use super::ledger::Ledger;
-use super::{CHARGES_OFFSET, JOINING, reap, slot_in, this_process};
 use crate::clock;
+use crate::ledger::{Ledger, own_slot};
 use crate::shared_file;
 
+/// Bytes before the charges in their mapping: the slot.
+const CHARGES_OFFSET: usize = PAGE_BYTES;
 /// Number of the fast tier in the ledger.
 const FAST: u32 = 0;
 /// Bytes of a page as the ledger counts them.
@@ -84,7 +85,7 @@ impl SharedRoom {
     }
 
     fn slot(&self) -> Option<usize> {
-        slot_in(&self.ledger, self.own)
+        own_slot::joined(&self.ledger, self.own)
     }
 
     /// Takes room for a page. [`Self::keep`] or [`Self::return_unused`] must follow.
@@ -104,7 +105,7 @@ impl SharedRoom {
             return false;
         }
         self.searched_ns.store(now, Ordering::Relaxed);
-        reap(&self.ledger, this_process());
+        own_slot::reap(&self.ledger);
         true
     }
 
@@ -148,9 +149,6 @@ impl SharedRoom {
 
     /// Gives this process's share back at its exit. No further page gets room.
     pub(crate) fn finish(&self) {
-        if let Some(slot) = self.slot() {
-            self.own.store(JOINING, Ordering::Release);
-            self.ledger.leave(slot);
-        }
+        own_slot::leave(&self.ledger, self.own);
     }
 }

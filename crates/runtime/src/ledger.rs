@@ -1,6 +1,8 @@
-//! The count of what all processes of a session have placed ([`isotherm_abi::capacity`]).
+//! The count of what all processes of a session, or of an emulated machine with a name, have placed ([`isotherm_abi::capacity`]).
 //!
 //! Every function is lock-free: a process that is stopped or killed in the middle keeps no other from placing.
+
+pub(crate) mod own_slot;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,10 +13,10 @@ use isotherm_abi::capacity::{
 
 /// A process, as far as others can find out whether it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ProcessName {
-    pub(super) pid: u32,
+pub(crate) struct ProcessName {
+    pub(crate) pid: u32,
     /// Inode of its pid namespace; 0 where it is not known.
-    pub(super) namespace: u32,
+    pub(crate) namespace: u32,
 }
 
 impl ProcessName {
@@ -33,7 +35,7 @@ impl ProcessName {
 
 /// The mapped file.
 #[derive(Clone, Copy)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     header: &'static CapacityHeader,
     slots: &'static [CapacitySlot],
     limits: [u64; LIMITED_TIERS],
@@ -44,7 +46,7 @@ impl Ledger {
     ///
     /// # Safety
     /// A capacity file is mapped there for reading and writing, page-aligned and whole, and stays mapped.
-    pub(super) unsafe fn at(base: usize, limits: [u64; LIMITED_TIERS]) -> Option<Self> {
+    pub(crate) unsafe fn at(base: usize, limits: [u64; LIMITED_TIERS]) -> Option<Self> {
         // SAFETY: the caller's promise; all that changes is atomic.
         let (header, slots) = unsafe {
             let slots = core::ptr::with_exposed_provenance(base + SLOTS_OFFSET);
@@ -61,7 +63,7 @@ impl Ledger {
     }
 
     /// Whether the capacity of the tier is limited.
-    pub(super) fn is_limited(&self, tier: u32) -> bool {
+    pub(crate) fn is_limited(&self, tier: u32) -> bool {
         self.limit(tier) != u64::MAX
     }
 
@@ -74,7 +76,7 @@ impl Ledger {
     }
 
     /// Bytes of a tier that no process has placed.
-    pub(super) fn free(&self, tier: u32) -> u64 {
+    pub(crate) fn free(&self, tier: u32) -> u64 {
         let placed = self.header.placed.get(tier as usize);
         let placed = placed.map_or(0, |placed| placed.load(Ordering::Relaxed));
         self.limit(tier).saturating_sub(placed)
@@ -82,7 +84,7 @@ impl Ledger {
 
     /// Finds a slot for a process, and gives back the shares of earlier processes of this name: by its own life they are
     /// over. `None` where all slots are taken.
-    pub(super) fn join(&self, process: ProcessName) -> Option<usize> {
+    pub(crate) fn join(&self, process: ProcessName) -> Option<usize> {
         for slot in self.slots {
             if slot.process.load(Ordering::Acquire) == process.word() {
                 self.empty(slot, process.word());
@@ -97,7 +99,7 @@ impl Ledger {
     }
 
     /// Gives back the share in a slot and frees it.
-    pub(super) fn leave(&self, slot: usize) {
+    pub(crate) fn leave(&self, slot: usize) {
         let slot = &self.slots[slot];
         self.empty(slot, slot.process.load(Ordering::Acquire));
     }
@@ -118,7 +120,7 @@ impl Ledger {
     }
 
     /// Gives back the shares of processes in `own`'s namespace that have ended.
-    pub(super) fn reap(&self, own: ProcessName, has_ended: impl Fn(u32) -> bool) {
+    pub(crate) fn reap(&self, own: ProcessName, has_ended: impl Fn(u32) -> bool) {
         for slot in self.slots {
             let word = slot.process.load(Ordering::Acquire);
             if word != 0
@@ -134,7 +136,7 @@ impl Ledger {
     }
 
     /// Takes room for at most `wanted` bytes of a tier, in whole units. Returns the bytes that were taken.
-    pub(super) fn take(&self, slot: usize, tier: u32, wanted: u64, unit: u64) -> u64 {
+    pub(crate) fn take(&self, slot: usize, tier: u32, wanted: u64, unit: u64) -> u64 {
         let limit = self.limit(tier);
         let (Some(sum), Some(share)) = (
             self.header.placed.get(tier as usize),
@@ -155,7 +157,7 @@ impl Ledger {
     }
 
     /// Gives bytes of a tier back.
-    pub(super) fn give_back(&self, slot: usize, tier: u32, bytes: u64) {
+    pub(crate) fn give_back(&self, slot: usize, tier: u32, bytes: u64) {
         let (Some(sum), Some(share)) = (
             self.header.placed.get(tier as usize),
             self.slots[slot].placed.get(tier as usize),
@@ -166,7 +168,7 @@ impl Ledger {
     }
 
     /// Bytes of a tier that a process has placed.
-    pub(super) fn share(&self, slot: usize, tier: u32) -> u64 {
+    pub(crate) fn share(&self, slot: usize, tier: u32) -> u64 {
         let share = self.slots[slot].placed.get(tier as usize);
         share.map_or(0, |share| share.load(Ordering::Relaxed))
     }
