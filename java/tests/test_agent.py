@@ -120,6 +120,15 @@ class MemBench(Recorded):
                 if policy != "cold-set=1%":
                     self.assertEqual(tiers[cold], "slow")
 
+    def test_a_run_by_a_plan_says_that_java_sites_guide_nothing(self):
+        _, recorded = self.membench("guided", passes=10)
+        plan = self.path / "guided.plan"
+        run(ISOTHERM, "plan", self.path / "guided.iso", "--tiers", "emulated", "--fast", "40MiB", "-o", plan)
+        words = ["java", "-Xmx256m", "-cp", self.path, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 10]
+        done = run(ISOTHERM, "run", "--plan", plan, "--", *words)
+        self.assertEqual(done.stdout, recorded.stdout)
+        self.assertRegex(done.stderr, "[0-9]+ Java sites of the plan guide nothing")
+
     def tiers(self, policy, fast):
         """The tier of each site in a plan by a policy."""
         plan = self.path / "planned.plan"

@@ -40,6 +40,12 @@ impl Fitted {
 
     /// Prints before the program starts how much of the plan was found in its build.
     pub(crate) fn say(&self, console: Console) {
+        if self.java_sites > 0 {
+            console.info(&format!(
+                "{} of the plan guide nothing: an unchanged virtual machine places no object by its site",
+                counted(self.java_sites, "Java site")
+            ));
+        }
         let (all, known, share) = self.shares();
         if all == 0 {
             return;
