@@ -6,6 +6,8 @@
 //!
 //! - *Chance.* A page's counts are averaged until a count deviates more than chance explains
 //!   ([`heat`]).
+//! - *A new phase.* Where the hot pages together lose their share of the hits, a smaller deviation of a
+//!   page ends its average ([`phase`]).
 //! - *Change.* The share of heat that pages of one kind keep in the following epochs is learnt from
 //!   all pages of the run. It gives the expected accesses of a page over a horizon ([`outlook`]).
 //! - *Cost.* Two pages change places if the accesses gained over the horizon save more time than
@@ -21,6 +23,7 @@
 mod budget;
 mod heat;
 mod outlook;
+mod phase;
 
 use std::cmp::Reverse;
 
@@ -96,8 +99,12 @@ impl Payback {
         let hit = self.hit as f64;
         let hits = || view.previous_ranks.iter().map(|&rank| rank as f64 / hit);
         self.outlook.learn(&self.pages, hits());
+        let is_new_phase = phase::is_new(&self.pages, hits());
         for (page, hits) in self.pages.iter_mut().zip(hits()) {
-            page.follow(hits as f32);
+            match is_new_phase {
+                true => page.follow_new_phase(hits as f32),
+                false => page.follow(hits as f32),
+            }
         }
         let (mut new, mut promised) = (0_u32, 0.0);
         for page in self.pages.iter().filter(|page| page.is_new()) {
@@ -250,6 +257,33 @@ mod tests {
     fn a_change_of_phase_is_followed_at_once_in_either_direction() {
         let epochs = [[90, 1], [90, 1], [90, 1], [1, 90], [1, 90], [90, 1]];
         assert_eq!(follows(&mut payback(), &epochs), [0, 0, 0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_change_of_phase_is_followed_at_once_by_few_samples() {
+        // Three samples a page and epoch, of six pages, and then of six others: no page alone has changed for sure.
+        let (hot, cold) = ([3_000; 6], [0; 6]);
+        let epochs = [[hot, cold].concat(), [cold, hot].concat()];
+        let mut policy = payback();
+        let mut fast = [[false; 6], [true; 6]].concat();
+        let mut turn = |epoch: usize| {
+            let view = EpochView {
+                previous_ranks: &epochs[epoch],
+                next_ranks: None,
+                fast: &fast,
+                capacity: 6,
+                hit: 1_000,
+            };
+            let mut wanted = Vec::new();
+            policy.decide(&view, &mut wanted);
+            fast.fill(false);
+            wanted.iter().for_each(|page| fast[page.at()] = true);
+            fast.clone()
+        };
+        for _ in 0..6 {
+            assert_eq!(turn(0), [[true; 6], [false; 6]].concat());
+        }
+        assert_eq!(turn(1), [[false; 6], [true; 6]].concat());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Counts vary by chance: their variance is their mean. A count that deviates by five standard
 //! deviations from the mean is not chance, even among millions of pages. Then the mean starts
 //! again, so that a phase change is followed at once. Smaller differences are averaged, so chance
-//! has little effect.
+//! has little effect. Where the pages together show a new phase ([`super::phase`]), a small deviation of
+//! each is enough.
 
 /// Greatest age of a mean: later epochs count with a weight of one in this number.
 pub(super) const OLDEST: u8 = 15;
@@ -51,12 +52,21 @@ impl Heat {
 
     /// Moves the mean towards the hits of this epoch, or restarts it there.
     pub(super) fn follow(&mut self, seen: f32) {
+        self.follow_unless(seen, SURPRISE);
+    }
+
+    /// The same in the first epoch of a new phase, in which a change of each page is likely: one standard deviation is enough.
+    pub(super) fn follow_new_phase(&mut self, seen: f32) {
+        self.follow_unless(seen, 1.0);
+    }
+
+    fn follow_unless(&mut self, seen: f32, surprise: f32) {
         let apart = seen - self.mean;
         if self.age == 0 {
             if seen > 0.0 {
                 self.start(seen, Origin::Appeared, seen);
             }
-        } else if apart * apart > SURPRISE * (self.mean + 1.0) {
+        } else if apart * apart > surprise * (self.mean + 1.0) {
             let origin = match apart > 0.0 {
                 true => Origin::Rose,
                 false => Origin::Fell,
@@ -93,6 +103,11 @@ impl Heat {
     pub(super) fn scale(&mut self, scale: f64) {
         self.mean = (f64::from(self.mean) * scale) as f32;
         self.promised = (f64::from(self.promised) * scale) as f32;
+    }
+
+    /// Mean of the hits since its last change.
+    pub(super) const fn mean(&self) -> f64 {
+        self.mean as f64
     }
 
     /// Expected accesses in the next epoch if the page does not change.

@@ -1,0 +1,93 @@
+//! A new phase of the programs, seen in all pages together.
+//!
+//! A page with three hits an epoch that has none is no surprise: one epoch in twenty is like that. Twelve such pages that have none
+//! together are. So the pages that were hot, those with a mean above the mean of all accessed ones, are tested as one: the share of the hits that
+//! they have in this epoch, against their share before.
+//!
+//! ```text
+//! means        3 3 3 3 3 3   0.2 0.2 0.2 0.2 ..       hot pages: 0.9 of 20 hits expected
+//! this epoch   0 1 0 0 0 0   3   4   2   5   ..       0.05: a new phase
+//! ```
+
+use super::heat::Heat;
+
+/// Deviations of the number of hits on the hot pages from which it is not chance.
+const SURPRISE: f64 = 5.0;
+
+/// Least part of all hits by which their share falls in a new phase: hot data that moves on slowly is followed page by page.
+const FALL: f64 = 0.25;
+
+/// True where the pages that were hot have lost their share of the hits.
+pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
+    let accessed = pages.iter().filter(|page| !page.is_unseen());
+    let (count, all) = accessed.fold((0.0, 0.0), |(count, sum), page| {
+        (count + 1.0, sum + page.mean())
+    });
+    if all <= 0.0 {
+        return false;
+    }
+    let average = all / count;
+    let (mut hot_before, mut hot_now, mut now) = (0.0, 0.0, 0.0);
+    for (page, hits) in pages.iter().zip(hits) {
+        let is_hot = page.mean() > average;
+        hot_before += if is_hot { page.mean() } else { 0.0 };
+        hot_now += if is_hot { hits } else { 0.0 };
+        now += hits;
+    }
+    let share = hot_before / all;
+    // The variance of a number of hits by its share; one is added, so that few hits prove nothing.
+    let deviation = (now * share * (1.0 - share) + 1.0).sqrt();
+    let fall = now * share - hot_now;
+    fall > SURPRISE * deviation && fall > FALL * now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_new;
+    use crate::epoch::payback::heat::Heat;
+
+    /// Pages after five epochs of these hits.
+    fn pages(hits: &[f32]) -> Vec<Heat> {
+        let page = |hits: &f32| {
+            let mut page = Heat::UNSEEN;
+            (0..5).for_each(|_| page.follow(*hits));
+            page
+        };
+        hits.iter().map(page).collect()
+    }
+
+    fn changed(before: &[f32], now: &[f32]) -> bool {
+        is_new(&pages(before), now.iter().map(|hits| f64::from(*hits)))
+    }
+
+    #[test]
+    fn hot_pages_that_lose_their_hits_together_are_a_new_phase() {
+        let before = [[3.0; 6], [0.2; 6]].concat();
+        let swapped = [[0.0; 6], [3.0; 6]].concat();
+        assert!(changed(&before, &swapped));
+        // No page of them has lost more than chance takes of one.
+        let mut one = pages(&before).swap_remove(0);
+        one.follow(0.0);
+        assert!(one.promised() > 2.0);
+    }
+
+    #[test]
+    fn chance_a_quiet_epoch_and_slow_change_are_none() {
+        let before = [[3.0; 6], [0.2; 6]].concat();
+        assert!(!changed(
+            &before,
+            &[5.0, 2.0, 0.0, 4.0, 3.0, 2.0, 1.0, 0.0, 2.0, 0.0, 1.0, 0.0]
+        ));
+        assert!(!changed(&before, &[0.0; 12]));
+        assert!(!changed(
+            &before,
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+        ));
+        // One of six hot pages moves on, with counts that leave no doubt.
+        let window = [[900.0; 6], [0.0; 6]].concat();
+        let mut moved = window.clone();
+        (moved[0], moved[6]) = (0.0, 900.0);
+        assert!(!changed(&window, &moved));
+        assert!(!changed(&[0.0; 12], &before), "nothing was hot");
+    }
+}
