@@ -177,6 +177,7 @@ impl Config {
             BitsName::DamonPhysical => AccessedBitChoice::Source(SourceKind::DamonPhysical),
             BitsName::Mappings => AccessedBitChoice::Source(SourceKind::AccessedBits),
             BitsName::PageIdle => AccessedBitChoice::Source(SourceKind::PageIdle),
+            BitsName::HintFaults => AccessedBitChoice::Source(SourceKind::HintFaults),
             BitsName::Off => AccessedBitChoice::Off,
         }
     }

@@ -61,6 +61,8 @@ pub enum SourceKind {
     PageIdle,
     /// Accesses to fields that the agent in a Java virtual machine counts, each in the interpreter.
     JavaCounts,
+    /// Page faults of pages that the kernel's balancing unmapped: touches, as accessed bits are.
+    HintFaults,
     /// Counts of `MemProf`, a profiler of LLVM.
     MemProf,
     /// Accesses of a recorded trace.
@@ -80,6 +82,7 @@ variant_words!(SourceKind {
     DamonPhysical = "damon-paddr",
     PageIdle = "page-idle",
     JavaCounts = "java-counts",
+    HintFaults = "hint-faults",
     MemProf = "memprof",
     Trace = "trace",
 });
@@ -89,9 +92,11 @@ impl SourceKind {
     #[must_use]
     pub const fn method(self) -> ProfilingMethod {
         match self {
-            Self::AccessedBits | Self::Damon | Self::DamonPhysical | Self::PageIdle => {
-                ProfilingMethod::AccessedBits
-            }
+            Self::AccessedBits
+            | Self::Damon
+            | Self::DamonPhysical
+            | Self::PageIdle
+            | Self::HintFaults => ProfilingMethod::AccessedBits,
             Self::Instrumented
             | Self::Pebs
             | Self::Ibs
@@ -118,6 +123,12 @@ impl SourceKind {
         matches!(self, Self::Timer)
     }
 
+    /// True where it does not look at memory that is fast already, so that none of its hits there says nothing.
+    #[must_use]
+    pub const fn sees_slow_only(self) -> bool {
+        matches!(self, Self::HintFaults)
+    }
+
     /// The unit of its counts in a profile. `filtered` is true where the program's own counts are cache misses.
     #[must_use]
     pub const fn unit(self, filtered: bool) -> CountUnit {
@@ -133,7 +144,8 @@ impl SourceKind {
             | Self::PageFaults
             | Self::Damon
             | Self::DamonPhysical
-            | Self::PageIdle => CountUnit::Touches,
+            | Self::PageIdle
+            | Self::HintFaults => CountUnit::Touches,
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Settings and descriptions are read under a root directory; features of the kernel are tried
 //! through [`Probe`], so that a feature reported as available has worked.
 
+mod balancing;
+
 use std::fmt;
 use std::path::Path;
 
@@ -112,6 +114,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         accessed,
         damon(root),
         idle_pages(root),
+        balancing::hint_faults(root, probe),
         page_tables(probe),
         trapped,
         nodes(root),

@@ -7,6 +7,7 @@
 //! mapping_bits      accessed bits by clear_refs and smaps (whole mappings)
 //! damon             accessed bits by DAMON (regions)
 //! page_idle         accessed bits by the bitmap of idle pages; frames finds their numbers
+//! hint_faults       touches of pages that the kernel's balancing unmapped
 //! program_samples   samples of one program and its child processes, with their times
 //! process_samples   samples of watched processes; sample_cost measures the cost of one
 //! perf_ring         rings -> records -> perf events; pmu, sampled_event: the events to open; spe decodes a buffer
@@ -19,6 +20,7 @@
 pub mod cost_budget;
 pub mod damon;
 pub(crate) mod frames;
+pub mod hint_faults;
 mod instrumented;
 pub mod mapping_bits;
 pub(crate) mod own_samples;

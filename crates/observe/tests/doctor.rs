@@ -283,6 +283,34 @@ fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
 }
 
 #[test]
+fn balancing_that_is_off_is_told_from_a_kernel_without_it() {
+    let allows = Kernel::that_allows(true);
+    let machine = recorded("two-nodes-hmat");
+    let write = |path: &str, text: &str| {
+        let path = machine.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let faults = |kernel: &Kernel| {
+        state(&examine_with(machine.path(), kernel), "hint faults").clone()
+    };
+    let _ = std::fs::remove_file(machine.path().join("proc/sys/kernel/numa_balancing"));
+    assert!(
+        matches!(faults(&allows), FeatureState::Missing { remedy, .. } if remedy.contains("CONFIG_NUMA_BALANCING"))
+    );
+    write("proc/sys/kernel/numa_balancing", "0\n");
+    assert!(
+        matches!(faults(&allows), FeatureState::Degraded { remedy, .. } if remedy.contains("numa_balancing=2"))
+    );
+    write("proc/sys/kernel/numa_balancing", "2\n");
+    assert_eq!(faults(&allows), FeatureState::Available);
+    assert!(matches!(
+        faults(&Kernel::that_allows(false)),
+        FeatureState::Missing { .. }
+    ));
+}
+
+#[test]
 fn an_event_that_opens_and_tells_nothing_is_not_praised() {
     let root = recorded("two-nodes-hmat");
     for (samples, said) in [(0, "produced no sample"), (9, "none of 9 trial samples")] {

@@ -6,7 +6,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::source::process_samples::TIMER_HZ_MAX;
 use isotherm_policy::epoch::{MoveCosts, by_name};
 
-use super::keys::Config;
+use super::keys::{BitsName, Config, SamplesName};
 
 /// Shortest and longest useful epochs: below, scanning memory takes longer than the epoch; above,
 /// no page is hot any more.
@@ -101,6 +101,13 @@ impl Config {
         let pmu = self.sources.pmu_rate;
         if !pmu.is_power_of_two() || pmu > PMU_RATE_MAX {
             bail!("sources.pmu_rate = {pmu}: a power of two from 1 to {PMU_RATE_MAX} is wanted");
+        }
+        let (bits, samples) = (self.sources.accessed_bits, self.sources.trace_samples);
+        if bits == BitsName::HintFaults && samples == SamplesName::Off {
+            bail!(
+                "sources.accessed_bits = \"hint-faults\": they show slow memory only, so what is fast needs trace samples; \
+                 leave trace_samples out"
+            );
         }
         if let Capacity::Bytes(_) = self.sources.budget.0 {
             bail!("sources.budget: a share of one processor such as 1% is wanted");

@@ -205,6 +205,9 @@ pub enum BitsName {
     /// The kernel's idle page tracking (`/sys/kernel/mm/page_idle/bitmap`).
     #[serde(rename = "page-idle")]
     PageIdle,
+    /// Page faults of slow memory that the kernel's NUMA balancing unmapped.
+    #[serde(rename = "hint-faults")]
+    HintFaults,
     /// No accessed bits.
     Off,
 }

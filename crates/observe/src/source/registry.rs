@@ -7,6 +7,7 @@ use isotherm_model::units::Bytes;
 
 use super::Source;
 use super::damon::{Damon, PhysicalDamon};
+use super::hint_faults::HintFaults;
 use super::instrumented::Instrumented;
 use super::mapping_bits::MappingBits;
 use super::page_idle::PageIdle;
@@ -36,7 +37,7 @@ enum Opening {
 }
 
 /// The sources of a live run, best first where they are available, then those of the daemon alone.
-const REGISTRY: [(SourceKind, Opening); 11] = [
+const REGISTRY: [(SourceKind, Opening); 12] = [
     (
         SourceKind::Instrumented,
         Opening::Scan(|it| Ok(Box::new(Instrumented::new(it.cache_filter)))),
@@ -86,6 +87,10 @@ const REGISTRY: [(SourceKind, Opening); 11] = [
     (
         SourceKind::PageIdle,
         Opening::Scan(|it| Ok(Box::new(PageIdle::open(it.root, it.budget_ppm)?))),
+    ),
+    (
+        SourceKind::HintFaults,
+        Opening::Scan(|it| Ok(Box::new(HintFaults::open(it.root, it.budget_ppm)?))),
     ),
 ];
 

@@ -195,6 +195,13 @@ impl ProcessMemory {
         })
     }
 
+    /// True where the page of this address was resident.
+    pub(crate) fn has(&self, address: u64) -> bool {
+        let after = self.units.partition_point(|unit| unit.start <= address);
+        let unit = after.checked_sub(1).and_then(|at| self.units.get(at));
+        unit.is_some_and(|unit| unit.spans.iter().any(|span| span.contains(&address)))
+    }
+
     /// Builds the pieces of these spans, for tests.
     #[cfg(test)]
     pub(crate) fn of_spans(spans: &[Span], unit: u64) -> Self {

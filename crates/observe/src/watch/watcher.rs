@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
-use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::source_kind::ProfilingMethod;
@@ -341,8 +340,27 @@ impl Watcher {
         if let Some(samples) = &mut self.samples {
             samples.watch(&processes);
         }
+        let span = now.saturating_sub(self.ticked);
         self.take_samples(&processes, now);
         self.follow_sample_cost();
+        self.read_ring_of_bits(&processes, span);
+    }
+
+    /// Reads the source of accessed bits where its ring would overflow within an epoch.
+    fn read_ring_of_bits(&mut self, processes: &[Process], span: Nanos) {
+        if let Some(bits) = self.bits.as_mut().filter(|bits| bits.overflows()) {
+            let mut scan = ScanContext {
+                clock: &*self.clock,
+                proc_root: &self.layout.proc_root,
+                page: self.layout.page,
+                span,
+                busy: Nanos::ZERO,
+                processes,
+                resident: &self.resident,
+                sessions: None,
+            };
+            bits.scan(&mut scan, &mut self.accesses);
+        }
     }
 
     /// Reads the samples that came during moves: the node of each at the time of the sample is unknown, unless it has a
@@ -463,13 +481,12 @@ impl Watcher {
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.epoch_began, now));
         let processes = self.processes();
-        if !self.bits_throttle.rests() {
-            self.look_at_bits(&processes, span);
+        match self.bits_throttle.rests() {
+            true => self.forget(ProfilingMethod::AccessedBits),
+            false => self.look_at_bits(&processes, span),
         }
         if self.samples_throttle.rests() {
-            let samples =
-                |access: &ObservedAccess| access.source.method() == ProfilingMethod::TraceSamples;
-            self.accesses.retain(|access| !samples(access));
+            self.forget(ProfilingMethod::TraceSamples);
             self.placed.clear();
         }
         let held = self.held(span);
@@ -490,6 +507,12 @@ impl Watcher {
             capacity,
             sources: self.reports(),
         }
+    }
+
+    /// Drops the accesses of a method that rests.
+    fn forget(&mut self, method: ProfilingMethod) {
+        self.accesses
+            .retain(|access| access.source.method() != method);
     }
 
     fn named(&self, candidate: &Candidate) -> Watched {
@@ -535,7 +558,10 @@ impl Watcher {
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
             left.retain(|process| !bits.covers(process));
-            bits.scan(&mut scan, &mut self.accesses);
+            // A ring was read at the tick that ends the epoch.
+            if !bits.overflows() {
+                bits.scan(&mut scan, &mut self.accesses);
+            }
         }
         if let Some(mappings) = &mut self.mappings
             && !samples_suffice

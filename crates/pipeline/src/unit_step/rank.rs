@@ -10,6 +10,16 @@
 //!   number of accesses as these; alone, a hit represents one read of every line of a page.
 //!
 //! [`Combine::Sum`] leaves the hits as they are, as TMP does.
+//!
+//! Some accessed bits are of slow memory only ([`SourceKind::sees_slow_only`]): NUMA hint faults. They
+//! represent as many accesses as the samples of slow memory, and where they did not look, on fast memory, they are taken to agree
+//! with the samples. Without samples they say nothing: not whether what is fast is colder than what they saw.
+//!
+//! ```text
+//! samples x worth      slow unit 300        fast unit 300
+//! hint faults             2 of 4                -          4 faults stand for all 600 samples of slow memory
+//! rank                 300 + 300            300 + 300
+//! ```
 
 use isotherm_model::batch::ObservedAccess;
 
@@ -69,6 +79,9 @@ impl Ranks {
         let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
         let totals = [total(&self.hits[0]), total(&self.hits[1])];
         let worth = accesses_per_sample.max(1);
+        if accesses.iter().any(|one| one.source.sees_slow_only()) {
+            return self.take_of_slow(index, totals, (combine, worth));
+        }
         let (bits, samples) = match (combine, totals) {
             (Combine::Sum, _) => ((1, 1), 1),
             (Combine::Balanced, [_, 0]) => ((page_bytes / LINE_BYTES, 1), page_bytes / LINE_BYTES),
@@ -83,6 +96,42 @@ impl Ranks {
         };
         self.ranks.clear();
         self.ranks.extend(both.map(rank));
+        totals
+    }
+
+    /// Ranks every unit where the accessed bits are of slow memory only.
+    fn take_of_slow(
+        &mut self,
+        index: &Index,
+        totals: [u64; 2],
+        (combine, worth): (Combine, u64),
+    ) -> [u64; 2] {
+        let [bits, samples] = totals;
+        self.hit = worth;
+        self.ranks.clear();
+        if samples == 0 {
+            self.hits[0].fill(0);
+            self.ranks.resize(index.known().len(), 0);
+            return [0, 0];
+        }
+        let units = || index.known().iter().zip(&self.hits[1]);
+        let of_slow = units().filter(|(unit, _)| !unit.is_fast());
+        let of_slow = of_slow.fold(0_u64, |sum, (_, samples)| sum.saturating_add(*samples));
+        let (bit, sample) = match combine {
+            Combine::Sum => ((1, 1), (1, 1)),
+            Combine::Balanced => ((of_slow.saturating_mul(worth), bits.max(1)), (worth, 1)),
+        };
+        let rank = |((unit, samples), bits): ((_, &u64), &u64)| {
+            let sampled = scaled(*samples, sample);
+            let unit: &super::index::UnitState = unit;
+            // A page that was promoted at its fault is fast by now.
+            let beside = match unit.is_fast() {
+                true => scaled(*bits, bit).max(sampled),
+                false => scaled(*bits, bit),
+            };
+            sampled.saturating_add(beside)
+        };
+        self.ranks.extend(units().zip(&self.hits[0]).map(rank));
         totals
     }
 }
@@ -183,6 +232,31 @@ mod tests {
         assert_eq!(balanced, [5_000, 15_000, 0]);
         let (sum, _) = ranks(&[bits, sample], Combine::Sum);
         assert_eq!(sum, [250_000, 250_010, 0]);
+    }
+
+    #[test]
+    fn touches_of_slow_memory_do_not_make_fast_memory_look_colder() {
+        let mut index = index();
+        // The second unit is fast.
+        let second = isotherm_model::page::PageIndex(1);
+        index.known_mut(second).expect("a unit").fast = UNIT;
+        let accesses = [
+            seen(0, 1, 2, SourceKind::HintFaults),
+            seen(2 * UNIT, 1, 2, SourceKind::HintFaults),
+            seen(0, 1, 3, SourceKind::Timer),
+            seen(UNIT, 1, 3, SourceKind::Timer),
+            seen(2 * UNIT, 1, 3, SourceKind::Timer),
+        ];
+        let mut ranks = Ranks::default();
+        let combine = (Combine::Balanced, 100);
+        let totals = ranks.take(&index, &accesses, UNIT, 4096, combine);
+        assert_eq!(
+            (ranks.ranks.as_slice(), totals),
+            (&[600, 600, 600][..], [4, 9])
+        );
+        // Without samples nothing is known of the fast unit, so nothing is known at all.
+        let totals = ranks.take(&index, &accesses[..2], UNIT, 4096, combine);
+        assert_eq!((ranks.ranks.as_slice(), totals), (&[0, 0, 0][..], [0, 0]));
     }
 
     #[test]
