@@ -7,8 +7,8 @@
 //! [`site_moves`] moves the existing pages by an executor of [`movement`]: from outside the program by `move_pages`,
 //! or inside it by a staged copy. A dry run writes no requests and moves nothing ([`dry_run`]).
 //!
-//! The daemon needs no runtime in the program: it uses [`movement`], and takes the memory of a node offline by
-//! [`memory_blocks`]. Each executor returns the outcome of each move. Beside them, [`zram`] sets up compressed memory, which every
+//! The daemon needs no runtime in the program: it uses [`movement`], lets the kernel promote through [`promotion_knobs`], and takes
+//! the memory of a node offline by [`memory_blocks`]. Each executor returns the outcome of each move. Beside them, [`zram`] sets up compressed memory, which every
 //! machine can have as a slow tier.
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,8 @@ pub mod dry_run;
 pub mod memory_blocks;
 pub mod movement;
 pub mod placement_requests;
+pub mod promotion_knobs;
+mod record_file;
 pub mod site_moves;
 pub mod splits;
 pub mod sysfs;

@@ -22,7 +22,8 @@ use isotherm_topology::{caches, cpu_list};
 
 use keys::Group;
 pub use keys::{
-    BitsName, COMMENTED, CacheChoice, CombineName, Config, FilterName, SamplesName, User, Written,
+    BitsName, COMMENTED, CacheChoice, CombineName, Config, FilterName, MoverName, SamplesName,
+    User, Written,
 };
 use overlay::{KeyPositions, check_keys, merge};
 
@@ -169,9 +170,14 @@ impl Config {
         }
     }
 
-    /// The source of accessed bits.
-    pub const fn bits(&self) -> AccessedBitChoice {
+    /// The source of accessed bits. Where the kernel promotes, its hint faults are there whether they are observed or not.
+    pub const fn bits(&self, kernel_promotes: bool) -> AccessedBitChoice {
         match self.sources.accessed_bits {
+            BitsName::Auto
+                if kernel_promotes && !matches!(self.sources.trace_samples, SamplesName::Off) =>
+            {
+                AccessedBitChoice::Source(SourceKind::HintFaults)
+            }
             BitsName::Auto => AccessedBitChoice::Auto,
             BitsName::Damon => AccessedBitChoice::Source(SourceKind::Damon),
             BitsName::DamonPhysical => AccessedBitChoice::Source(SourceKind::DamonPhysical),
@@ -193,6 +199,11 @@ impl Config {
             self.sources.accessed_bits,
             BitsName::PageIdle | BitsName::DamonPhysical
         )
+    }
+
+    /// Whether the kernel is to promote.
+    pub const fn lets_kernel_promote(&self) -> bool {
+        matches!(self.moves.mover, MoverName::Kernel)
     }
 
     /// How both kinds of hits add up to one rank.
@@ -230,7 +241,7 @@ impl Config {
 type Keep = fn(&mut Config, &Config);
 
 /// The keys that are read at the start only.
-const AT_START: [(&str, Keep); 11] = [
+const AT_START: [(&str, Keep); 12] = [
     ("policy", |new, old| new.policy.clone_from(&old.policy)),
     ("memory.tiers", |new, old| {
         new.memory.tiers.clone_from(&old.memory.tiers)
@@ -254,6 +265,7 @@ const AT_START: [(&str, Keep); 11] = [
     ("sources.combine", |new, old| {
         new.sources.combine = old.sources.combine
     }),
+    ("moves.mover", |new, old| new.moves.mover = old.moves.mover),
     ("energy", |new, old| new.energy.clone_from(&old.energy)),
     ("serve", |new, old| new.serve.clone_from(&old.serve)),
 ];

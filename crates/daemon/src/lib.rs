@@ -3,6 +3,7 @@
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
+//!  |- kernel_mover  the kernel's own promotion at the daemon's pace
 //!  |- dry_run   reports moves and makes none; replay uses it as well
 //!  |- status    the figures of an epoch as one value
 //!  |- socket    status, top and heat for local users; metrics for Prometheus
@@ -18,6 +19,7 @@ mod clients;
 pub mod config;
 mod dry_run;
 mod energy;
+mod kernel_mover;
 mod metrics;
 mod notify;
 pub mod replay;

@@ -29,36 +29,56 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     ),
 ];
 
-/// Needed by two sources only, and kept only if one of them is configured: it is almost full root.
-const FRAMES: (CapabilitySet, &str, &str) = (
-    CapabilitySet::SYS_ADMIN,
-    "CAP_SYS_ADMIN",
-    "find the frames of pages, for DAMON by frame and the bitmap of idle pages",
-);
-
-fn table(frames: bool) -> impl Iterator<Item = (CapabilitySet, &'static str, &'static str)> {
-    TABLE.into_iter().chain(frames.then_some(FRAMES))
+/// What `CAP_SYS_ADMIN` is for: two sources, or the kernel's promotion. Kept only if one of them is configured: it is almost full
+/// root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AdminUses {
+    /// A source needs page frame numbers.
+    pub frames: bool,
+    /// The daemon sets the kernel's balancing.
+    pub promotion: bool,
 }
 
-/// The capabilities of the daemon; with `frames` it reads page frame numbers.
-pub(crate) fn held(frames: bool) -> Vec<RightStatus> {
+impl AdminUses {
+    const fn feature(self) -> Option<&'static str> {
+        match (self.frames, self.promotion) {
+            (false, false) => None,
+            (true, false) => {
+                Some("find the frames of pages, for DAMON by frame and the bitmap of idle pages")
+            }
+            (false, true) => Some("set kernel.numa_balancing, for promotion by the kernel"),
+            (true, true) => Some(
+                "find the frames of pages, for DAMON by frame and the bitmap of idle pages; set kernel.numa_balancing, for \
+                 promotion by the kernel",
+            ),
+        }
+    }
+}
+
+fn table(admin: AdminUses) -> impl Iterator<Item = (CapabilitySet, &'static str, &'static str)> {
+    let right = |feature| (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN", feature);
+    TABLE.into_iter().chain(admin.feature().map(right))
+}
+
+/// The capabilities of the daemon.
+pub(crate) fn held(admin: AdminUses) -> Vec<RightStatus> {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let right = |(capability, name, feature): (CapabilitySet, &str, &str)| RightStatus {
         capability: name.to_owned(),
         feature: feature.to_owned(),
         held: effective.contains(capability),
     };
-    table(frames).map(right).collect()
+    table(admin).map(right).collect()
 }
 
 /// Drops every capability without a feature here, for this thread and those it starts. Called
-/// before the first of them. With `frames` it reads page frame numbers.
+/// before the first of them.
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn drop_others(frames: bool) -> std::io::Result<()> {
+pub(crate) fn drop_others(admin: AdminUses) -> std::io::Result<()> {
     let sets = capabilities(None)?;
-    let ours = table(frames).fold(CapabilitySet::empty(), |all, (one, _, _)| all | one);
+    let ours = table(admin).fold(CapabilitySet::empty(), |all, (one, _, _)| all | one);
     set_capabilities(
         None,
         CapabilitySets {
@@ -72,17 +92,22 @@ pub(crate) fn drop_others(frames: bool) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, drop_others, held};
+    use super::{AdminUses, TABLE, drop_others, held};
     use rustix::thread::{CapabilitySet, capabilities};
+
+    const NONE: AdminUses = AdminUses {
+        frames: false,
+        promotion: false,
+    };
 
     #[test]
     fn what_buys_nothing_is_dropped_and_the_rest_is_as_before() {
         // In a separate thread: other tests keep their capabilities.
         let (before, after, left) = std::thread::spawn(|| {
-            let before = held(false);
-            drop_others(false).expect("the kernel lets us have less");
+            let before = held(NONE);
+            drop_others(NONE).expect("the kernel lets us have less");
             let left = capabilities(None).expect("own capabilities");
-            (before, held(false), left)
+            (before, held(NONE), left)
         })
         .join()
         .expect("no panic");
@@ -93,10 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn the_right_to_see_frames_is_kept_only_for_the_source_that_needs_it() {
-        let (before, left) = std::thread::spawn(|| {
+    fn the_right_of_an_administrator_is_kept_only_for_what_needs_it() {
+        let frames = AdminUses {
+            frames: true,
+            ..NONE
+        };
+        let promotion = AdminUses {
+            promotion: true,
+            ..NONE
+        };
+        let (before, left) = std::thread::spawn(move || {
             let before = capabilities(None).expect("own capabilities").permitted;
-            drop_others(true).expect("the kernel lets us have less");
+            drop_others(promotion).expect("the kernel lets us have less");
             (
                 before,
                 capabilities(None).expect("own capabilities").permitted,
@@ -107,6 +140,18 @@ mod tests {
         let admin = CapabilitySet::SYS_ADMIN;
         assert_eq!(left.contains(admin), before.contains(admin));
         assert!(!left.contains(CapabilitySet::CHOWN));
-        assert_eq!(held(true).len(), TABLE.len() + 1);
+        for uses in [frames, promotion] {
+            let rights = held(uses);
+            assert_eq!(rights.len(), TABLE.len() + 1);
+        }
+        let both = AdminUses {
+            frames: true,
+            promotion: true,
+        };
+        let feature = held(both).pop().expect("a right").feature;
+        assert!(
+            feature.contains("frames") && feature.contains("numa_balancing"),
+            "{feature}"
+        );
     }
 }

@@ -16,6 +16,7 @@ use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::obeyed_requests::ObeyedRequests;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::system::Kernel;
+use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::movement::NodeId;
@@ -36,10 +37,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::config::Config;
 use crate::dry_run::{DryRun, Target};
 use crate::energy::{AwakeOnly, EnergySaver};
+use crate::kernel_mover::KernelMover;
 use crate::notify::Notify;
+use crate::rights::AdminUses;
 use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
-use crate::{energy, metrics, rights, socket};
+use crate::{energy, kernel_mover, metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -48,6 +51,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval at which the processes to watch are selected (as in TMP, section III) and their samples read.
 const TICK: Duration = Duration::from_secs(1);
+
+/// The part of an epoch, one in this number, before which it does not end.
+const EARLIEST: u32 = 4;
 
 /// Latency of a load from slow memory where the tiers have none: a published figure for CXL memory.
 const SLOW_LATENCY: Nanos = Nanos(300);
@@ -90,6 +96,8 @@ pub struct Options {
     pub verbose: bool,
     /// End after one epoch.
     pub once: bool,
+    /// Put back what a daemon that was killed left changed, and end.
+    pub restore: bool,
 }
 
 /// The tiers between which the daemon moves memory: the first two, fastest first. Further ones are not used.
@@ -115,6 +123,10 @@ struct Service {
     epoch: u32,
     /// Takes memory offline; `None` in a run of one epoch.
     energy: Option<EnergySaver>,
+    /// The kernel's own promotion; None where the daemon alone promotes.
+    kernel: Option<KernelMover<SysfsFiles>>,
+    /// The last epoch was a whole one, and left the kernel's promotion room.
+    had_room: bool,
 }
 
 /// Flags that the signal handlers set.
@@ -138,8 +150,15 @@ pub fn run(options: Options, console: Console) -> Result<()> {
              `isotherm daemon --replay FILE` replays one"
         );
     }
+    if options.restore {
+        kernel_mover::restore_now(&config, console)?;
+        return energy::restore(&config, false, console);
+    }
     let signals = Signals::new()?;
-    if let Err(error) = rights::drop_others(config.sees_frames()) {
+    if !options.once {
+        kernel_mover::restore_left(&config, options.dry_run, console)?;
+    }
+    if let Err(error) = rights::drop_others(admin_uses(&config)) {
         console.warn(&format!(
             "rights that are not needed cannot be given up: {error}"
         ));
@@ -150,7 +169,14 @@ pub fn run(options: Options, console: Console) -> Result<()> {
     }
     let places = MachineTiers::find(&config, options.dry_run)?;
     config.check_floors(places.fast_limit(&config))?;
-    let mut service = Service::new(options, config, places, console)?;
+    let sets_kernel = config.lets_kernel_promote()
+        && places.place == TierPlace::Nodes
+        && !(options.dry_run || options.once);
+    let kernel = match sets_kernel {
+        true => KernelMover::start(&config, console)?,
+        false => None,
+    };
+    let mut service = Service::new(options, config, places, kernel, console)?;
     let _listening = service.open()?;
     if !service.options.once {
         let dry_run = service.options.dry_run;
@@ -298,9 +324,10 @@ impl Service {
         options: Options,
         config: Config,
         places: MachineTiers,
+        kernel: Option<KernelMover<SysfsFiles>>,
         console: Console,
     ) -> Result<Self> {
-        let watcher = watcher(&options, &config, &places)?;
+        let watcher = watcher(&options, &config, &places, kernel.is_some())?;
         let step = step(options.dry_run, &config, &places);
         let mut notes = Vec::new();
         let note = match places.place {
@@ -317,7 +344,7 @@ impl Service {
         let status_builder = StatusBuilder::new(Status {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
-            rights: rights::held(config.sees_frames()),
+            rights: rights::held(admin_uses(&config)),
             notes,
             ..Status::default()
         });
@@ -335,6 +362,8 @@ impl Service {
             console,
             epoch: 0,
             energy: None,
+            kernel,
+            had_room: false,
         })
     }
 
@@ -375,7 +404,7 @@ impl Service {
                 self.reload();
             }
             let epoch = Duration::from_nanos(self.config.epoch.0.0);
-            if begun.elapsed() >= epoch {
+            if begun.elapsed() >= epoch || self.must_end_early(begun.elapsed(), epoch) {
                 (begun, ticked) = (Instant::now(), Instant::now());
                 prepared = false;
                 self.end_epoch()?;
@@ -400,27 +429,48 @@ impl Service {
         Ok(())
     }
 
+    /// True where the kernel has promoted so much in this epoch that room must be made now: evidence of a new phase that does not wait.
+    fn must_end_early(&self, elapsed: Duration, epoch: Duration) -> bool {
+        self.had_room && elapsed >= epoch / EARLIEST && self.watcher.kernel_lacks_room()
+    }
+
     /// Ends an epoch: reads the observed accesses, decides, moves, and publishes the status.
     fn end_epoch(&mut self) -> Result<()> {
         // At the sample rate of this epoch: `observe` may set another rate for the next one.
         let accesses_per_sample = self.places.accesses_per_sample(self.watcher.sample_worth());
         let observation = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
-        let limits = limits(&self.config, accesses_per_sample)?;
+        let limits = limits(&self.config, accesses_per_sample)?
+            .of_part(observation.span, self.config.epoch.0);
         let mut dry_run = DryRun::new(self.places.dry_target(), self.options.verbose);
         let report = match self.options.dry_run {
             true => self.step.run(&observation, &limits, &mut dry_run),
-            false => self.step.run(&observation, &limits, &mut self.mover()),
+            false => {
+                let mut mover = self.mover(observation.span);
+                self.step.run(&observation, &limits, &mut mover)
+            }
         };
         self.watcher.end_moves();
         print(&dry_run.lines())?;
+        self.follow_kernel(&report);
+        // No two epochs in a row end early: watching must not cost several times as much.
+        let was_whole = report.span.0 >= self.config.epoch.0.0 / 4 * 3;
+        self.had_room = was_whole && !self.watcher.kernel_lacks_room();
         self.publish(&report);
         Ok(())
     }
 
+    /// Sets the pace of the kernel's own promotion by the epoch.
+    fn follow_kernel(&mut self, report: &EpochReport) {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.follow(report, &self.config);
+            self.watcher.set_kernel_promotes(kernel.is_active());
+        }
+    }
+
     /// The executor of the moves of one epoch. It is not kept for the next one, because it holds a pidfd of each process
     /// until it is dropped.
-    fn mover(&self) -> Box<dyn RangeExecutor> {
+    fn mover(&self, span: Nanos) -> Box<dyn RangeExecutor> {
         let moves = &self.config.moves;
         // Moves take at most half of an epoch, so that the loop returns in time for the next one. Both limits are doubled
         // for that half, so that their averages over a whole epoch are the configured ones. Ranges that remain are not
@@ -429,7 +479,8 @@ impl Service {
             bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
             time_a_second: Nanos(moves.time.0.0.saturating_mul(2).min(1_000_000_000)),
         };
-        let time = Nanos(self.config.epoch.0.0 / 2);
+        // An epoch that ended early has as much less.
+        let time = Nanos(self.config.epoch.0.0.min(span.0) / 2);
         match self.places.place {
             TierPlace::Emulated => {
                 let requests = PageRequestWriter::of_running(PathBuf::from("/proc"));
@@ -464,6 +515,8 @@ impl Service {
         self.status_builder.take(report, self.places.tiers());
         self.status_builder.watch(&self.watcher);
         self.status_builder.set_offline(&self.offline_nodes());
+        let kernel = self.kernel.as_ref().map(KernelMover::status);
+        self.status_builder.set_kernel_promotion(kernel);
         let status = self.status_builder.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
@@ -509,8 +562,21 @@ impl Service {
     }
 }
 
+/// What the configuration needs `CAP_SYS_ADMIN` for.
+const fn admin_uses(config: &Config) -> AdminUses {
+    AdminUses {
+        frames: config.sees_frames(),
+        promotion: config.lets_kernel_promote(),
+    }
+}
+
 /// Creates the watcher by the configuration, and the state directory.
-fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<Watcher> {
+fn watcher(
+    options: &Options,
+    config: &Config,
+    places: &MachineTiers,
+    kernel_promotes: bool,
+) -> Result<Watcher> {
     // A run of one epoch has no state directory: it stores nothing, and a daemon that runs already may be using it.
     let state = (!options.once).then(|| config.serve.state.clone());
     if let Some(state) = &state {
@@ -535,7 +601,8 @@ fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<
         fast,
         emulated: places.place == TierPlace::Emulated,
         fast_limit: places.fast_limit(config),
-        bits: config.bits(),
+        kernel_promotes,
+        bits: config.bits(kernel_promotes),
         samples,
         cache: config.cache(),
         sample_rate: SampleRate {

@@ -9,8 +9,8 @@ use isotherm_observe::source::throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
-    ThrottleState, TierStatus, TimerStatus, VERSION,
+    AccessesSeen, GroupStatus, KernelPromotionStatus, MoveStatus, NodeStatus, ProcessStatus,
+    SourceStatus, Status, ThrottleState, TierStatus, TimerStatus, VERSION,
 };
 use isotherm_topology::meminfo;
 
@@ -42,6 +42,11 @@ impl StatusBuilder {
     /// Names the nodes whose memory is offline.
     pub(crate) fn set_offline(&mut self, nodes: &[NodeId]) {
         self.status.offline_nodes = nodes.iter().map(|node| node.0).collect();
+    }
+
+    /// Sets what the kernel's own promotion did.
+    pub(crate) fn set_kernel_promotion(&mut self, status: Option<KernelPromotionStatus>) {
+        self.status.kernel_promotion = status;
     }
 
     /// Adds an epoch.

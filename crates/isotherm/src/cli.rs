@@ -495,6 +495,10 @@ pub(crate) struct DaemonArgs {
     /// End after one epoch and print its result
     #[arg(long)]
     pub once: bool,
+    /// Put back what a daemon that was killed left changed, and end: settings of the kernel's own promotion (moves.mover), memory that is
+    /// offline ([energy]). The next start does the same
+    #[arg(long, conflicts_with_all = ["dry_run", "verbose", "once", "replay"])]
+    pub restore: bool,
     /// Print a configuration file with every key, its default and its meaning
     #[arg(long)]
     pub print_config: bool,

@@ -363,6 +363,10 @@ pub(crate) const MANUAL: [Manual; 22] = [
                 "isotherm daemon --replay damon.txt --fast 25%",
                 "The moves that it would have made of a recording",
             ),
+            (
+                "isotherm daemon --restore",
+                "Put back settings of the kernel that a killed daemon left changed",
+            ),
         ],
         files: &[DAEMON_FILE, SOCKET_FILE],
         exit_status: USUAL,

@@ -259,7 +259,7 @@ impl Optimizer {
         let machine = match before.fast_capacity {
             Some(capacity) => capacity.min(tier),
             None if nodes.is_empty() => tier,
-            None => memory::capacity(Path::new("/"), &nodes, held, tier),
+            None => memory::capacity(Path::new("/"), &nodes, (held, tier), false),
         };
         let left = machine.saturating_sub(bytes(others, |run| run.is_fast));
         let limit = limit.map(|limit| limit.of(bytes(own, |_| true)));

@@ -653,3 +653,33 @@ fn a_bad_configuration_is_refused_with_its_line_and_the_printed_one_is_good() {
         "{text}"
     );
 }
+
+#[test]
+fn what_no_daemon_left_needs_no_restoring_and_a_damaged_record_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let shown = directory.path().display();
+    let config = directory.path().join("daemon.toml");
+    let text = format!("[serve]\nsocket = \"{shown}/socket\"\nstate = \"{shown}\"\n");
+    std::fs::write(&config, text).unwrap();
+    let restore = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+        let output = command
+            .args(["daemon", "--restore", "--config"])
+            .arg(&config)
+            .output();
+        let output = output.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), said)
+    };
+    let (succeeded, said) = restore();
+    assert!(succeeded && said.contains("no daemon left"), "{said}");
+    let record = directory.path().join("kernel-promotion");
+    std::fs::write(
+        &record,
+        "isotherm kernel promotion 1\nnuma_balancing was 1\n",
+    )
+    .unwrap();
+    let (succeeded, said) = restore();
+    assert!(!succeeded && said.contains("line 2"), "{said}");
+    assert!(record.exists(), "it is kept for whoever mends it");
+}

@@ -12,6 +12,8 @@ use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 
+pub use balancing::PROMOTION_FILES;
+
 use crate::counters::{self, CounterKind, Lack};
 use crate::energy::EnergyMeter;
 use crate::probe::{KernelProbe, Probe};
@@ -115,6 +117,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         damon(root),
         idle_pages(root),
         balancing::hint_faults(root, probe),
+        balancing::promotion(root),
         page_tables(probe),
         trapped,
         nodes(root),

@@ -12,6 +12,7 @@
 //! watch     the daemon's processes: sources and page tables to an Observation an epoch
 //! counters  memory traffic: misses, controllers, resctrl; the counter that throttles a method
 //! energy    joules that the machine measures: RAPL, hwmon
+//! promotion_counts   what the kernel's own promotion did
 //! doctor    features of this machine and remedies for missing ones; probe tries the kernel
 //! ```
 //!
@@ -35,6 +36,7 @@ mod page_units;
 mod pending_objects;
 pub mod probe;
 mod process_usage;
+pub mod promotion_counts;
 pub mod processes;
 pub mod resident;
 pub mod sessions;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! candidates   every second: the running processes, and those worth watching (TMP's filter)
+//! watermarks   the free memory that the kernel's own promotion needs
 //! memory       their memory: mappings, resident pages, and the nodes of these
 //! emulated     likewise of processes on emulated machines, by their session files
 //! sample_nodes the memory node of samples with a physical address
@@ -13,6 +14,7 @@
 //! not from the path that it names.
 
 pub mod candidates;
+mod watermarks;
 pub mod memory;
 mod emulated;
 mod sample_nodes;

@@ -291,9 +291,10 @@ fn balancing_that_is_off_is_told_from_a_kernel_without_it() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    let faults = |kernel: &Kernel| {
-        state(&examine_with(machine.path(), kernel), "hint faults").clone()
+    let of = |feature: &str, kernel: &Kernel| {
+        state(&examine_with(machine.path(), kernel), feature).clone()
     };
+    let faults = |kernel: &Kernel| of("hint faults", kernel);
     let _ = std::fs::remove_file(machine.path().join("proc/sys/kernel/numa_balancing"));
     assert!(
         matches!(faults(&allows), FeatureState::Missing { remedy, .. } if remedy.contains("CONFIG_NUMA_BALANCING"))
@@ -308,6 +309,32 @@ fn balancing_that_is_off_is_told_from_a_kernel_without_it() {
         faults(&Kernel::that_allows(false)),
         FeatureState::Missing { .. }
     ));
+    let promotion = || of("promotion by the kernel", &allows);
+    assert!(
+        matches!(promotion(), FeatureState::Missing { why, remedy } if why.contains("promote_rate_limit") && remedy.contains("debugfs"))
+    );
+    write(
+        "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
+        "65536\n",
+    );
+    write("sys/kernel/mm/numa/demotion_enabled", "false\n");
+    for knob in [
+        "hot_threshold_ms",
+        "scan_delay_ms",
+        "scan_period_min_ms",
+        "scan_period_max_ms",
+        "scan_size_mb",
+    ] {
+        assert!(
+            matches!(promotion(), FeatureState::Missing { .. }),
+            "{knob}"
+        );
+        write(
+            &format!("sys/kernel/debug/sched/numa_balancing/{knob}"),
+            "1000\n",
+        );
+    }
+    assert_eq!(promotion(), FeatureState::Available);
 }
 
 #[test]

@@ -30,7 +30,7 @@ use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 
 use crate::retry_backoff::RetryBackoff;
@@ -82,6 +82,24 @@ pub struct StepLimits {
     /// Epochs for which a new process that obeys no entry keeps a fair share of the fast tier,
     /// whatever its heat; 0 for none.
     pub fair_start: u32,
+}
+
+impl StepLimits {
+    /// The limits of an epoch that was shorter than a whole one: as much less is moved, and each sample stands for as many more accesses of a
+    /// whole epoch, so that the ranks of both can be compared.
+    #[must_use]
+    pub fn of_part(mut self, span: Nanos, whole: Nanos) -> Self {
+        // The loop is never exact; what is nearly whole counts as whole.
+        if span.0 < whole.0 / 4 * 3 {
+            // The products of two 64-bit numbers fit 128 bits.
+            let worth = u128::from(self.accesses_per_sample.max(1)) * u128::from(whole.0);
+            let worth = worth / u128::from(span.0.max(1));
+            self.accesses_per_sample = u64::try_from(worth).unwrap_or(u64::MAX);
+            let moves = u128::from(self.moves.0) * u128::from(span.0) / u128::from(whole.0);
+            self.moves = Bytes(u64::try_from(moves).unwrap_or(u64::MAX));
+        }
+        self
+    }
 }
 
 /// Makes a policy without observations.

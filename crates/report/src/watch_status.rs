@@ -3,6 +3,8 @@
 //! Plain numbers with their unit in the name, so that the JSON form explains itself; described in
 //! `docs/daemon.md`. The daemon computes every figure once; the forms only print it.
 
+mod kernel_promotion;
+
 use std::collections::BTreeMap;
 
 use isotherm_model::units::{Bytes, Nanos};
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::json_line::JsonLine;
 use crate::table::DataTable;
 use crate::words::{clip, counted, percent, printable, share};
+pub use kernel_promotion::KernelPromotionStatus;
 
 /// Version of the JSON form; a change that old readers would misread increases it.
 pub const VERSION: u32 = 1;
@@ -69,6 +72,9 @@ pub struct Status {
     pub last: MoveStatus,
     /// Moves since the start.
     pub total: MoveStatus,
+    /// The kernel's own promotion; null where the daemon alone promotes.
+    #[serde(default)]
+    pub kernel_promotion: Option<KernelPromotionStatus>,
     /// The watched processes.
     pub processes: Vec<ProcessStatus>,
     /// The control groups that the configuration names.
@@ -311,6 +317,7 @@ impl Status {
             self.source_table().render(),
             self.memory_line()
         );
+        text.extend(self.kernel_promotion.iter().map(|it| it.line() + "\n"));
         text.extend(self.timer.iter().map(|timer| timer.line() + "\n"));
         for line in self.details() {
             text += &format!("{}\n", clip(&line, columns * 3));
@@ -524,6 +531,7 @@ mod tests {
                 not_moved_bytes: [("pinned".into(), 4096)].into(),
                 ..MoveStatus::default()
             },
+            kernel_promotion: Some(super::kernel_promotion::tests::status()),
             processes: vec![ProcessStatus {
                 pid: 4711,
                 name: "redis-server".into(),
@@ -602,6 +610,7 @@ mod tests {
             "timer",
             "2 MiB private, and 7 MiB of program and library files",
             "512 KiB of ring buffers",
+            "kernel: 6 MiB promoted",
             "timer: 250 samples a second and processor, each takes 20.0 us: 0.5 % of a program's time",
             "process 4711 is new: it keeps up to 128 MiB of fast memory",
             "samples by processor: 812 0 790",

@@ -19,6 +19,12 @@ pub fn available_bytes(path: &Path) -> Option<u64> {
     Some(reclaimable.fold(bytes(path, "MemFree:")?, u64::saturating_add))
 }
 
+/// Bytes that are free and hold nothing, if the file exists and reports them.
+#[must_use]
+pub fn free_bytes(path: &Path) -> Option<u64> {
+    bytes(path, "MemFree:")
+}
+
 /// Bytes of the line that begins with a name, as in `MemFree:`, if the file exists and has it.
 pub(crate) fn bytes(path: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
@@ -34,7 +40,7 @@ pub(crate) fn bytes(path: &Path, name: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{available_bytes, total_bytes};
+    use super::{available_bytes, free_bytes, total_bytes};
 
     #[test]
     fn what_can_be_reclaimed_is_available_and_each_line_counts_once() {
@@ -45,6 +51,7 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         assert_eq!(total_bytes(&path), Some(100 << 10));
         assert_eq!(available_bytes(&path), Some(36 << 10));
+        assert_eq!(free_bytes(&path), Some(10 << 10));
         std::fs::write(&path, "MemTotal: 18446744073709551615 kB\nMemFree:\n").unwrap();
         assert_eq!((total_bytes(&path), available_bytes(&path)), (None, None));
     }

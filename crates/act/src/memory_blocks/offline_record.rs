@@ -6,14 +6,14 @@
 //! ```
 
 use std::fmt::Write as _;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use isotherm_model::movement::NodeId;
 
 use super::{BlockError, BlockZone, MemoryBlock, NodeBlocks};
+use crate::record_file;
 
 /// First line of a record.
 const RECORD: &str = "isotherm offline memory 1";
@@ -53,24 +53,9 @@ impl OfflineRecord {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, nodes: &[NodeBlocks]) -> Result<(), BlockError> {
-        let written = match nodes.is_empty() {
-            true => match fs::remove_file(&self.path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                removed => removed,
-            },
-            false => self.replace(&text(nodes)),
-        };
+        let text = (!nodes.is_empty()).then(|| text(nodes));
+        let written = record_file::replace(&self.path, text.as_deref());
         written.map_err(|error| self.error(error))
-    }
-
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let mut file = fs::File::create(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let directory = self.path.parent().unwrap_or(Path::new("."));
-        fs::File::open(directory)?.sync_all()
     }
 
     fn error(&self, why: impl ToString) -> BlockError {

@@ -129,6 +129,8 @@ section!(
 section!(
     /// Limits of moves.
     Moves {
+        /// Who promotes.
+        mover: MoverName,
         /// Bytes moved per second, at most, on average over an epoch.
         rate: Written<Bytes>,
         /// Time spent on moves in each second, at most.
@@ -210,6 +212,16 @@ pub enum BitsName {
     HintFaults,
     /// No accessed bits.
     Off,
+}
+
+/// Who promotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MoverName {
+    /// The daemon, at the end of an epoch.
+    Pages,
+    /// The kernel at the touch, under the daemon's settings, and the daemon.
+    Kernel,
 }
 
 /// The source of trace samples.

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &DaemonArgs, console: Console) -> Result<()> {
         dry_run: args.dry_run,
         verbose: args.verbose,
         once: args.once,
+        restore: args.restore,
     };
     serve(options, console)
 }

@@ -1,4 +1,4 @@
-//! The kernel's own balancing of memory nodes: hint faults as a source.
+//! The kernel's own balancing of memory nodes: hint faults as a source, and its promotion as an executor.
 
 use std::path::Path;
 
@@ -8,6 +8,18 @@ use super::{ALLOW_PERF, Finding, available, degraded, missing};
 use crate::probe::Probe;
 use crate::source::hint_faults::{BALANCING, REMEDY, balancing_mode};
 use crate::source::perf_ring::refusal;
+
+/// What the daemon sets while the kernel promotes: the switch, demotion, and the pace of the scan.
+pub const PROMOTION_FILES: [&str; 8] = [
+    BALANCING,
+    "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
+    "sys/kernel/mm/numa/demotion_enabled",
+    "sys/kernel/debug/sched/numa_balancing/hot_threshold_ms",
+    "sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+    "sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+    "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+    "sys/kernel/debug/sched/numa_balancing/scan_size_mb",
+];
 
 /// Whether touches of pages that the kernel unmaps can be sampled.
 pub(super) fn hint_faults(root: &Path, probe: &dyn Probe) -> Finding {
@@ -33,6 +45,22 @@ pub(super) fn hint_faults(root: &Path, probe: &dyn Probe) -> Finding {
             format!(
                 "touches of all nodes (numa_balancing is {mode}), for the daemon with accessed_bits = \"hint-faults\""
             ),
+        ),
+    }
+}
+
+/// Whether the kernel can promote at the touch, with knobs that the daemon can set.
+pub(super) fn promotion(root: &Path) -> Finding {
+    const NAME: &str = "promotion by the kernel";
+    let absent = PROMOTION_FILES
+        .iter()
+        .find(|file| !root.join(file).exists());
+    match absent {
+        None => available(NAME, "for the daemon with moves.mover = \"kernel\""),
+        Some(file) => missing(
+            NAME,
+            format!("there is no /{file}"),
+            "Linux 6.1 with CONFIG_NUMA_BALANCING and CONFIG_MIGRATION, and as root: mount -t debugfs debugfs /sys/kernel/debug",
         ),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const BALANCING: &str = "proc/sys/kernel/numa_balancing";
 
 /// What makes the kernel produce hint faults.
 pub(crate) const REMEDY: &str =
-    "as root: sysctl kernel.numa_balancing=2";
+    "`moves.mover = \"kernel\"` of the daemon, or as root: sysctl kernel.numa_balancing=2";
 
 /// Bytes of a ring: 21,000 faults a processor between two readings.
 const RING_BYTES: usize = 1 << 20;

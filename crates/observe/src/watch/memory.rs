@@ -16,6 +16,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, Unit, UnitResidency};
 use isotherm_sys::pages;
 
+use super::watermarks::high_pages;
 use crate::resident::{PageTables, Span};
 
 /// Bytes of a huge page of a program's data, on processors with small pages of 4 KiB.
@@ -311,9 +312,14 @@ fn movable_line(line: &str) -> Option<Span> {
 }
 
 /// The fast tier's bytes that watched processes may use: their bytes there now and the free bytes
-/// beyond a reserve, but no more than `limit`.
+/// beyond a reserve, but no more than `limit`. Where `promotes`, the reserve is what the kernel's own promotion needs to be free.
 #[must_use]
-pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes) -> Bytes {
+pub fn capacity(
+    root: &Path,
+    fast: &BTreeSet<NodeId>,
+    (held, limit): (Bytes, Bytes),
+    promotes: bool,
+) -> Bytes {
     let mut room = 0_u64;
     for node in fast {
         let path = root.join(format!("sys/devices/system/node/node{node}/meminfo"));
@@ -321,17 +327,40 @@ pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes)
         let free = isotherm_topology::meminfo::available_bytes(&path).unwrap_or(0);
         // The kernel and new pages of programs need room too: on a node filled to the last page,
         // the kernel reclaims pages while we move others in.
-        room = room.saturating_add(free.saturating_sub(total / RESERVE));
+        let high = if promotes { high_bytes(root, *node) } else { 0 };
+        let reserve = high.saturating_add(total / RESERVE);
+        room = room.saturating_add(free.saturating_sub(reserve));
     }
     limit.min(Bytes(held.0.saturating_add(room)))
 }
 
-/// The divisor of the reserve: this fraction of a fast node is left free.
+/// True where the kernel's own promotion has used up half of the room that [`capacity`] leaves it on fast nodes.
+#[must_use]
+pub fn promotion_lacks_room(root: &Path, fast: &BTreeSet<NodeId>) -> bool {
+    let (mut left, mut whole) = (0_u64, 0_u64);
+    for node in fast {
+        let path = root.join(format!("sys/devices/system/node/node{node}/meminfo"));
+        let free = isotherm_topology::meminfo::free_bytes(&path).unwrap_or(0);
+        let total = isotherm_topology::meminfo::total_bytes(&path).unwrap_or(0);
+        left = left.saturating_add(free.saturating_sub(high_bytes(root, *node)));
+        whole = whole.saturating_add(total / RESERVE);
+    }
+    left < whole / 2
+}
+
+fn high_bytes(root: &Path, node: NodeId) -> u64 {
+    high_pages(root, node).saturating_mul(rustix::param::page_size() as u64)
+}
+
+/// The divisor of the reserve: this fraction of a fast node is left free, above the kernel's high watermark where it promotes.
 const RESERVE: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::{NodeLayout, Pieces, ProcessMemory, Span, capacity, cut, mark_huge, movable};
+    use super::{
+        NodeLayout, Pieces, ProcessMemory, Span, capacity, cut, mark_huge, movable,
+        promotion_lacks_room,
+    };
     use isotherm_model::batch::Process;
     use isotherm_model::movement::NodeId;
     use isotherm_model::units::Bytes;
@@ -519,11 +548,29 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         let meminfo = "Node 2 MemTotal: 1048576 kB\nNode 2 MemFree: 524288 kB\n";
         std::fs::write(node.join("meminfo"), meminfo).unwrap();
         let fast = BTreeSet::from([NodeId(2)]);
-        let of = |held, limit| capacity(root.path(), &fast, Bytes(held), Bytes(limit)).0 / MIB;
+        let room = |held, limit, promotes| {
+            capacity(root.path(), &fast, (Bytes(held), Bytes(limit)), promotes).0 / MIB
+        };
+        let of = |held, limit| room(held, limit, false);
         assert_eq!(of(100 * MIB, u64::MAX), 100 + 512 - 32);
         assert_eq!(of(100 * MIB, 200 * MIB), 200);
+        // The kernel promotes nothing below its high watermark: 16 MiB of pages of 4 KiB here.
+        std::fs::create_dir_all(root.path().join("proc")).unwrap();
+        let pages = 16 * MIB / rustix::param::page_size() as u64;
+        let zones = format!("Node 2, zone Normal\n        high     {pages}\n");
+        std::fs::write(root.path().join("proc/zoneinfo"), zones).unwrap();
+        assert_eq!(room(100 * MIB, u64::MAX, true), 100 + 512 - 32 - 16);
+        let lacks = |free: u64| {
+            let free = free << 10;
+            let text = format!("Node 2 MemTotal: 1048576 kB\nNode 2 MemFree: {free} kB\n");
+            std::fs::write(node.join("meminfo"), text).unwrap();
+            promotion_lacks_room(root.path(), &fast)
+        };
+        assert!(lacks(16 + 15) && !lacks(16 + 17));
+        std::fs::write(node.join("meminfo"), meminfo).unwrap();
+        assert_eq!(of(100 * MIB, u64::MAX), 100 + 512 - 32);
         assert_eq!(
-            capacity(Path::new("/none"), &fast, Bytes(5), Bytes(9)),
+            capacity(Path::new("/none"), &fast, (Bytes(5), Bytes(9)), true),
             Bytes(5)
         );
     }

@@ -12,7 +12,7 @@ use isotherm_model::watch::{Observation, Placed, UnitResidency, Watched};
 
 use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
 use super::emulated::EmulatedProcesses;
-use super::memory::{NodeLayout, ProcessMemory, capacity};
+use super::memory::{NodeLayout, ProcessMemory, capacity, promotion_lacks_room};
 use super::sample_nodes::SampleNodes;
 use crate::source::cost_budget::{CostBudget, affordable_hz};
 use crate::source::process_samples::{ProcessSamples, SampleRate, SampleWorth};
@@ -66,6 +66,8 @@ pub struct WatcherConfig {
     pub emulated: bool,
     /// The most of the fast tier that may be used.
     pub fast_limit: Bytes,
+    /// The kernel promotes too, and needs free memory on the fast nodes for that.
+    pub kernel_promotes: bool,
     /// The source of accessed bits.
     pub bits: AccessedBitChoice,
     /// The source of samples; None for no samples.
@@ -299,6 +301,18 @@ impl Watcher {
         (self.config.selection, self.config.filter) = (selection, filter);
     }
 
+    /// The kernel promotes no more, or again: leaves it room only where it does.
+    pub const fn set_kernel_promotes(&mut self, promotes: bool) {
+        self.config.kernel_promotes = promotes;
+    }
+
+    /// True where the kernel promotes, and has used up half of the room that was left for that.
+    #[must_use]
+    pub fn kernel_lacks_room(&self) -> bool {
+        let config = &self.config;
+        config.kernel_promotes && promotion_lacks_room(&config.root, &config.fast)
+    }
+
     /// Changes the limits of the fast tier's use and of the cost of watching.
     pub fn set_limits(&mut self, fast: Bytes, budget_ppm: u64) {
         (self.config.fast_limit, self.config.budget_ppm) = (fast, budget_ppm);
@@ -495,7 +509,10 @@ impl Watcher {
         let capacity = match &self.emulated {
             Some(emulated) => limit.min(emulated.capacity()),
             None if self.config.fast.is_empty() => limit,
-            None => capacity(&self.config.root, &self.config.fast, fast, limit),
+            None => {
+                let (root, nodes) = (&self.config.root, &self.config.fast);
+                capacity(root, nodes, (fast, limit), self.config.kernel_promotes)
+            }
         };
         Observation {
             epoch,

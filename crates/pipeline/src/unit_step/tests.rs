@@ -13,7 +13,7 @@ use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Placed, Unit, UnitResidency, Watched};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
@@ -542,4 +542,26 @@ proptest! {
             ended.extend(turn.ends);
         }
     }
+}
+
+#[test]
+fn an_epoch_that_ends_early_moves_less_and_its_samples_stand_for_more() {
+    let whole = StepLimits {
+        accesses_per_sample: 1_000,
+        moves: Bytes(400),
+        groups: BTreeMap::new(),
+        fair_start: 8,
+    };
+    let second = Nanos(1_000_000_000);
+    let of_part = |millis: u64| whole.clone().of_part(Nanos(millis * 1_000_000), second);
+    assert_eq!(of_part(1_100), whole);
+    assert_eq!(of_part(980), whole);
+    let quarter = of_part(250);
+    assert_eq!(
+        (quarter.accesses_per_sample, quarter.moves),
+        (4_000, Bytes(100))
+    );
+    let nothing = of_part(0);
+    assert_eq!(nothing.moves, Bytes::ZERO);
+    assert!(nothing.accesses_per_sample > 1_000);
 }

@@ -152,6 +152,7 @@ fn config(machine: &Machine, bits: AccessedBitChoice) -> WatcherConfig {
         fast: BTreeSet::new(),
         emulated: false,
         fast_limit: Bytes(1 << 30),
+        kernel_promotes: false,
         bits,
         samples: None,
         cache: Bytes::ZERO,

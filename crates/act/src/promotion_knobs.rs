@@ -1,0 +1,366 @@
+//! The knobs of the kernel's own promotion, taken over for a while and put back.
+//!
+//! With `numa_balancing` in mode 2 the kernel unmaps pages of slow nodes, round by round, and promotes a page in the context of
+//! the program that touches it soon after. How often it looks, how soon is soon, and how much it may move are files of debugfs and
+//! procfs; whether reclaim demotes is one of sysfs.
+//!
+//! ```text
+//! take      record: numa_balancing was 1 set 2     then the writes
+//! set       record: scan_period_min_ms was 1000 set 200 100     both values, then the write, then `set 100`
+//! release   each knob that has the value that was set gets the one that it had; record removed
+//! ```
+//!
+//! The *record* on disk is written before each write, so that after a kill the next start, or `isotherm daemon --restore`, puts
+//! back what was. A knob that has another value than the last one set has another owner: it is left as it is, here and after a kill.
+//!
+//! Kernel documents: `admin-guide/sysctl/kernel.rst`, `Documentation/scheduler`, `mm/memory-tiers.c`.
+
+mod knob_record;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+pub use knob_record::KnobRecord;
+
+use crate::sysfs::Sysfs;
+
+/// A file by which the kernel's promotion is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knob {
+    /// Whether reclaim demotes pages of fast nodes instead of dropping or swapping them: 0 or 1.
+    Demotion,
+    /// Most megabytes promoted to a node in a second.
+    RateLimit,
+    /// Milliseconds from the unmapping of a page to the touch below which it is hot.
+    HotThreshold,
+    /// Milliseconds of a new program before its first round.
+    ScanDelay,
+    /// Shortest milliseconds between two parts of a round.
+    ScanPeriodMin,
+    /// Longest milliseconds between two parts of a round.
+    ScanPeriodMax,
+    /// Megabytes of a part.
+    ScanSize,
+    /// The switch: 0 for off, 1 for balancing among nodes with processors, 2 for promotion.
+    Balancing,
+}
+
+impl Knob {
+    /// All, in the order in which they are taken over: the switch is the last one.
+    pub const ALL: [Self; 8] = [
+        Self::Demotion,
+        Self::RateLimit,
+        Self::HotThreshold,
+        Self::ScanDelay,
+        Self::ScanPeriodMin,
+        Self::ScanPeriodMax,
+        Self::ScanSize,
+        Self::Balancing,
+    ];
+
+    /// Its file, from the root.
+    #[must_use]
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Demotion => "sys/kernel/mm/numa/demotion_enabled",
+            Self::RateLimit => "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
+            Self::HotThreshold => "sys/kernel/debug/sched/numa_balancing/hot_threshold_ms",
+            Self::ScanDelay => "sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+            Self::ScanPeriodMin => "sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+            Self::ScanPeriodMax => "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+            Self::ScanSize => "sys/kernel/debug/sched/numa_balancing/scan_size_mb",
+            Self::Balancing => "proc/sys/kernel/numa_balancing",
+        }
+    }
+
+    /// Its name: that of its file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let file = self.file();
+        file.rsplit('/').next().unwrap_or(file)
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|knob| knob.name() == name)
+    }
+
+    /// Its present value.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no number.
+    fn read(self, sysfs: &impl Sysfs) -> Result<u64, KnobError> {
+        let error = |why: String| KnobError::Unread {
+            file: self.file(),
+            why,
+        };
+        let text = sysfs
+            .read(Path::new(self.file()))
+            .map_err(|it| error(it.to_string()))?;
+        match text.as_str() {
+            "true" => Ok(1),
+            "false" => Ok(0),
+            number => number
+                .parse()
+                .map_err(|_| error(format!("\"{number}\" is no number"))),
+        }
+    }
+
+    /// Writes a value, and checks that the kernel took it.
+    fn write(self, sysfs: &mut impl Sysfs, value: u64) -> Result<(), KnobError> {
+        let error = |why: String| KnobError::Refused {
+            file: self.file(),
+            value,
+            why,
+        };
+        let written = sysfs.write(Path::new(self.file()), &value.to_string());
+        written.map_err(|it| error(refusal(&it)))?;
+        match self.read(sysfs)? {
+            now if now == value => Ok(()),
+            now => Err(error(format!("it is {now} after the write"))),
+        }
+    }
+}
+
+fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("{error}: only root with CAP_SYS_ADMIN may change it")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Why the kernel does not promote by our values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnobError {
+    /// A file is absent or not what it should be.
+    #[error(
+        "/{file}: {why}; promotion by the kernel needs Linux 6.1 with CONFIG_NUMA_BALANCING, and debugfs mounted \
+         (mount -t debugfs debugfs /sys/kernel/debug)"
+    )]
+    Unread {
+        /// The file, from the root.
+        file: &'static str,
+        /// The cause.
+        why: String,
+    },
+    /// The kernel refused a value.
+    #[error("/{file}: {value} was not taken: {why}")]
+    Refused {
+        /// The file, from the root.
+        file: &'static str,
+        /// The value.
+        value: u64,
+        /// The cause.
+        why: String,
+    },
+    /// Somebody else has changed a knob since.
+    #[error("/{file} was set to {set} and is {now}: somebody else sets it, so it is theirs")]
+    OtherOwner {
+        /// The file, from the root.
+        file: &'static str,
+        /// Our value.
+        set: u64,
+        /// Its present value.
+        now: u64,
+    },
+    /// The record on disk.
+    #[error(
+        "{path}: {why}; without a record the kernel's settings could not be put back after a kill"
+    )]
+    Record {
+        /// Its file.
+        path: String,
+        /// The cause.
+        why: String,
+    },
+}
+
+/// A knob that was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenKnob {
+    /// Its value before.
+    pub was: u64,
+    /// The value that was set last, and before a write also the value that is to be set.
+    pub set: Vec<u64>,
+}
+
+impl TakenKnob {
+    fn is_ours(&self, now: u64) -> bool {
+        self.set.contains(&now)
+    }
+}
+
+/// Knobs that were taken over, by knob.
+pub type TakenKnobs = BTreeMap<Knob, TakenKnob>;
+
+/// What became of knobs that were to be put back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PutBack {
+    /// Knobs that have their former values.
+    pub back: Vec<Knob>,
+    /// Knobs that have another owner now, with the value that they keep.
+    pub left: Vec<(Knob, u64)>,
+    /// Knobs that could not be put back. They stay in the record.
+    pub failed: Vec<KnobError>,
+}
+
+impl fmt::Display for PutBack {
+    /// `8 settings of the kernel's promotion are as they were; numa_balancing stays 1, which somebody else set`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let back = isotherm_model::words::counted(self.back.len(), "setting");
+        write!(f, "{back} of the kernel's promotion as before")?;
+        for (knob, value) in &self.left {
+            write!(
+                f,
+                "; {} stays {value}, which somebody else set",
+                knob.name()
+            )?;
+        }
+        for error in &self.failed {
+            write!(f, "; {error}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The kernel's promotion under our values, until it is released.
+#[derive(Debug)]
+pub struct PromotionKnobs<S> {
+    sysfs: S,
+    record: KnobRecord,
+    taken: TakenKnobs,
+}
+
+impl<S: Sysfs> PromotionKnobs<S> {
+    /// Takes the knobs over with these values. What was is on disk before the first write. Where one cannot be set, all are put back.
+    ///
+    /// # Errors
+    /// The kernel lacks one, refuses a value, or the record cannot be written.
+    pub fn take(
+        sysfs: S,
+        record: KnobRecord,
+        values: &BTreeMap<Knob, u64>,
+    ) -> Result<Self, KnobError> {
+        let mut taken = TakenKnobs::new();
+        for (knob, value) in values {
+            let was = knob.read(&sysfs)?;
+            let set = vec![was, *value];
+            taken.insert(*knob, TakenKnob { was, set });
+        }
+        record.write(&taken)?;
+        let mut knobs = Self {
+            sysfs,
+            record,
+            taken,
+        };
+        for knob in Knob::ALL {
+            let Some(value) = values.get(&knob) else {
+                continue;
+            };
+            if let Err(error) = knobs.change(knob, *value) {
+                knobs.release();
+                return Err(error);
+            }
+        }
+        knobs.record.write(&knobs.taken)?;
+        Ok(knobs)
+    }
+
+    /// Sets other values. Nothing is written where a knob has another owner.
+    ///
+    /// # Errors
+    /// Another owner, a refusal, or the record cannot be written.
+    pub fn set(&mut self, values: &BTreeMap<Knob, u64>) -> Result<(), KnobError> {
+        self.check()?;
+        let mut changes = Vec::new();
+        for (knob, value) in values {
+            if let Some(taken) = self.taken.get_mut(knob)
+                && taken.set.last() != Some(value)
+            {
+                taken.set.push(*value);
+                changes.push((*knob, *value));
+            }
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.record.write(&self.taken)?;
+        for (knob, value) in changes {
+            self.change(knob, value)?;
+        }
+        self.record.write(&self.taken)
+    }
+
+    /// Writes a value that the record has already.
+    fn change(&mut self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        knob.write(&mut self.sysfs, value)?;
+        if let Some(taken) = self.taken.get_mut(&knob) {
+            taken.set = vec![value];
+        }
+        Ok(())
+    }
+
+    /// Checks that every knob still has our value.
+    ///
+    /// # Errors
+    /// Another owner; a knob cannot be read.
+    pub fn check(&self) -> Result<(), KnobError> {
+        for (knob, taken) in &self.taken {
+            let now = knob.read(&self.sysfs)?;
+            if !taken.is_ours(now) {
+                return Err(KnobError::OtherOwner {
+                    file: knob.file(),
+                    set: taken.set.last().copied().unwrap_or_default(),
+                    now,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back every knob that is still ours.
+    pub fn release(&mut self) -> PutBack {
+        let put_back = put_back(&self.taken, &self.record, &mut self.sysfs);
+        self.taken.clear();
+        put_back
+    }
+}
+
+/// Puts back the knobs of a record, such as one that a killed daemon left; None where there is none.
+///
+/// # Errors
+/// The record is damaged.
+pub fn restore(record: &KnobRecord, sysfs: &mut impl Sysfs) -> Result<Option<PutBack>, KnobError> {
+    let taken = record.read()?;
+    Ok((!taken.is_empty()).then(|| put_back(&taken, record, sysfs)))
+}
+
+/// Puts knobs back, the switch first; the record keeps those that failed.
+fn put_back(taken: &TakenKnobs, record: &KnobRecord, sysfs: &mut impl Sysfs) -> PutBack {
+    let (mut done, mut left) = (PutBack::default(), TakenKnobs::new());
+    for (knob, taken) in taken.iter().rev() {
+        let put = knob.read(sysfs).and_then(|now| match taken.is_ours(now) {
+            _ if now == taken.was => Ok(None),
+            true => knob.write(sysfs, taken.was).map(|()| None),
+            false => Ok(Some(now)),
+        });
+        match put {
+            Ok(None) => done.back.push(*knob),
+            Ok(Some(now)) => done.left.push((*knob, now)),
+            Err(error) => {
+                left.insert(*knob, taken.clone());
+                done.failed.push(error);
+            }
+        }
+    }
+    if let Err(error) = record.write(&left) {
+        done.failed.push(error);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests;
