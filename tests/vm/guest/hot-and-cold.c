@@ -7,7 +7,8 @@
  * input ends, however many millions that takes; r rests for half a second after each; w writes after each
  * million to /tmp/where its report of both arrays, as at the end; a adds that of the cold one to /tmp/all at the end; t has a
  * child that makes a cold array of its own beside its parent's, and prints where it is: "cold-of-child N1=6144"; h has both
- * arrays in huge pages, and prints at first and at the end how much of the program is in such pages: "huge 28672 kB". */
+ * arrays in huge pages, and prints at first and at the end how much of the program is in such pages: "huge 28672 kB"; p gives the hot
+ * array the default policy again once it is filled, because the kernel balances no memory that has a policy. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -40,7 +41,7 @@ static void make_cycle(void) {
     }
 }
 
-static int has_huge_pages;
+static int has_huge_pages, has_default_policy;
 
 /* Memory for an array, in huge pages from its first boundary on, if such are wanted. */
 static char *make(size_t bytes) {
@@ -90,6 +91,8 @@ __attribute__((noinline)) static char *make_hot(unsigned long nodes) {
     if (nodes && syscall(SYS_mbind, page, HOT, MPOL_PREFERRED, &nodes, 8 * sizeof nodes, 0) != 0)
         perror("mbind");
     fill(memory);
+    if (nodes && has_default_policy && syscall(SYS_mbind, page, HOT, MPOL_DEFAULT, NULL, 0, 0) != 0)
+        perror("mbind");
     return memory;
 }
 
@@ -181,6 +184,7 @@ int main(int argc, char **argv) {
     if (strchr(habits, 'd'))
         signal(SIGTERM, SIG_IGN);
     has_huge_pages = strchr(habits, 'h') != NULL;
+    has_default_policy = strchr(habits, 'p') != NULL;
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
     print_nodes(1, "cold-at-first", cold, COLD);

@@ -181,7 +181,7 @@ fn ended(mut program: Running) -> Output {
 }
 
 /// Pages on a node in a line such as `hot N0=1024 N1=3`.
-fn pages(output: &str, array: &str, node: u32) -> usize {
+pub(crate) fn pages(output: &str, array: &str, node: u32) -> usize {
     let line = output
         .lines()
         .find_map(|line| line.strip_prefix(&format!("{array} ")));

@@ -21,14 +21,14 @@ const EPOCHS: usize = 5;
 const FOLLOWED: usize = 4;
 
 /// Programs in a control group of version 2. All of it ends with the test.
-struct Group {
+pub(crate) struct Group {
     directory: PathBuf,
     programs: Vec<Running>,
 }
 
 impl Group {
     /// One with this name; skips the test where none can be made.
-    fn of(name: &str, programs: Vec<Running>) -> Self {
+    pub(crate) fn of(name: &str, programs: Vec<Running>) -> Self {
         let directory = Path::new("/sys/fs/cgroup").join(name);
         let group = Self {
             directory,
@@ -50,7 +50,7 @@ impl Group {
     }
 
     /// Pages of its hot arrays on the fast node, as reported by the kernel.
-    fn fast(&self) -> usize {
+    pub(crate) fn fast(&self) -> usize {
         let programs = self.programs.iter();
         programs
             .map(|program| hot_in_numa_maps(program.0.id(), 0))

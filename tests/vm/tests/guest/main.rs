@@ -18,6 +18,7 @@ mod limit;
 mod moving;
 mod nodes;
 mod placement;
+mod promotion;
 mod stand;
 mod terminal;
 mod top;
@@ -74,6 +75,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         interface::TESTS,
         compressed::TESTS,
         energy::TESTS,
+        promotion::TESTS,
     ]
     .into_iter()
     .flatten()
