@@ -13,6 +13,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
+use crate::cli_diff::DiffArgs;
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::{TiersArgs, TiersChoice};
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Merge(MergeArgs),
     /// Show a profile: one self-contained page, text or JSON
     Report(ReportArgs),
+    /// Compare two profiles: what became hotter, larger and slower
+    Diff(DiffArgs),
     /// Replay a profile or a trace under every policy, between first touch and the oracle
     Simulate(SimulateArgs),
     /// Fit the number of memory devices that a bandwidth needs, from runs of a load

@@ -5,6 +5,7 @@ pub(crate) mod compare;
 mod contexts;
 pub(crate) mod curve;
 pub(crate) mod daemon;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fit_bandwidth;

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_act::callers::{caller_name, site_name};
+use isotherm_model::calls::MatchedBy;
 use isotherm_model::plan::{Assignment, Caller, Plan};
 use isotherm_model::site::{CallerId, Frame, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
-use isotherm_pipeline::MatchedBy;
 
 use modules::Modules;
 

@@ -7,6 +7,7 @@ mod chunk_plan;
 mod cli;
 mod cli_colocate;
 mod cli_devices;
+mod cli_diff;
 mod cli_isolation;
 mod cli_sensitivity;
 mod cli_tiers;
@@ -106,6 +107,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Sensitivity(args) => return commands::sensitivity::run(args, console),
         Command::Merge(args) => commands::merge::run(args, console)?,
         Command::Report(args) => commands::report::run(args, console)?,
+        Command::Diff(args) => return commands::diff::run(args, console),
         Command::Simulate(args) => commands::simulate::run(args, console)?,
         Command::FitBandwidth(args) => commands::fit_bandwidth::run(args, console)?,
         Command::Curve(args) => commands::curve::run(args, console)?,

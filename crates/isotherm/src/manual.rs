@@ -35,6 +35,13 @@ const USUAL: &[Entry] = &[SUCCESS, FAILURE, USAGE];
 const UNTIL_INTERRUPTED: &[Entry] = &[SUCCESS, FAILURE, USAGE, INTERRUPTED];
 const AS_THE_PROGRAM: &[Entry] = &[SUCCESS, FAILURE, USAGE, PROGRAM];
 
+const COMPARED: &[Entry] = &[
+    ("0", "Success: no condition of --fail-if holds"),
+    FAILURE,
+    USAGE,
+    ("3", "A condition of --fail-if holds"),
+];
+
 const PROFILE: Entry = (
     "app.iso",
     "A profile: a directory of Parquet tables (docs/formats.md), readable at every moment of the recording",
@@ -56,7 +63,7 @@ const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configura
 const NO_FILES: &[Entry] = &[("none", "Only files that are named on the command line")];
 
 /// Every command, in the order of the flag table; `isotherm` itself first.
-pub(crate) const MANUAL: [Manual; 22] = [
+pub(crate) const MANUAL: [Manual; 23] = [
     Manual {
         command: "",
         examples: &[
@@ -283,6 +290,21 @@ pub(crate) const MANUAL: [Manual; 22] = [
         ],
         files: &[PROFILE, PLAN, ("app.html", "The page; it needs no network")],
         exit_status: USUAL,
+    },
+    Manual {
+        command: "diff",
+        examples: &[
+            (
+                "isotherm diff before.iso after.iso",
+                "What changed, the largest change first",
+            ),
+            (
+                "isotherm diff before.iso after.iso --fail-if 'footprint > +5%' --fail-if 'heat of any > +20%'",
+                "Fail in continuous integration where the program grew, or waits longer for any of its data",
+            ),
+        ],
+        files: &[PROFILE],
+        exit_status: COMPARED,
     },
     Manual {
         command: "simulate",

@@ -40,3 +40,23 @@ pub struct FunctionCalls {
     /// Calls in it.
     pub calls: Vec<Call>,
 }
+
+/// The method by which a call, or a site, of another build was found again; a later one is weaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MatchedBy {
+    /// The offset in the machine code, or the compiler's name: the call is unchanged.
+    Name,
+    /// Function, file and line, or the only call of a function.
+    Line,
+    /// Function and file, and the variable that receives the result.
+    Variable,
+    /// Function and file, and the order of the calls in it.
+    Order,
+}
+
+variant_words!(MatchedBy {
+    Name = "name",
+    Line = "line",
+    Variable = "variable",
+    Order = "order",
+});

@@ -21,6 +21,7 @@ pub mod page;
 pub mod calls;
 pub mod hotness;
 pub mod site;
+pub mod site_pair;
 pub mod shared_bandwidth;
 pub mod emulation;
 pub mod bandwidth_share;

@@ -11,7 +11,7 @@
 //! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
 //! [`merge()`] joins the profiles of the ranks of a parallel program. [`regroup()`] renames the
 //! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
-//! a rebuilt program.
+//! a rebuilt program, [`site_pairs()`] those of a profile in a profile of another build.
 //!
 //! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen,
 //! and [`sampling_rate()`] how often it is sampled.
@@ -54,6 +54,7 @@ mod retry_backoff;
 mod recorded_future;
 mod merge;
 mod rebuilt;
+mod site_pairs;
 mod regroup;
 mod online;
 mod unit_step;
@@ -78,7 +79,7 @@ pub use optimization::{
 pub use parts::{SitePart, SiteParts, part_items, site_parts};
 pub use places::{PlaceCount, SitePlaces, sample_period, site_places};
 pub use predicted_runs::{Unpredicted, predicted_runs};
-pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
+pub use rebuilt::{MatchedCall, matched_calls, same_function};
 pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};
 pub use regroup::regroup;
 pub use remapping::{LONGEST_EPOCH, RemapDecision, RemapSample, Remapping};
@@ -87,6 +88,7 @@ pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampl
 pub use settling::Settling;
 pub use site_bandwidths::{hottest_sites, site_bandwidths, sites_without_bandwidth};
 pub use site_chunks::{SiteChunks, site_of_object};
+pub use site_pairs::site_pairs;
 pub use step::{Step, StepReport};
 pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,

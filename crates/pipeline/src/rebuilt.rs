@@ -16,21 +16,9 @@
 //! be a guess.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use isotherm_model::calls::{Call, Callee, FunctionCalls};
-
-/// The method of a match.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MatchedBy {
-    /// The offset in the machine code, or the compiler's name: the call is unchanged.
-    Name,
-    /// Function, file and line, or the only call of a function.
-    Line,
-    /// Function and file, and the variable that receives the result.
-    Variable,
-    /// Function and file, and the order of the calls in it.
-    Order,
-}
+use isotherm_model::calls::{Call, Callee, FunctionCalls, MatchedBy};
 
 /// The calls that may correspond to a former call. Several if the compiler generated several from
 /// one in the source.
@@ -48,6 +36,36 @@ struct Place<'a> {
     line: Option<u32>,
     column: Option<u32>,
     calls: Vec<&'a Call>,
+}
+
+/// The function of this name in the file with the path most similar to the former one; `None` if two are equally similar.
+#[must_use]
+pub fn same_function<'a>(
+    former: &FunctionCalls,
+    now: &'a [FunctionCalls],
+) -> Option<&'a FunctionCalls> {
+    let likeness = |function: &FunctionCalls| match (&former.file, &function.file) {
+        (Some(former), Some(now)) => common_end(former, now),
+        _ => usize::from(former.file.is_none() && function.file.is_none()),
+    };
+    let named = now
+        .iter()
+        .filter(|function| function.function == former.function && likeness(function) > 0);
+    let mut by_likeness: Vec<_> = named
+        .map(|function| (likeness(function), function))
+        .collect();
+    by_likeness.sort_by_key(|(likeness, _)| std::cmp::Reverse(*likeness));
+    match by_likeness.as_slice() {
+        [(best, _), (next, _), ..] if best == next => None,
+        [(_, function), ..] => Some(function),
+        [] => None,
+    }
+}
+
+/// Parts that two paths have in common at their ends.
+fn common_end(a: &str, b: &str) -> usize {
+    let parts = |path| Path::new(path).components().rev();
+    parts(a).zip(parts(b)).take_while(|(a, b)| a == b).count()
 }
 
 /// The calls of `now` that match those of `former`, by the former return addresses. A former call
@@ -213,8 +231,8 @@ fn places(calls: &[Call]) -> Vec<Place<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MatchedBy, matched_calls};
-    use isotherm_model::calls::{Call, Callee, FunctionCalls};
+    use super::{common_end, matched_calls, same_function};
+    use isotherm_model::calls::{Call, Callee, FunctionCalls, MatchedBy};
 
     /// Calls by (offset, line, column, callee: `m` for malloc, else a function, `*` for a pointer).
     fn function(first_line: u32, calls: &[(u64, u32, u32, &str)]) -> FunctionCalls {
@@ -343,5 +361,32 @@ mod tests {
         let wanted = Some((vec![11], MatchedBy::Line));
         assert_eq!(found(&former, &now), [wanted]);
         assert_eq!(found(&function(0, &[(1, 0, 0, "m")]), &now), [None]);
+    }
+
+    fn in_file(name: &str, file: Option<&str>) -> FunctionCalls {
+        FunctionCalls {
+            function: name.to_owned(),
+            file: file.map(str::to_owned),
+            ..FunctionCalls::default()
+        }
+    }
+
+    #[test]
+    fn of_functions_of_one_name_the_one_of_the_same_file_is_meant() {
+        let now = [
+            in_file("init", Some("/new/src/a.c")),
+            in_file("init", Some("/new/src/b.c")),
+            in_file("main", Some("/new/src/a.c")),
+        ];
+        let file = |former: &str| {
+            let former = in_file("init", Some(former));
+            same_function(&former, &now).and_then(|found| found.file.clone())
+        };
+        assert_eq!(file("/old/src/b.c").as_deref(), Some("/new/src/b.c"));
+        assert_eq!(file("/old/src/c.c"), None);
+        assert_eq!(same_function(&in_file("init", None), &now), None);
+        let twice = [now[0].clone(), now[0].clone()];
+        assert_eq!(same_function(&now[0], &twice), None);
+        assert_eq!(common_end("/a/x/y.c", "/b/x/y.c"), 2);
     }
 }

@@ -22,6 +22,7 @@
 
 pub mod json_line;
 mod noise;
+pub mod fail_condition;
 mod plot;
 pub mod shell;
 pub mod watch_maps;
@@ -42,6 +43,7 @@ pub mod page_moves;
 pub mod capacity_table;
 pub mod parts;
 pub mod comparison;
+pub mod difference;
 pub mod simulation;
 pub mod sharing;
 pub mod sensitivity;

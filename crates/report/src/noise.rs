@@ -26,6 +26,34 @@ pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
     (end(middle - spread), end(middle + spread))
 }
 
+/// An amount, and the samples that it follows from; `None` where each access was counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SampledAmount {
+    /// The amount, in any unit.
+    pub(crate) amount: f64,
+    /// Its samples.
+    pub(crate) samples: Option<u64>,
+}
+
+/// True where two amounts differ by more than their samples explain, at 95 %. The standard error of an amount of n samples, which come
+/// independently of one another, is the amount over the root of n; of no sample it is what one would have been.
+pub(crate) fn differ(before: SampledAmount, after: SampledAmount) -> bool {
+    let (Some(former), Some(later)) = (before.samples, after.samples) else {
+        return (before.amount - after.amount).abs() > 0.0;
+    };
+    let of_one = |amount: f64, samples: u64| match samples {
+        0 => 0.0,
+        samples => amount / samples as f64,
+    };
+    let one = of_one(before.amount, former).max(of_one(after.amount, later));
+    let variance = |amount: f64, samples: u64| match samples {
+        0 => one * one,
+        samples => amount * amount / samples as f64,
+    };
+    let error = (variance(before.amount, former) + variance(after.amount, later)).sqrt();
+    (after.amount - before.amount).abs() > Z * error
+}
+
 /// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
 /// `None` where no source says how many samples it took.
 pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
@@ -48,7 +76,7 @@ pub(crate) fn interval(low: f64, high: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{interval, samples_of, wilson};
+    use super::{SampledAmount, differ, interval, samples_of, wilson};
     use isotherm_model::batch::SourceReport;
 
     #[test]
@@ -64,6 +92,21 @@ mod tests {
             assert_eq!(interval(low, high), text, "{samples} of {all}");
         }
         assert_eq!(wilson(0, 0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn amounts_differ_beyond_the_error_of_their_samples_only() {
+        let amount = |amount, samples| SampledAmount { amount, samples };
+        let sampled = |samples: u64| amount(samples as f64 * 1e6, Some(samples));
+        // 100 and 120 samples: a difference of 20 with an error of 14.8; 150: of 50 with 15.8.
+        assert!(!differ(sampled(100), sampled(120)));
+        assert!(differ(sampled(100), sampled(150)) && differ(sampled(150), sampled(100)));
+        assert!(!differ(sampled(0), sampled(3)) && differ(sampled(0), sampled(9)));
+        assert!(!differ(sampled(0), sampled(0)));
+        // Twice the time for a sample is twice the time.
+        assert!(differ(sampled(100), amount(2e8, Some(100))));
+        assert!(differ(amount(100.0, None), amount(101.0, None)));
+        assert!(!differ(amount(100.0, None), amount(100.0, None)));
     }
 
     #[test]

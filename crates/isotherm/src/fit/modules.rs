@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use isotherm_model::calls::{Call, Callee, FunctionCalls};
+use isotherm_model::calls::{Call, Callee, FunctionCalls, MatchedBy};
 use isotherm_model::plan::Plan;
 use isotherm_model::site::{Frame, SiteId};
-use isotherm_pipeline::{MatchedBy, MatchedCall, matched_calls};
+use isotherm_pipeline::{MatchedCall, matched_calls, same_function};
 use isotherm_symbols::resolver::build_id;
 use isotherm_symbols::{calls, cloned_contexts, compiled_sites, static_data};
 
@@ -253,66 +253,4 @@ fn described_functions(
         });
     }
     functions.into_values().collect()
-}
-
-/// The function of this name in the file with the path most similar to the former one; `None` if two are equally similar.
-fn same_function<'a>(
-    former: &FunctionCalls,
-    now: &'a [FunctionCalls],
-) -> Option<&'a FunctionCalls> {
-    let likeness = |function: &FunctionCalls| match (&former.file, &function.file) {
-        (Some(former), Some(now)) => common_end(former, now),
-        _ => usize::from(former.file.is_none() && function.file.is_none()),
-    };
-    let named = now
-        .iter()
-        .filter(|function| function.function == former.function && likeness(function) > 0);
-    let mut by_likeness: Vec<_> = named
-        .map(|function| (likeness(function), function))
-        .collect();
-    by_likeness.sort_by_key(|(likeness, _)| std::cmp::Reverse(*likeness));
-    match by_likeness.as_slice() {
-        [(best, _), (next, _), ..] if best == next => None,
-        [(_, function), ..] => Some(function),
-        [] => None,
-    }
-}
-
-/// Parts that two paths have in common at their ends.
-fn common_end(a: &str, b: &str) -> usize {
-    let parts = |path| Path::new(path).components().rev();
-    parts(a).zip(parts(b)).take_while(|(a, b)| a == b).count()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{common_end, same_function};
-    use isotherm_model::calls::FunctionCalls;
-
-    fn function(name: &str, file: Option<&str>) -> FunctionCalls {
-        FunctionCalls {
-            function: name.to_owned(),
-            file: file.map(str::to_owned),
-            ..FunctionCalls::default()
-        }
-    }
-
-    #[test]
-    fn of_functions_of_one_name_the_one_of_the_same_file_is_meant() {
-        let now = [
-            function("init", Some("/new/src/a.c")),
-            function("init", Some("/new/src/b.c")),
-            function("main", Some("/new/src/a.c")),
-        ];
-        let file = |former: &str| {
-            let former = function("init", Some(former));
-            same_function(&former, &now).and_then(|found| found.file.clone())
-        };
-        assert_eq!(file("/old/src/b.c").as_deref(), Some("/new/src/b.c"));
-        assert_eq!(file("/old/src/c.c"), None);
-        assert_eq!(same_function(&function("init", None), &now), None);
-        let twice = [now[0].clone(), now[0].clone()];
-        assert_eq!(same_function(&now[0], &twice), None);
-        assert_eq!(common_end("/a/x/y.c", "/b/x/y.c"), 2);
-    }
 }

@@ -1,23 +1,14 @@
 //! The fit of a plan to the build, as messages and as JSON.
 
+use isotherm_model::calls::MatchedBy;
 use isotherm_model::site::SiteId;
 use isotherm_model::words::counted;
-use isotherm_pipeline::MatchedBy;
 
 use super::{Fitted, Found, sites};
 use isotherm_console::Console;
 
 /// The most sites that the message names of those that were not found.
 const LISTED: usize = 3;
-
-const fn word(by: MatchedBy) -> &'static str {
-    match by {
-        MatchedBy::Name => "name",
-        MatchedBy::Line => "line",
-        MatchedBy::Variable => "variable",
-        MatchedBy::Order => "order",
-    }
-}
 
 impl Fitted {
     /// Sites of the plan, those found, and the share of the plan's value that these have.
@@ -110,17 +101,11 @@ impl Fitted {
 
     /// `: 7 by line, 1 by order`.
     fn ways(&self) -> String {
-        let ways = [
-            MatchedBy::Name,
-            MatchedBy::Line,
-            MatchedBy::Variable,
-            MatchedBy::Order,
-        ];
-        let counted = ways.into_iter().filter_map(|way| {
+        let counted = MatchedBy::ALL.into_iter().filter_map(|way| {
             let so = |found: &&Found| matches!(found, Found::As(_, by) if *by == way);
             match self.found.values().filter(so).count() {
                 0 => None,
-                count => Some(format!("{count} by {}", word(way))),
+                count => Some(format!("{count} by {}", way.word())),
             }
         });
         match counted.collect::<Vec<_>>().join(", ") {
@@ -154,7 +139,7 @@ impl Fitted {
         let (all, known, share) = self.shares();
         let list = self.found.iter().map(|(site, found)| {
             let (by, names) = match found {
-                Found::As(names, by) => (word(*by), names.iter().map(SiteId::to_string).collect()),
+                Found::As(names, by) => (by.word(), names.iter().map(SiteId::to_string).collect()),
                 Found::Nothing => ("nothing", Vec::new()),
                 Found::Ambiguous => ("several", Vec::new()),
             };
