@@ -5,7 +5,7 @@ use yaxpeax_arm::armv8::a64::{
     InstDecoder, Instruction, Opcode, Operand as Arm, ShiftStyle, SizeCode,
 };
 
-use crate::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
+use crate::instruction::{Decode, Extend, Flow, Index, Operand, OperandAccess, Step, Window};
 
 /// Decodes instructions.
 #[derive(Default)]
@@ -31,6 +31,27 @@ impl Decode for Reader {
 
     fn previous(&self, _: &Window<'_>, offset: usize) -> Option<usize> {
         offset.checked_sub(LENGTH)
+    }
+
+    /// Of the instructions that compilers use for nearly all accesses; not of atomic ones.
+    fn operand_access(&self, code: &[u8]) -> Option<OperandAccess> {
+        let word = code.first_chunk::<LENGTH>()?;
+        let instruction = self.decoder.decode(&mut U8Reader::new(word)).ok()?;
+        match instruction.opcode {
+            Opcode::LDR
+            | Opcode::LDRB
+            | Opcode::LDRH
+            | Opcode::LDRSB
+            | Opcode::LDRSH
+            | Opcode::LDRSW
+            | Opcode::LDUR
+            | Opcode::LDURB
+            | Opcode::LDURH
+            | Opcode::LDP
+            | Opcode::LDNP => Some(OperandAccess::Read),
+            opcode if is_store(opcode) => Some(OperandAccess::Write),
+            _ => None,
+        }
     }
 }
 
@@ -85,21 +106,11 @@ fn index(register: u16, size: SizeCode, style: ShiftStyle, shift: u8) -> Option<
 /// updated. Where the first operand is a source instead (other stores, some compares), one register
 /// too many counts as written, which costs a sample and never yields a wrong address.
 fn written(instruction: &Instruction) -> u64 {
-    let only_reads = matches!(
+    let branches = matches!(
         instruction.opcode,
-        Opcode::CBZ
-            | Opcode::CBNZ
-            | Opcode::TBZ
-            | Opcode::TBNZ
-            | Opcode::STR
-            | Opcode::STRB
-            | Opcode::STRH
-            | Opcode::STUR
-            | Opcode::STURB
-            | Opcode::STURH
-            | Opcode::STP
-            | Opcode::STNP
+        Opcode::CBZ | Opcode::CBNZ | Opcode::TBZ | Opcode::TBNZ
     );
+    let only_reads = branches || is_store(instruction.opcode);
     let operands = instruction.operands.iter().enumerate();
     operands.fold(0, |set, (position, operand)| {
         set | match *operand {
@@ -113,6 +124,21 @@ fn written(instruction: &Instruction) -> u64 {
             _ => 0,
         }
     })
+}
+
+/// Instructions that store their first operands.
+const fn is_store(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::STR
+            | Opcode::STRB
+            | Opcode::STRH
+            | Opcode::STUR
+            | Opcode::STURB
+            | Opcode::STURH
+            | Opcode::STP
+            | Opcode::STNP
+    )
 }
 
 fn flow(instruction: &Instruction, address: u64) -> Flow {

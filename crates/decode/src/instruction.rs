@@ -226,6 +226,17 @@ impl Window<'_> {
     }
 }
 
+/// What an instruction does with its operand in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandAccess {
+    /// It reads it.
+    Read,
+    /// It writes it.
+    Write,
+    /// It reads and writes it.
+    ReadWrite,
+}
+
 /// Decodes instructions of one architecture.
 pub(crate) trait Decode {
     /// The instruction at the start of `code`, whose address is `address`.
@@ -233,4 +244,9 @@ pub(crate) trait Decode {
 
     /// The start of the instruction before the one at `offset`, if it can be determined.
     fn previous(&self, window: &Window<'_>, offset: usize) -> Option<usize>;
+
+    /// What the instruction at the start of `code` does with its memory operand; `None` where the decoder does not know.
+    fn operand_access(&self, _code: &[u8]) -> Option<OperandAccess> {
+        None
+    }
 }

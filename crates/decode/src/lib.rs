@@ -53,6 +53,8 @@ mod search;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod against_iced_tests;
 
-pub use instruction::{Extend, Index, Operand, Window};
+pub use instruction::{Extend, Index, Operand, OperandAccess, Window};
 pub use registers::Registers;
-pub use search::{AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, access};
+pub use search::{
+    AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, access, operand_access,
+};

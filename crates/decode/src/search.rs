@@ -1,6 +1,6 @@
 //! Finds the access near the sampled instruction that the sample represents.
 
-use crate::instruction::{Decode, Flow, Operand, Step, Window};
+use crate::instruction::{Decode, Flow, Operand, OperandAccess, Step, Window};
 use crate::{arm64, x86};
 
 /// Bytes of code read before the sampled instruction: a loop of this length fits.
@@ -55,6 +55,8 @@ pub struct NearbyAccess {
     pub operand: Operand,
     /// When it is made.
     pub order: AccessOrder,
+    /// Address of the instruction that makes it.
+    pub at: u64,
 }
 
 /// Finds the access that a sample in this code represents. None: there is none, or its operand needs registers that
@@ -67,10 +69,24 @@ pub fn access(architecture: Architecture, window: &Window<'_>) -> Option<NearbyA
     }
 }
 
+/// What the instruction at an address of this code does with its memory operand; `None` where it has none, or the decoder does not know.
+#[must_use]
+pub fn operand_access(
+    architecture: Architecture,
+    window: &Window<'_>,
+    at: u64,
+) -> Option<OperandAccess> {
+    let code = &window.code[window.offset(at)?..];
+    match architecture {
+        Architecture::X86 => x86::Reader::default().operand_access(code),
+        Architecture::Arm64 => arm64::Reader::default().operand_access(code),
+    }
+}
+
 pub(crate) fn search(reader: &impl Decode, window: &Window<'_>) -> Option<NearbyAccess> {
     let next = |order| {
-        let operand = forward(reader, window)?;
-        Some(NearbyAccess { operand, order })
+        let (operand, at) = forward(reader, window)?;
+        Some(NearbyAccess { operand, order, at })
     };
     let Some(retired) = backward(reader, window) else {
         return next(AccessOrder::Next);
@@ -79,6 +95,7 @@ pub(crate) fn search(reader: &impl Decode, window: &Window<'_>) -> Option<Nearby
         Some(operand) => Some(NearbyAccess {
             operand,
             order: AccessOrder::Retired,
+            at: window.address(retired.offset),
         }),
         None => next(AccessOrder::NextAfterAccess),
     }
@@ -167,7 +184,8 @@ fn backward(reader: &impl Decode, window: &Window<'_>) -> Option<Retired> {
     None
 }
 
-fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
+/// The next access, and the address of its instruction.
+fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<(Operand, u64)> {
     let mut between = [None; INSTRUCTIONS_FORWARD];
     let mut address = window.ip;
     for number in 0..INSTRUCTIONS_FORWARD {
@@ -175,7 +193,8 @@ fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
         let step = reader.step(&window.code[offset..], address)?;
         if let Some(operand) = step.operand {
             // If its address depends on instructions in between that cannot be told, so does every later candidate.
-            return in_sampled_registers(operand, &between[..number]);
+            let operand = in_sampled_registers(operand, &between[..number])?;
+            return Some((operand, address));
         }
         between[number] = Some(step);
         let next = address.wrapping_add(step.length as u64);
@@ -211,7 +230,7 @@ fn in_sampled_registers(operand: Operand, between: &[Option<Step>]) -> Option<Op
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessOrder, Architecture, Window, access};
+    use super::{AccessOrder, Architecture, OperandAccess, Window, access, operand_access};
     use proptest::prelude::{any, prop};
 
     #[test]
@@ -242,12 +261,61 @@ mod tests {
         assert_eq!(order(&[0x90, 0x90], 1), None);
     }
 
+    #[test]
+    fn an_access_names_its_instruction_and_whether_that_reads_or_writes() {
+        use OperandAccess::{Read, ReadWrite, Write};
+        let kind = |architecture, code: &[u8], at: u64| {
+            let window = Window {
+                code,
+                start: 0x1000,
+                ip: 0x1000 + at,
+            };
+            let found = access(architecture, &window)?;
+            Some((
+                found.at - 0x1000,
+                operand_access(architecture, &window, found.at)?,
+            ))
+        };
+        let x86 = |code: &[u8], at| kind(Architecture::X86, code, at);
+        // nop; nop; mov rax, [rdi]; nop
+        assert_eq!(
+            x86(&[0x90, 0x90, 0x48, 0x8b, 0x07, 0x90], 5),
+            Some((2, Read))
+        );
+        // nop; nop; mov [rdi], rax; nop
+        assert_eq!(
+            x86(&[0x90, 0x90, 0x48, 0x89, 0x07, 0x90], 5),
+            Some((2, Write))
+        );
+        // nop; nop; add [rdi], rax; nop
+        assert_eq!(
+            x86(&[0x90, 0x90, 0x48, 0x01, 0x07, 0x90], 5),
+            Some((2, ReadWrite))
+        );
+        // nop; nop; cmp [rdi], rax; nop
+        assert_eq!(
+            x86(&[0x90, 0x90, 0x48, 0x39, 0x07, 0x90], 5),
+            Some((2, Read))
+        );
+        // nop; nop; mov rax, [rdi]: sampled before it
+        assert_eq!(x86(&[0x90, 0x90, 0x48, 0x8b, 0x07], 1), Some((2, Read)));
+        // rep movsb yields its source.
+        assert_eq!(x86(&[0x90, 0x90, 0xf3, 0xa4], 1), Some((2, Read)));
+        let arm64 = |word: u32| kind(Architecture::Arm64, &word.to_le_bytes(), 0);
+        assert_eq!(arm64(0xf940_0020), Some((0, Read)), "ldr x0, [x1]");
+        assert_eq!(arm64(0xa940_0be1), Some((0, Read)), "ldp x1, x2, [sp]");
+        assert_eq!(arm64(0xf900_0021), Some((0, Write)), "str x1, [x1]");
+        assert_eq!(arm64(0xf8e0_0022), None, "ldaddal x0, x2, [x1] is not told");
+    }
+
     proptest::proptest! {
         #[test]
         fn no_code_makes_a_decoder_panic(start in any::<u64>(), at in 0u64..100, code in prop::collection::vec(any::<u8>(), 0..100)) {
             for architecture in [Architecture::X86, Architecture::Arm64] {
                 let ip = start.wrapping_add(at);
-                let _ = access(architecture, &Window { code: &code, start, ip });
+                let window = Window { code: &code, start, ip };
+                let _ = access(architecture, &window);
+                let _ = operand_access(architecture, &window, ip);
             }
         }
     }

@@ -8,7 +8,9 @@ use yaxpeax_x86::long_mode::{
     InstDecoder, Instruction, Opcode, Operand as X86, RegSpec, Segment, register_class,
 };
 
-use crate::instruction::{Decode, Derivation, Extend, Flow, Index, Operand, Step, Window};
+use crate::instruction::{
+    Decode, Derivation, Extend, Flow, Index, Operand, OperandAccess, Step, Window,
+};
 use perf_number::perf_number;
 
 /// Decodes instructions.
@@ -70,6 +72,35 @@ impl Decode for Reader {
         let total: usize = votes.iter().sum();
         let (length, most) = votes.iter().enumerate().max_by_key(|(_, votes)| **votes)?;
         (most * 2 > total).then(|| offset - length)
+    }
+
+    fn operand_access(&self, code: &[u8]) -> Option<OperandAccess> {
+        let instruction = self.decode(code)?;
+        match instruction.opcode() {
+            // Of a copy the source counts.
+            Opcode::MOVS | Opcode::CMPS | Opcode::XLAT => return Some(OperandAccess::Read),
+            Opcode::MASKMOVQ | Opcode::MASKMOVDQU | Opcode::VMASKMOVDQU => {
+                return Some(OperandAccess::Write);
+            }
+            _ => {}
+        }
+        let mut operands = 0..instruction.operand_count();
+        let place = operands.find(|it| memory(&instruction.operand(*it)).is_some())?;
+        // The decoder says that these read what they write, as they write a part of a register.
+        let is_move = matches!(
+            instruction.opcode(),
+            Opcode::MOV | Opcode::MOVSS | Opcode::MOVSD
+        );
+        if place == 0 && is_move {
+            return Some(OperandAccess::Write);
+        }
+        let access = instruction.behavior().operand_access(place)?;
+        match (access.is_read(), access.is_write()) {
+            (true, true) => Some(OperandAccess::ReadWrite),
+            (true, false) => Some(OperandAccess::Read),
+            (false, true) => Some(OperandAccess::Write),
+            (false, false) => None,
+        }
     }
 }
 

@@ -182,6 +182,7 @@ fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
         let first = first.get_mut();
         first.sites.clone_from(&profile.sites);
         first.extents.clone_from(&profile.extents);
+        first.code.clone_from(&profile.code);
         first.counts.clone_from(&profile.counts);
         first.sources.clone_from(&profile.sources);
     }

@@ -15,7 +15,7 @@ use isotherm_profile::{Error, FinishOutcome, Writer};
 
 use crate::diagnostics::Diagnostics;
 use crate::launch::{self, EndedProgram, Ready, Running, ending};
-use crate::site_names::Naming;
+use crate::site_names::{NamedParts, Naming};
 
 /// Rings and the touch table are emptied this often, so that a full processor cannot overrun them
 /// within a long epoch.
@@ -204,8 +204,9 @@ impl<E: Executor> ObservedRun<E> {
         }
         launch::warn_of(&program.summary, console);
         let named = naming.map(|naming| named(&mut step, naming, &mut last, console));
-        let sites = named.unwrap_or_default();
-        let closed = step.recorder.map(|writer| {
+        let NamedParts { sites, code } = named.unwrap_or_default();
+        let closed = step.recorder.map(|mut writer| {
+            writer.name_code(code);
             let path = writer.path().to_owned();
             let ending = ending(program.status);
             let outcome = match last {
@@ -228,17 +229,20 @@ impl<E: Executor> ObservedRun<E> {
     }
 }
 
-/// The sites with the frames named that the profile shows. Where that takes longer than a moment, the last epoch is
+/// The sites with the frames named that the profile shows, and the code that accessed their data. Where that takes longer than a moment, the last epoch is
 /// written first.
 fn named<E: Executor>(
     step: &mut ObservedStep<E>,
     naming: Naming,
     last: &mut Option<Segment>,
     console: Console,
-) -> Vec<Site> {
+) -> NamedParts {
     let progress = console.progress("naming the sites");
-    let sites = step.attribution().sites().values().cloned().collect();
-    let named = naming.finish(sites, || {
+    let all = NamedParts {
+        sites: step.attribution().sites().values().cloned().collect(),
+        code: step.attribution().code().cloned().collect(),
+    };
+    let named = naming.finish(all, || {
         if let Some(last) = last.take() {
             // A failure is reported by the end of the profile, which writes the same again.
             drop(step.recorder.record(&last));

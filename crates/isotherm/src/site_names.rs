@@ -1,18 +1,19 @@
-//! Names the frames of sites on a separate thread while the program runs, so that few
+//! Names the frames of sites, and the code that accesses their data, on a separate thread while the program runs, so that few
 //! look-ups are left when it has ended: reading the debugging information of one large library takes
 //! longer than anything else at the end of a short run.
 //!
 //! Only the sites that reports and plans show are named: those whose data was accessed or resident, and those that the compiler
 //! named. The thousands of others that a large program has share one arena, and are shown by module and offset.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use isotherm_model::profile::Segment;
-use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_symbols::name_cache::NameCache;
 use isotherm_symbols::resolver::Symbols;
@@ -20,10 +21,21 @@ use isotherm_symbols::resolver::Symbols;
 /// Time that naming may take at the end before the last epoch is written without names.
 const MOMENT: Duration = Duration::from_millis(100);
 
+/// What is named at one time, to the thread and back.
+#[derive(Debug, Default)]
+pub(crate) struct NamedParts {
+    /// Sites, whose frames are named.
+    pub(crate) sites: Vec<Site>,
+    /// Instructions that accessed data.
+    pub(crate) code: Vec<Arc<Frame>>,
+}
+
 /// The thread, and the frames sent to it.
 pub(crate) struct Naming {
-    unnamed: Sender<Vec<Site>>,
-    named: Receiver<Vec<Site>>,
+    unnamed: Sender<NamedParts>,
+    named: Receiver<NamedParts>,
+    /// Instructions that were sent.
+    code: HashSet<(Arc<str>, u64)>,
     /// Sites that are not shown yet.
     waiting: BTreeMap<SiteId, Site>,
     shown: BTreeSet<SiteId>,
@@ -35,14 +47,15 @@ impl Naming {
     /// # Errors
     /// No thread could be created.
     pub(crate) fn start() -> io::Result<Self> {
-        let (unnamed, incoming) = mpsc::channel::<Vec<Site>>();
+        let (unnamed, incoming) = mpsc::channel::<NamedParts>();
         let (outgoing, named) = mpsc::channel();
         let name = move || {
             let mut symbols = Symbols::with_cache(NameCache::of_user());
-            for mut sites in incoming {
-                symbols.symbolise(&mut sites);
+            for mut parts in incoming {
+                symbols.symbolise(&mut parts.sites);
+                symbols.name_code(&mut parts.code);
                 // Without a receiver the tool was interrupted.
-                if outgoing.send(sites).is_err() {
+                if outgoing.send(parts).is_err() {
                     return;
                 }
             }
@@ -51,6 +64,7 @@ impl Naming {
         Ok(Self {
             unnamed,
             named,
+            code: HashSet::new(),
             waiting: BTreeMap::new(),
             shown: BTreeSet::new(),
         })
@@ -60,11 +74,14 @@ impl Naming {
     pub(crate) fn look_up_early(&self, sites: Vec<Site>) {
         if !sites.is_empty() {
             // As below.
-            let _ = self.unnamed.send(sites);
+            let _ = self.unnamed.send(NamedParts {
+                sites,
+                code: Vec::new(),
+            });
         }
     }
 
-    /// Looks up the frames of sites that are shown since this segment.
+    /// Looks up the frames of sites that are shown since this segment, and the code that it is the first to have.
     pub(crate) fn look_up(&mut self, segment: &Segment) {
         let accessed = segment.heat.iter().map(|heat| heat.site);
         let own = segment.sites.iter().filter(|site| is_shown(site));
@@ -79,38 +96,49 @@ impl Naming {
             .filter_map(|site| self.waiting.remove(site))
             .collect();
         self.shown.extend(now);
-        if !new.is_empty() {
+        let code = segment.code.iter().filter(|row| {
+            let place = (Arc::clone(&row.code.module), row.code.offset);
+            self.code.insert(place)
+        });
+        let code: Vec<Arc<Frame>> = code.map(|row| Arc::clone(&row.code)).collect();
+        if !new.is_empty() || !code.is_empty() {
             // A thread that panicked leaves the frames without names.
-            let _ = self.unnamed.send(new);
+            let _ = self.unnamed.send(NamedParts { sites: new, code });
         }
     }
 
-    /// The sites with the frames of those that are shown named. Calls `late` once if that takes longer than a moment.
-    pub(crate) fn finish(self, sites: Vec<Site>, late: impl FnOnce()) -> Vec<Site> {
+    /// The sites with the frames of those that are shown named, and the code with names. Calls `late` once if that takes longer than a
+    /// moment.
+    pub(crate) fn finish(self, all: NamedParts, late: impl FnOnce()) -> NamedParts {
+        let NamedParts { sites, code } = all;
         let is_named = |site: &&Site| is_shown(site) || self.shown.contains(&site.id);
         let shown: Vec<Site> = sites.iter().filter(is_named).cloned().collect();
-        let _ = self.unnamed.send(shown);
+        let _ = self.unnamed.send(NamedParts { sites: shown, code });
         drop(self.unnamed);
         let named = last_within(&self.named, MOMENT).unwrap_or_else(|so_far| {
             late();
             self.named.into_iter().last().unwrap_or(so_far)
         });
+        let NamedParts { sites: named, code } = named;
         let mut named: BTreeMap<SiteId, Site> =
             named.into_iter().map(|site| (site.id, site)).collect();
         let named = sites
             .into_iter()
             .map(|site| named.remove(&site.id).unwrap_or(site));
-        named.collect()
+        NamedParts {
+            sites: named.collect(),
+            code,
+        }
     }
 }
 
 /// The last message of a channel, if its senders are gone within this time; else, as the error, the last one so far. Earlier
 /// messages are dropped.
-fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Result<Vec<Site>, Vec<Site>> {
-    let (begun, mut last) = (Instant::now(), Vec::new());
+fn last_within(messages: &Receiver<NamedParts>, time: Duration) -> Result<NamedParts, NamedParts> {
+    let (begun, mut last) = (Instant::now(), NamedParts::default());
     loop {
         match messages.recv_timeout(time.saturating_sub(begun.elapsed())) {
-            Ok(sites) => last = sites,
+            Ok(parts) => last = parts,
             Err(RecvTimeoutError::Disconnected) => return Ok(last),
             Err(RecvTimeoutError::Timeout) => return Err(last),
         }
@@ -127,7 +155,7 @@ fn is_shown(site: &Site) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Naming, last_within};
+    use super::{NamedParts, Naming, last_within};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::profile::{Heat, Segment};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -182,22 +210,31 @@ mod tests {
         naming.look_up(&segment(vec![site(7, 1), site(5, 0), site(6, 0)], &[]));
         naming.look_up(&segment(vec![site(7, 2)], &[6]));
         assert_eq!(naming.waiting.keys().collect::<Vec<_>>(), [&SiteId(5)]);
-        let sites = naming.finish(vec![site(5, 0), site(6, 0), site(7, 2), site(8, 3)], || ());
-        let names: Vec<_> = sites.iter().map(|s| s.frames[0].function.clone()).collect();
+        let all = NamedParts {
+            sites: vec![site(5, 0), site(6, 0), site(7, 2), site(8, 3)],
+            code: vec![frame.clone().into()],
+        };
+        let parts = naming.finish(all, || ());
+        let names = parts.sites.iter().map(|s| s.frames[0].function.clone());
+        let names: Vec<_> = names.collect();
         let named = Some(name);
+        assert_eq!(parts.code[0].function, named);
         assert_eq!(names, [None, named.clone(), named.clone(), named]);
     }
 
     #[test]
     fn a_slow_thread_is_not_waited_for_and_what_it_named_is_kept() {
         let (sender, receiver) = mpsc::channel();
-        let site = |id| vec![Site::new(SiteId(id), SiteKind::Heap)];
+        let site = |id| NamedParts {
+            sites: vec![Site::new(SiteId(id), SiteKind::Heap)],
+            code: Vec::new(),
+        };
         sender.send(site(6)).unwrap();
         let so_far = last_within(&receiver, Duration::from_millis(5)).unwrap_err();
-        assert_eq!(so_far[0].id, SiteId(6));
+        assert_eq!(so_far.sites[0].id, SiteId(6));
         sender.send(site(7)).unwrap();
         drop(sender);
         let last = last_within(&receiver, Duration::from_secs(60)).unwrap();
-        assert_eq!(last[0].id, SiteId(7));
+        assert_eq!(last.sites[0].id, SiteId(7));
     }
 }

@@ -3,6 +3,7 @@
 //! An *epoch* is one sampling and decision interval. A *batch* holds the raw observations of all
 //! sources: addresses of processes, not yet attributed to sites.
 
+use crate::code_access::{InstructionId, SampledInstruction};
 use crate::count_unit::CountUnit;
 use crate::site::{Site, SiteId};
 use crate::source_kind::SourceKind;
@@ -48,6 +49,10 @@ pub struct ObservedAccess {
     pub physical: Option<u64>,
     /// Samples a second of processor time at which it was taken, of a timer whose rate can change; else 0.
     pub sampled_hz: u32,
+    /// The thread that made the access, where the source knows it; else 0.
+    pub thread: u32,
+    /// The instruction that made it, where the source knows it.
+    pub instruction: Option<InstructionId>,
 }
 
 impl ObservedAccess {
@@ -69,6 +74,8 @@ impl ObservedAccess {
             source,
             physical: None,
             sampled_hz: 0,
+            thread: 0,
+            instruction: None,
         }
     }
 
@@ -231,8 +238,10 @@ pub struct Batch {
     /// The data objects that the runtime published since the last batch, in the order of their allocation. A later one takes the
     /// place of all that it overlaps.
     pub objects: Vec<AllocatedObject>,
-    /// Observed accesses.
+    /// Observed accesses. Those of one thread are in the order of time.
     pub accesses: Vec<ObservedAccess>,
+    /// The instructions of accesses that are new since the last batch.
+    pub instructions: Vec<SampledInstruction>,
     /// Counters, cumulative.
     pub counts: Vec<Count>,
     /// Reports of the sources, cumulative.

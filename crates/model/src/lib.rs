@@ -22,6 +22,7 @@ pub mod calls;
 pub mod hotness;
 pub mod site;
 pub mod site_pair;
+pub mod code_access;
 pub mod shared_bandwidth;
 pub mod emulation;
 pub mod bandwidth_share;

@@ -1,6 +1,7 @@
 //! A profile: the recorded observations of a run, by epoch, site and chunk.
 
 use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use crate::code_access::CodeAccess;
 use crate::count_unit::CountUnit;
 use crate::isolation_runs::IsolationRuns;
 use crate::sensitivity_runs::SensitivityRuns;
@@ -155,6 +156,8 @@ pub struct Segment {
     pub heat: Vec<Heat>,
     /// RSS in this epoch.
     pub resident: Vec<Resident>,
+    /// The code that accessed data, rows that are new or changed, with cumulative numbers.
+    pub code: Vec<CodeAccess>,
     /// Counters, cumulative.
     pub counts: Vec<Count>,
     /// Reports of the sources, cumulative.
@@ -178,6 +181,8 @@ pub struct Profile {
     pub heat: Vec<Heat>,
     /// RSS by epoch and site.
     pub resident: Vec<Resident>,
+    /// The code that accessed data, by [`CodeAccess::key`].
+    pub code: Vec<CodeAccess>,
     /// Counters at the end.
     pub counts: Vec<Count>,
     /// Report of each source.
@@ -200,6 +205,7 @@ impl Profile {
             extents: Vec::new(),
             heat: Vec::new(),
             resident: Vec::new(),
+            code: Vec::new(),
             counts: Vec::new(),
             sources: Vec::new(),
             sensitivity: None,
@@ -232,6 +238,15 @@ impl Profile {
         }
         self.heat.extend(segment.heat);
         self.resident.extend(segment.resident);
+        for row in segment.code {
+            match self
+                .code
+                .binary_search_by(|known| known.key().cmp(&row.key()))
+            {
+                Ok(at) => self.code[at] = row,
+                Err(at) => self.code.insert(at, row),
+            }
+        }
         if !segment.counts.is_empty() {
             self.counts = segment.counts;
         }

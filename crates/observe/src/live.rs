@@ -588,11 +588,12 @@ impl Observer for LiveRun {
         let begin = self.clock.busy();
         self.sessions.read_sites();
         self.files.cost += self.clock.busy().saturating_sub(begin);
-        let mut counts = Vec::new();
+        let (mut counts, mut instructions) = (Vec::new(), Vec::new());
         if let Some(program) = &mut self.program {
             program
                 .samples
                 .take_accesses(&self.sessions, &mut self.accesses);
+            instructions = program.samples.take_instructions();
             counts.push(Count {
                 process: None,
                 name: "cpu_ns".to_owned(),
@@ -623,6 +624,7 @@ impl Observer for LiveRun {
             departed: now.departed,
             objects: self.sessions.take_objects(),
             accesses,
+            instructions,
             counts,
             sources: self.reports(),
         })

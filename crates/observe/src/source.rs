@@ -111,7 +111,7 @@ pub struct ScanContext<'a> {
     pub sessions: Option<&'a mut Sessions>,
 }
 
-/// Most accesses kept in one epoch; more are counted as lost. 72 bytes each. Tests fill the list.
+/// Most accesses kept in one epoch; more are counted as lost. 80 bytes each. Tests fill the list.
 const ACCESSES_AT_MOST: usize = if cfg!(test) { 1 << 16 } else { 4 << 20 };
 
 /// The accesses of an epoch, up to a limit.

@@ -29,6 +29,7 @@ mod spans;
 mod access_counts;
 mod live_objects;
 mod heat_bins;
+mod code_accesses;
 mod attribute;
 mod count_worth;
 mod coverage;

@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
+use isotherm_model::code_access::CodeAccess;
 use isotherm_model::profile::{Ending, EpochSpan, Profile, Resident};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Bytes;
@@ -60,6 +61,8 @@ pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     merged.resident = resident(profiles);
     merged.sites = sites(profiles, &merged.resident);
     merged.sources = sources(profiles);
+    let code = profiles.iter().flat_map(|profile| &profile.code).cloned();
+    merged.code = merged_code(code.collect());
     let (mut known, mut run) = (BTreeSet::new(), BTreeMap::<String, u64>::new());
     for profile in profiles {
         let names = Names::new(profile, &known);
@@ -185,6 +188,29 @@ fn sites(profiles: &[Profile], resident: &[Resident]) -> Vec<Site> {
         }
     }
     sites.into_values().collect()
+}
+
+/// A row for each site and instruction, by key, with the sums of rows that have the same.
+pub(crate) fn merged_code(mut rows: Vec<CodeAccess>) -> Vec<CodeAccess> {
+    rows.sort_by(|a, b| a.key().cmp(&b.key()));
+    let mut merged: Vec<CodeAccess> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match merged.last_mut() {
+            Some(last) if last.key() == row.key() => {
+                last.accesses += row.accesses;
+                last.streamed += row.streamed;
+                last.served += row.served;
+                // Those of different processes.
+                last.threads = last.threads.saturating_add(row.threads);
+                last.walk.merge(&row.walk);
+                if last.code.function.is_none() {
+                    last.code = row.code;
+                }
+            }
+            _ => merged.push(row),
+        }
+    }
+    merged
 }
 
 fn sources(profiles: &[Profile]) -> Vec<SourceReport> {

@@ -7,6 +7,8 @@ use isotherm_model::profile::{Profile, Resident};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Bytes;
 
+use crate::merge::merged_code;
+
 /// The profile with each site renamed by `names`, which is indexed by the old name; sites that it
 /// lacks keep theirs. The numbers of sites with one new name are added, also the peaks, because
 /// their times are not known.
@@ -35,6 +37,10 @@ pub fn regroup(mut profile: Profile, names: &BTreeMap<SiteId, Site>) -> Profile 
     for extent in &mut profile.extents {
         extent.site = renamed(extent.site);
     }
+    for row in &mut profile.code {
+        row.site = renamed(row.site);
+    }
+    profile.code = merged_code(profile.code);
     let mut resident = BTreeMap::<(Epoch, SiteId), Bytes>::new();
     for row in profile.resident {
         let sum = resident.entry((row.epoch, renamed(row.site))).or_default();

@@ -27,6 +27,7 @@ pub(crate) enum Table {
     Sources,
     Sensitivity,
     Isolation,
+    Code,
     Frames,
     Heat,
     Resident,
@@ -34,7 +35,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Meta,
         Self::Sites,
         Self::Extents,
@@ -42,6 +43,7 @@ impl Table {
         Self::Sources,
         Self::Sensitivity,
         Self::Isolation,
+        Self::Code,
         Self::Frames,
         Self::Heat,
         Self::Resident,
@@ -57,6 +59,7 @@ impl Table {
             Self::Sources => "sources",
             Self::Sensitivity => "sensitivity",
             Self::Isolation => "isolation",
+            Self::Code => "code",
             Self::Frames => "frames",
             Self::Heat => "heat",
             Self::Resident => "resident",

@@ -9,6 +9,7 @@
 //!         sources.parquet         one row a source                 state
 //!         sensitivity.parquet     one row a timed run, added later state
 //!         isolation.parquet       one row a run with a site alone  state
+//!         code.parquet            accesses by site and instruction state
 //!         frames-000000.parquet   callers of the sites             log
 //!         heat-000000.parquet     accesses by epoch and chunk      log
 //!         resident-000000.parquet RSS by epoch and site            log
@@ -47,6 +48,7 @@ mod column;
 mod error;
 mod recognition;
 mod tables;
+mod code_table;
 mod meta;
 mod backup;
 mod log;

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::code_access::CodeAccess;
 use isotherm_model::isolation_runs::IsolationRuns;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
@@ -189,6 +190,7 @@ struct Parts {
     sources: Vec<SourceReport>,
     sensitivity: Vec<SensitivityRow>,
     isolation: Vec<IsolationRow>,
+    code: Vec<CodeAccess>,
     /// Files that were used.
     seen: BTreeMap<Table, Vec<u32>>,
     /// Tables of which a file is damaged or missing.
@@ -212,6 +214,7 @@ impl Parts {
             Table::Sources => self.sources.extend(SourceReport::read(&file)?),
             Table::Sensitivity => self.sensitivity = SensitivityRow::read(&file)?,
             Table::Isolation => self.isolation = IsolationRow::read(&file)?,
+            Table::Code => self.code.extend(CodeAccess::read(&file)?),
             Table::Frames => self.frames.extend(FrameRow::read(&file)?),
             Table::Heat => self.heat.extend(Heat::read(&file)?),
             Table::Resident => self.resident.extend(Resident::read(&file)?),
@@ -230,6 +233,7 @@ impl Parts {
         self.heat
             .sort_by_key(|heat| (heat.epoch, heat.process, heat.address));
         self.resident.sort_by_key(|resident| resident.epoch);
+        self.code.sort_by(|a, b| a.key().cmp(&b.key()));
         let sites = self.settle_sites();
         let sensitivity = self.settle_sensitivity(&meta);
         let isolation = self.settle_isolation(&meta);
@@ -255,6 +259,7 @@ impl Parts {
             extents: extents.into_values().collect(),
             heat: self.heat,
             resident: self.resident,
+            code: self.code,
             counts: self.counts,
             sources: self.sources,
             sensitivity,

@@ -18,7 +18,7 @@ use parquet::data_type::ByteArray;
 use crate::column::{Cells, Column, File};
 use crate::layout::Table;
 
-type Columns = Vec<(&'static str, Cells)>;
+pub(crate) type Columns = Vec<(&'static str, Cells)>;
 
 /// A row of one table, to be written.
 pub(crate) trait Row: Sized {
@@ -80,7 +80,7 @@ pub(crate) struct IsolationRow {
 }
 
 /// A kind of column: how its values are written and read.
-trait Value: Sized {
+pub(crate) trait Value: Sized {
     /// A value as a row lends it.
     type Lent<'a>;
     /// The column of these rows.
@@ -339,7 +339,7 @@ fn utf8<'a>(name: &str, value: &'a ByteArray) -> Result<&'a str, String> {
 }
 
 /// Optional text of a column with few different texts.
-fn read_shared_text(file: &File, name: &str) -> Result<Vec<Option<Arc<str>>>, String> {
+pub(crate) fn read_shared_text(file: &File, name: &str) -> Result<Vec<Option<Arc<str>>>, String> {
     let mut known = HashMap::<Vec<u8>, Arc<str>>::new();
     let mut shared = |value: ByteArray| -> Result<Arc<str>, String> {
         if let Some(text) = known.get(value.data()) {

@@ -1,15 +1,17 @@
 //! Writing a profile while the program runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use isotherm_model::batch::{Count, Extent, Process, SourceReport};
+use isotherm_model::code_access::CodeAccess;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Resident, Segment};
-use isotherm_model::site::{Site, SiteId};
+use isotherm_model::site::{Frame, Site, SiteId};
 use isotherm_sys::files::{Directory, followed_output};
 use tempfile::TempPath;
 
@@ -57,6 +59,9 @@ pub struct Writer {
     extents: State<BTreeMap<(Process, u64), Extent>>,
     counts: State<Vec<Count>>,
     sources: State<Vec<SourceReport>>,
+    code: State<BTreeMap<Pair, CodeAccess>>,
+    /// Instructions with their functions and lines, for the end.
+    code_names: Vec<Arc<Frame>>,
     frames: FrameFiles,
     heat: Log<Heat>,
     resident: Log<Resident>,
@@ -71,6 +76,9 @@ pub struct Writer {
     /// True where a site, an access or resident memory was noted.
     tells: bool,
 }
+
+/// A row of the code table by its site, module and address.
+type Pair = (SiteId, Arc<str>, u64);
 
 /// A table that is replaced as a whole.
 #[derive(Debug, Default)]
@@ -100,6 +108,8 @@ impl Writer {
             extents: State::default(),
             counts: State::default(),
             sources: State::default(),
+            code: State::default(),
+            code_names: Vec::new(),
             frames: FrameFiles::default(),
             heat: Log::new(),
             resident: Log::new(),
@@ -145,6 +155,28 @@ impl Writer {
         })
     }
 
+    /// Names the code that accessed data when the profile is finished: instructions with these modules and addresses get their functions
+    /// and lines.
+    pub fn name_code(&mut self, named: Vec<Arc<Frame>>) {
+        self.code_names = named;
+    }
+
+    fn note_code_names(&mut self) {
+        let names = std::mem::take(&mut self.code_names);
+        let names: HashMap<(&str, u64), &Arc<Frame>> = names
+            .iter()
+            .map(|frame| ((&*frame.module, frame.offset), frame))
+            .collect();
+        for ((_, module, offset), row) in &mut self.code.now {
+            if let Some(frame) = names.get(&(&**module, *offset))
+                && row.code != **frame
+            {
+                row.code = Arc::clone(frame);
+                self.code.dirty = true;
+            }
+        }
+    }
+
     /// As [`Self::finish`], for a run whose last epoch was not recorded. A short run has one epoch, whose tables would all
     /// be written twice within a moment.
     ///
@@ -162,6 +194,7 @@ impl Writer {
 
     fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {
         self.note_sites(symbolised);
+        self.note_code_names();
         self.flush(Some(ending))?;
         self.sync()?;
         match self.former.take() {
@@ -235,6 +268,11 @@ impl Writer {
         self.heat.push(segment.heat.iter().copied());
         self.resident.push(segment.resident.iter().copied());
         self.epochs.push([segment.epoch]);
+        for row in &segment.code {
+            let key = (row.site, Arc::clone(&row.code.module), row.code.offset);
+            self.code.now.insert(key, row.clone());
+            self.code.dirty = true;
+        }
         self.noted_epochs += 1;
         let told = [
             segment.sites.is_empty(),
@@ -266,6 +304,7 @@ impl Writer {
         self.extents.dirty = false;
         self.counts.dirty = false;
         self.sources.dirty = false;
+        self.code.dirty = false;
         self.frames.written();
         self.heat.written();
         self.resident.written();
@@ -294,6 +333,12 @@ impl Writer {
         }
         if self.sources.dirty {
             files.push(Pending::of(Table::Sources.file(0), &self.sources.now));
+        }
+        if self.code.dirty {
+            let code = self.code.now.values();
+            files.push(Pending::new(Table::Code.file(0), move || {
+                code.clone().collect()
+            }));
         }
         files.extend(self.frames.pending().map(|(file, sites)| {
             Pending::new(file, move || {

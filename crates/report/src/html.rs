@@ -18,6 +18,7 @@ use crate::summary::{HeatCell, HeatRow, SiteSeries, Summary};
 use crate::text::EMULATED;
 use crate::words::{clip, counted, grouped, percent};
 
+mod code;
 mod tables;
 
 /// Sites with a row and a point of their own.
@@ -35,6 +36,7 @@ pub(crate) fn render(summary: &Summary) -> String {
             @if let Some(plan) = &summary.plan { (standing(plan)) }
             @if !summary.split_sites.is_empty() { (tables::split_sites(summary)) }
             (tables::sites(summary, SITES))
+            @if !summary.functions.is_empty() { (code::section(summary)) }
             @if !summary.energy.is_empty() { (energy::section(&summary.energy)) }
             @if let Some(java) = &summary.java { (java.section()) }
             (charts_last(summary))

@@ -12,6 +12,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use serde::{Serialize, Serializer};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
+use crate::code_lines::{CodeLine, lines_by_site};
 use crate::energy::joules;
 use crate::location::{Location, locations};
 use crate::noise::{NOISE_CAPACITY, NOISE_SAMPLES, samples_of, wilson};
@@ -57,6 +58,9 @@ pub struct SiteRow {
     /// Energy of the memory that its data took, by the power model that the report was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modelled_energy_joules: Option<f64>,
+    /// The code that accesses its data, most accesses first; absent where no instruction is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub code: Vec<CodeLine>,
     /// Most bytes resident at one time.
     pub peak_rss_bytes: u64,
     /// The same as a share of the footprint.
@@ -193,6 +197,8 @@ pub(crate) fn rows(
     let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
     let footprint = profile.footprint().0;
     let assignments = plan.map(assignments).unwrap_or_default();
+    let of_site = |id| accesses.get(&id).map_or(0, |accesses| accesses.0);
+    let mut code = lines_by_site(profile, of_site);
     let mut bytes = Bytes::ZERO;
     let mut sum = 0_u64;
     let mut rows: Vec<SiteRow> = sites
@@ -221,6 +227,7 @@ pub(crate) fn rows(
                 below_noise: false,
                 bandwidth_bytes_per_second: None,
                 modelled_energy_joules: None,
+                code: code.remove(&site.id).unwrap_or_default(),
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
                 accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),

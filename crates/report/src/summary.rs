@@ -8,6 +8,8 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
+pub use crate::code_functions::{CodeFunction, FunctionSite};
+pub use crate::code_lines::CodeLine;
 pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
 pub use crate::parts::{PlacedRange, SplitSite};
 pub use crate::plan::{PlanSummary, TierUse};
@@ -19,7 +21,7 @@ use crate::capacity_curve::CapacityCurve;
 use crate::energy::EnergyRow;
 use crate::java::JavaSummary;
 use crate::words::percent;
-use crate::{energy, parts, shell, sites, words};
+use crate::{code_functions, energy, parts, shell, sites, words};
 
 /// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -43,6 +45,9 @@ pub struct Summary {
     /// What the hottest of them take at each capacity.
     #[serde(skip)]
     pub(crate) curve: CapacityCurve,
+    /// The functions that access data, most accesses first; absent where no instruction is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<CodeFunction>,
     /// Accesses by time and place.
     pub heat: HeatGrid,
     /// Resident bytes by time and site.
@@ -162,6 +167,7 @@ impl Summary {
             schema_version: SCHEMA_VERSION,
             headline: headline(&run, &totals),
             notes: Vec::new(),
+            functions: code_functions::functions(profile, &sites),
             heat: HeatGrid::new(profile, &sites),
             resident: ResidentSeries::new(profile, &sites),
             run,

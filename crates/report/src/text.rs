@@ -3,6 +3,7 @@
 use isotherm_model::units::{Bytes, Nanos};
 use textwrap::{Options, WordSplitter, fill};
 
+use crate::code_functions;
 use crate::energy;
 use crate::noise::interval;
 use crate::parts;
@@ -38,6 +39,11 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
     }
     text += "\n";
     text += &sites(summary, columns);
+    let code = (&summary.functions[..], &summary.sites[..]);
+    let code = code_functions::render(code, summary.totals.counted, columns);
+    if !code.is_empty() {
+        text += &format!("\n{code}");
+    }
     if let Some(plan) = &summary.plan {
         text += "\n";
         text += &standing(plan, columns);

@@ -15,8 +15,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use isotherm_decode::{AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, Window};
+use isotherm_decode::{
+    AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, OperandAccess, Window,
+    operand_access,
+};
+use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
 use isotherm_sys::perf::record::{Mapping, PerfSample};
+
+use crate::instruction_table::InstructionTable;
 
 /// Most decoded instructions kept for one code space; a program's hot code is far smaller. A full
 /// cache is emptied, because the hot part is quickly decoded again.
@@ -51,6 +57,44 @@ struct CodeSpace {
     decoded: HashMap<u64, Option<NearbyAccess>>,
     /// From memory: valid for one epoch.
     volatile: HashMap<u64, Option<NearbyAccess>>,
+    /// Numbers of sampled instructions of files, valid as `decoded`.
+    numbers: HashMap<SampledPlace, Option<InstructionId>>,
+}
+
+/// What the instruction pointer of a sample points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SampledPlace {
+    /// The instruction that made the access, as of sources that tell the data address.
+    Access(u64),
+    /// An instruction near it, which the decoder finds.
+    Near(u64),
+}
+
+impl SampledPlace {
+    const fn address(self) -> u64 {
+        match self {
+            Self::Access(address) | Self::Near(address) => address,
+        }
+    }
+}
+
+/// Code around an instruction pointer, as it was read.
+struct ReadCode {
+    bytes: [u8; BYTES_BEFORE + BYTES_AFTER],
+    length: usize,
+    start: u64,
+    ip: u64,
+    is_from_file: bool,
+}
+
+impl ReadCode {
+    fn window(&self) -> Window<'_> {
+        Window {
+            code: &self.bytes[..self.length],
+            start: self.start,
+            ip: self.ip,
+        }
+    }
 }
 
 /// The data that a sample accesses.
@@ -75,6 +119,7 @@ pub struct Code {
     spaces: HashMap<u64, CodeSpace>,
     next_space: u64,
     files: HashMap<(PathBuf, u64), Option<File>>,
+    instructions: InstructionTable,
 }
 
 impl Code {
@@ -88,6 +133,7 @@ impl Code {
             spaces: HashMap::new(),
             next_space: 0,
             files: HashMap::new(),
+            instructions: InstructionTable::default(),
         }
     }
 
@@ -126,6 +172,9 @@ impl Code {
         let range = mapping.address..end;
         space.decoded.retain(|ip, _| !range.contains(ip));
         space.volatile.retain(|ip, _| !range.contains(ip));
+        space
+            .numbers
+            .retain(|place, _| !range.contains(&place.address()));
         space
             .mappings
             .retain(|start, old| *start >= end || old.end <= mapping.address);
@@ -190,12 +239,68 @@ impl Code {
         if let Some(known) = space.decoded.get(&ip).or_else(|| space.volatile.get(&ip)) {
             return *known;
         }
-        let mapping = space
-            .mappings
-            .range(..=ip)
-            .next_back()
-            .filter(|(_, code)| ip < code.end)
-            .map(|(start, code)| (*start, code.clone()));
+        let read = self.read_code(pid, ip);
+        let found = read
+            .as_ref()
+            .and_then(|code| isotherm_decode::access(self.architecture, &code.window()));
+        let space = self.space(pid);
+        let cache = match read.is_some_and(|code| code.is_from_file) {
+            true => &mut space.decoded,
+            false => &mut space.volatile,
+        };
+        if cache.len() >= DECODED_AT_MOST {
+            cache.clear();
+        }
+        cache.insert(ip, found);
+        found
+    }
+
+    /// The number of the instruction that made the access of a sample; `None` where it is not found, or there are too many.
+    pub fn instruction(&mut self, pid: u32, sampled: SampledPlace) -> Option<InstructionId> {
+        if let Some(known) = self.space(pid).numbers.get(&sampled) {
+            return *known;
+        }
+        let found = self.number(pid, sampled);
+        let numbers = &mut self.space(pid).numbers;
+        if numbers.len() >= DECODED_AT_MOST {
+            numbers.clear();
+        }
+        numbers.insert(sampled, found);
+        found
+    }
+
+    fn number(&mut self, pid: u32, sampled: SampledPlace) -> Option<InstructionId> {
+        let at = match sampled {
+            SampledPlace::Access(at) => at,
+            SampledPlace::Near(ip) => self.access(pid, ip)?.at,
+        };
+        let Some((start, code)) = self.mapping(pid, at).filter(|(_, code)| code.inode > 0) else {
+            return self.instructions.without_file();
+        };
+        let read = self.read_code(pid, at);
+        let kind = read.and_then(|read| operand_access(self.architecture, &read.window(), at));
+        let position = code.file_offset.checked_add(at - start)?;
+        let place = (code.path.as_path(), code.inode, position);
+        let open = || open_code(&code.path, code.inode);
+        self.instructions
+            .in_file(place, open, kind.map(access_kind))
+    }
+
+    /// The instructions that [`Self::instruction`] numbered since the last call.
+    pub fn take_instructions(&mut self) -> Vec<SampledInstruction> {
+        self.instructions.take_fresh()
+    }
+
+    /// The mapping that holds an address, with its start.
+    fn mapping(&mut self, pid: u32, address: u64) -> Option<(u64, CodeMapping)> {
+        let mappings = &self.space(pid).mappings;
+        let (start, code) = mappings.range(..=address).next_back()?;
+        (address < code.end).then(|| (*start, code.clone()))
+    }
+
+    /// The code around an instruction pointer, from the file of its mapping, else from the memory of the process.
+    fn read_code(&mut self, pid: u32, ip: u64) -> Option<ReadCode> {
+        let mapping = self.mapping(pid, ip);
         let start = mapping
             .as_ref()
             .map_or(ip & !(PAGE - 1), |(start, _)| *start);
@@ -203,25 +308,14 @@ impl Code {
         let mut bytes = [0; BYTES_BEFORE + BYTES_AFTER];
         let from_file =
             mapping.and_then(|(start, code)| self.read_file(start, &code, from, &mut bytes));
-        let length = from_file.or_else(|| self.read_memory(pid, from, &mut bytes));
-        let found = length.and_then(|length| {
-            let window = Window {
-                code: &bytes[..length],
-                start: from,
-                ip,
-            };
-            isotherm_decode::access(self.architecture, &window)
-        });
-        let space = self.space(pid);
-        let cache = match from_file {
-            Some(_) => &mut space.decoded,
-            None => &mut space.volatile,
-        };
-        if cache.len() >= DECODED_AT_MOST {
-            cache.clear();
-        }
-        cache.insert(ip, found);
-        found
+        let length = from_file.or_else(|| self.read_memory(pid, from, &mut bytes))?;
+        Some(ReadCode {
+            bytes,
+            length,
+            start: from,
+            ip,
+            is_from_file: from_file.is_some(),
+        })
     }
 
     fn read_file(
@@ -262,6 +356,15 @@ impl Code {
     }
 }
 
+/// The decoder's word as the model's.
+const fn access_kind(access: OperandAccess) -> AccessKind {
+    match access {
+        OperandAccess::Read => AccessKind::Load,
+        OperandAccess::Write => AccessKind::Store,
+        OperandAccess::ReadWrite => AccessKind::Both,
+    }
+}
+
 /// Opens the file of a mapping if it is still the same. `O_NONBLOCK` (the same number on both
 /// architectures), because the path may now be a pipe, and opening that would wait.
 fn open_code(path: &Path, inode: u64) -> Option<File> {
@@ -277,8 +380,9 @@ fn open_code(path: &Path, inode: u64) -> Option<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::{Code, SampledPlace};
     use isotherm_decode::Architecture;
+    use isotherm_model::code_access::AccessKind;
     use isotherm_sys::perf::record::{Mapping, PerfSample, Registers};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
@@ -359,5 +463,42 @@ mod tests {
             time_ns: 0,
         });
         assert_eq!(address(&mut code, 1), None);
+    }
+
+    #[test]
+    fn samples_near_an_access_are_of_the_instruction_that_makes_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, inode) = mapped(directory.path());
+        let mut code = Code::new(Architecture::X86, Path::new("/nonexistent"));
+        for pid in [1, 2] {
+            code.map(&Mapping {
+                pid,
+                address: 0x1000 * u64::from(pid),
+                bytes: 0x40,
+                file_offset: 0,
+                inode,
+                path: path.as_os_str().as_bytes(),
+                time_ns: 0,
+            });
+        }
+        // `mov rax, [rsi]` is at 16, the `nop` behind it at 19.
+        let behind = code.instruction(1, SampledPlace::Near(0x1013));
+        assert!(behind.is_some());
+        assert_eq!(behind, code.instruction(1, SampledPlace::Access(0x1010)));
+        assert_eq!(
+            behind,
+            code.instruction(2, SampledPlace::Near(0x2013)),
+            "of one file"
+        );
+        let other = code.instruction(1, SampledPlace::Near(0x1000));
+        assert!(other.is_some() && other != behind);
+        let found = code.take_instructions();
+        let found: Vec<_> = found.iter().map(|it| (it.offset, it.kind)).collect();
+        assert_eq!(
+            found,
+            [(16, Some(AccessKind::Load)), (0, Some(AccessKind::Load))]
+        );
+        let unmapped = code.instruction(3, SampledPlace::Access(0x5000));
+        assert!(unmapped.is_some(), "code without a file is one instruction");
     }
 }

@@ -12,6 +12,7 @@
 //! access_counting   whether a program counts its accesses itself
 //! static_data       variables of static storage, by their pages
 //! code              executable mappings of processes; `isotherm_decode` gives the memory operand of an instruction
+//!  `- instruction_table  the instructions that were sampled, by their modules
 //! ```
 //!
 //! Symbols, debugging information, section contents and machine code may hold any bytes without
@@ -26,6 +27,7 @@ pub mod cloned_contexts;
 pub mod code;
 pub mod compiled_sites;
 pub mod demangled;
+mod instruction_table;
 mod machine_calls;
 pub mod name_cache;
 pub mod named_sites;

@@ -4,6 +4,8 @@
 //! site from the compiler pass has its own description: its frame is the address of its record. A
 //! frame that cannot be resolved stays unknown, and prints as module and offset.
 
+mod code_names;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use isotherm_act::callers::caller;
 use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::port::Recorder;
@@ -199,6 +200,33 @@ fn heat(epoch: Epoch, process: Process, site: u64) -> Heat {
     }
 }
 
+/// An instruction that walks through the data of this site.
+fn code(site: u64) -> CodeAccess {
+    let frame = Frame {
+        module: "/bin/bfs".into(),
+        build_id: Some("ab12".into()),
+        offset: 0x1300 + site,
+        function: Some("visit".into()),
+        file: Some("bfs.cc".into()),
+        line: Some(17),
+        ..Frame::default()
+    };
+    CodeAccess {
+        site: SiteId(site),
+        code: frame.into(),
+        kind: Some(AccessKind::Load),
+        accesses: Accesses(10 * site),
+        streamed: Accesses(site),
+        served: Accesses(site),
+        threads: 2,
+        walk: SampleWalk {
+            pairs: 9 * site,
+            continued: 8 * site,
+            divisor: Bytes(4096),
+        },
+    }
+}
+
 fn segment(epoch: Epoch) -> Segment {
     let process = Process { pid: 7, image: 0 };
     let frame = Frame {
@@ -243,6 +271,7 @@ fn segment(epoch: Epoch) -> Segment {
         extents: vec![extent(5), extent(6)],
         heat: [5, 6].map(|site| heat(epoch, process, site)).to_vec(),
         resident: vec![resident(5), resident(6)],
+        code: [5, 6].map(code).to_vec(),
         counts: vec![Count {
             process: Some(process),
             name: "allocations".into(),
@@ -262,7 +291,8 @@ fn segment(epoch: Epoch) -> Segment {
 
 /// Each file of the sound profile, unchanged.
 pub(crate) fn seeds() -> Seeds {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
+        "code",
         "counts",
         "epochs",
         "extents",

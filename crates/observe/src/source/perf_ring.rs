@@ -8,6 +8,7 @@ use std::io;
 
 use isotherm_decode::AccessOrder;
 use isotherm_model::batch::SourceReport;
+use isotherm_model::code_access::InstructionId;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
@@ -15,7 +16,7 @@ use isotherm_sys::perf::aux::AuxTrace;
 use isotherm_sys::perf::record::{Mapping, PerfSample, Record, Records, SampleLayout};
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
-use isotherm_symbols::code::{Code, SampledData};
+use isotherm_symbols::code::{Code, SampledData, SampledPlace};
 
 use super::sampled_event::{Addressing, SampledEvent};
 use super::silence;
@@ -385,6 +386,15 @@ impl PerfSource {
             is_behind_access: order != AccessOrder::Next,
             bases,
         })
+    }
+
+    /// The number of the instruction that made the access of a sample, where it is known.
+    pub fn instruction(&self, sample: &PerfSample, code: &mut Code) -> Option<InstructionId> {
+        let place = match self.addressing {
+            Addressing::Decoded => SampledPlace::Near(sample.ip),
+            Addressing::Given => SampledPlace::Access(sample.ip),
+        };
+        code.instruction(sample.pid, place)
     }
 
     /// Number of samples of each processor. A processor with none, where others have some, has no such event or ran no

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use isotherm_decode::Architecture;
 use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
+use isotherm_model::code_access::{InstructionId, SampledInstruction};
 use isotherm_model::port::Clock;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
@@ -41,6 +42,7 @@ struct RawSample {
     time_ns: u64,
     ip: u64,
     data: DataAddress,
+    instruction: Option<InstructionId>,
     weight: u64,
     /// As [`ObservedAccess::sampled_hz`].
     hz: u32,
@@ -292,6 +294,7 @@ impl ProgramSamples {
                         time_ns: event.time_ns,
                         ip: sample.ip,
                         data,
+                        instruction: perf.instruction(&sample, &mut self.code),
                         weight: sample.weight.max(1),
                         hz,
                         place: None,
@@ -330,6 +333,8 @@ impl ProgramSamples {
             let place = (process, raw.place.unwrap_or(raw.data.address));
             let mut access = ObservedAccess {
                 sampled_hz: raw.hz,
+                thread: raw.tid,
+                instruction: raw.instruction,
                 ..ObservedAccess::at(place, raw.source, counted)
             };
             if raw.source.is_blind_to_caches() {
@@ -346,6 +351,11 @@ impl ProgramSamples {
                 accesses.add(&mut perf.report, 1, access);
             }
         }
+    }
+
+    /// The instructions of samples that are new since the last call.
+    pub fn take_instructions(&mut self) -> Vec<SampledInstruction> {
+        self.code.take_instructions()
     }
 
     /// What the program waited for at each sample of a source that cannot see the caches.

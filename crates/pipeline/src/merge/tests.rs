@@ -176,3 +176,38 @@ proptest::proptest! {
         proptest::prop_assert_eq!(numbers.len(), merged.sites.len());
     }
 }
+
+#[test]
+fn what_the_code_of_the_ranks_did_is_added_up() {
+    use isotherm_model::code_access::{CodeAccess, SampleWalk};
+    let row = |offset, accesses, function: Option<&str>| CodeAccess {
+        site: SiteId(5),
+        code: Frame {
+            module: "/bin/app".into(),
+            offset,
+            function: function.map(str::to_owned),
+            ..Frame::default()
+        }
+        .into(),
+        kind: None,
+        accesses: Accesses(accesses),
+        streamed: Accesses::ZERO,
+        served: Accesses(1),
+        threads: 2,
+        walk: SampleWalk {
+            pairs: 3,
+            continued: 1,
+            divisor: Bytes(16),
+        },
+    };
+    let mut ranks = [rank(7, &[(0, 5, 9, 100)]), rank(8, &[(0, 5, 5, 20)])];
+    ranks[0].code = vec![row(16, 4, None), row(32, 1, None)];
+    ranks[1].code = vec![row(16, 5, Some("sweep"))];
+    let merged = merge(&ranks).expect("alike").code;
+    let facts: Vec<_> = merged
+        .iter()
+        .map(|row| (row.code.offset, row.accesses.0, row.threads, row.walk.pairs))
+        .collect();
+    assert_eq!(facts, [(16, 9, 4, 6), (32, 1, 2, 3)]);
+    assert_eq!(merged[0].code.function.as_deref(), Some("sweep"));
+}

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
@@ -190,6 +191,29 @@ fn heat_object(random: &mut Random) -> Option<HeatObject> {
     }
 }
 
+/// What an instruction did to the data of a site. Columns that sites have and code has not are as read.
+fn code(random: &mut Random) -> CodeAccess {
+    let frame = Frame {
+        function_line: None,
+        variable: None,
+        ..frame(random)
+    };
+    CodeAccess {
+        site: SiteId(random.below(9)),
+        code: frame.into(),
+        kind: random.maybe(|random| AccessKind::ALL[random.below(3) as usize]),
+        accesses: Accesses(random.next()),
+        streamed: Accesses(random.next()),
+        served: Accesses(random.next()),
+        threads: random.below(17) as u32,
+        walk: SampleWalk {
+            pairs: random.next(),
+            continued: random.next(),
+            divisor: Bytes(random.next()),
+        },
+    }
+}
+
 /// What epoch `epoch` of the run with this seed adds. `size` scales the number of rows.
 pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
     let mut random = Random(seed ^ (u64::from(epoch) << 32));
@@ -229,6 +253,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
                 bytes: Bytes(random.next()),
             })
             .collect(),
+        code: (0..random.below(size)).map(|_| code(&mut random)).collect(),
         counts: (0..random.below(4)).map(|_| count(&mut random)).collect(),
         sources: (0..random.below(3)).map(|_| source(&mut random)).collect(),
     }

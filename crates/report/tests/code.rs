@@ -1,0 +1,163 @@
+//! The code that accesses the data, in all forms of the report.
+//!
+//! `ISOTHERM_GOLDEN=write cargo test -p isotherm-report` writes the golden files anew.
+
+#[path = "support/graph.rs"]
+#[allow(dead_code, reason = "plans are for the report's other forms")]
+mod graph;
+
+use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
+use isotherm_model::profile::Profile;
+use isotherm_model::site::{Frame, SiteId};
+use isotherm_model::units::{Accesses, Bytes};
+use isotherm_report::Report;
+use serde_json::Value;
+
+fn golden(name: &str, text: &str) {
+    let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var("ISOTHERM_GOLDEN").is_ok_and(|word| word == "write") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, wanted, "{name}");
+}
+
+/// Function, line, offset, kind, share of the site's accesses in percent, pairs that continue of 100, divisor.
+type Made = (&'static str, Option<u32>, u64, AccessKind, u64, u64, u64);
+
+/// The graph program, in which each of its sites is accessed by three instructions of two lines and by a library.
+fn profile() -> Profile {
+    const MADE: [Made; 4] = [
+        (
+            "visit(Graph const&, unsigned)",
+            Some(311),
+            0x4100,
+            AccessKind::Load,
+            55,
+            30,
+            8,
+        ),
+        (
+            "visit(Graph const&, unsigned)",
+            Some(311),
+            0x4108,
+            AccessKind::Store,
+            20,
+            30,
+            8,
+        ),
+        (
+            "pagerank(Graph const&, int)",
+            Some(340),
+            0x4200,
+            AccessKind::Load,
+            15,
+            95,
+            4096,
+        ),
+        ("", None, 0x9010, AccessKind::Both, 5, 99, 8),
+    ];
+    let mut profile = graph::profile();
+    let accesses = profile.accesses_by_site();
+    for (site, accesses) in accesses.iter().filter(|(site, _)| **site > SiteId::SHARED) {
+        for (function, line, offset, kind, percent, continued, divisor) in MADE {
+            let frame = Frame {
+                module: match line {
+                    Some(_) => "/home/user/graphs/bin/bfs".into(),
+                    None => "/usr/lib/libc.so.6".into(),
+                },
+                offset,
+                function: line.map(|_| function.to_owned()),
+                file: line.map(|_| "/home/user/graphs/src/graph.cc".to_owned()),
+                line,
+                ..Frame::default()
+            };
+            profile.code.push(CodeAccess {
+                site: *site,
+                code: frame.into(),
+                kind: Some(kind),
+                accesses: Accesses(accesses.0 * percent / 100),
+                streamed: Accesses::ZERO,
+                served: Accesses(7),
+                threads: 4,
+                walk: SampleWalk {
+                    pairs: 101,
+                    continued,
+                    divisor: Bytes(divisor),
+                },
+            });
+        }
+    }
+    profile
+}
+
+#[test]
+fn the_code_is_a_table_by_line_and_one_by_function_in_every_form() {
+    let report = Report::new(&profile(), None).named("bfs.iso", None);
+    golden("code-100.txt", &report.text(100));
+    golden("code-60.txt", &report.text(60));
+    for columns in [60, 80, 100, 160] {
+        let text = report.text(columns);
+        for line in text.split("\nNext\n").next().unwrap().lines() {
+            assert!(line.chars().count() <= columns, "{columns}: {line}");
+        }
+    }
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let line = &json["sites"][0]["code"][0];
+    assert_eq!(line["text"], "graph.cc:311 visit(Graph const&, unsigned)");
+    assert_eq!(
+        (&line["pattern"], &line["threads"]),
+        (&"random".into(), &4.into())
+    );
+    assert!(line["loads"].as_u64() > line["stores"].as_u64());
+    let functions = json["functions"].as_array().unwrap();
+    let names: Vec<_> = functions
+        .iter()
+        .map(|it| it["function"].as_str().unwrap())
+        .collect();
+    let wanted = [
+        "visit(Graph const&, unsigned)",
+        "pagerank(Graph const&, int)",
+        "libc.so.6 (no symbols)",
+    ];
+    assert_eq!(names, wanted);
+    let shares = functions
+        .iter()
+        .map(|it| it["accesses_share"].as_f64().unwrap());
+    assert!((shares.sum::<f64>() - 1.0).abs() < 1e-9);
+    let page = report.html();
+    for part in [
+        "Code that accesses the data",
+        "stride of 4 KiB",
+        "graph.cc:311 visit",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_profile_without_code_has_none_of_it() {
+    let report = Report::new(&graph::profile(), None);
+    assert!(!report.text(100).contains("Code that") && !report.html().contains("Code that"));
+    assert!(!report.json().contains("\"functions\"") && !report.json().contains("\"code\""));
+}
+
+#[test]
+fn a_page_of_many_lines_stays_bounded() {
+    let mut profile = profile();
+    let row = profile.code[0].clone();
+    for line in 0..60_000 {
+        let frame = Frame {
+            line: Some(line),
+            offset: u64::from(line),
+            ..(*row.code).clone()
+        };
+        profile.code.push(CodeAccess {
+            code: frame.into(),
+            ..row.clone()
+        });
+    }
+    let report = Report::new(&profile, None);
+    assert!(report.html().len() < 5_000_000);
+    assert!(report.text(80).len() < 20_000);
+}

@@ -1,0 +1,166 @@
+//! Numbers the sampled instructions of a run, by their modules and addresses there, so that samples of all processes and runs of a
+//! library count for one instruction.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
+use object::read::ReadCache;
+use object::{Object, ObjectSegment};
+
+/// Most instructions that are told apart; samples of further ones have none. A hundred bytes each.
+const INSTRUCTIONS_AT_MOST: usize = 1 << 16;
+
+/// Most modules whose addresses are known; of further ones the position in the file is the address.
+const MODULES_AT_MOST: usize = 4096;
+
+/// An instruction by its place: path of its module, and address there.
+type Place = (Arc<str>, u64);
+
+/// The instructions of a run.
+#[derive(Debug, Default)]
+pub(crate) struct InstructionTable {
+    ids: HashMap<Place, InstructionId>,
+    fresh: Vec<SampledInstruction>,
+    modules: HashMap<(PathBuf, u64), Arc<CodeModule>>,
+}
+
+/// A module, and where its file is in its address space.
+#[derive(Debug)]
+struct CodeModule {
+    path: Arc<str>,
+    build_id: Option<Arc<str>>,
+    /// First byte in the file, bytes, and address.
+    segments: Vec<(u64, u64, u64)>,
+}
+
+impl CodeModule {
+    fn read(path: &Path, file: Option<std::fs::File>) -> Self {
+        let mut module = Self {
+            path: path.to_string_lossy().into(),
+            build_id: None,
+            segments: Vec::new(),
+        };
+        let cache = file.map(ReadCache::new);
+        let parsed = cache
+            .as_ref()
+            .and_then(|cache| object::File::parse(cache).ok());
+        if let Some(parsed) = parsed {
+            let bytes = parsed.build_id().ok().flatten();
+            let hexadecimal = |bytes: &[u8]| -> String {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+            };
+            module.build_id = bytes.map(|bytes| hexadecimal(bytes).into());
+            let segments = parsed.segments();
+            module.segments = segments
+                .map(|segment| {
+                    let (start, bytes) = segment.file_range();
+                    (start, bytes, segment.address())
+                })
+                .collect();
+        }
+        module
+    }
+
+    /// The address of a byte of the file; the position itself where no segment has it.
+    fn address(&self, position: u64) -> u64 {
+        let holds =
+            |(start, bytes, _): &&(u64, u64, u64)| position >= *start && position - start < *bytes;
+        let segment = self.segments.iter().find(holds);
+        segment.map_or(position, |(start, _, address)| {
+            address.wrapping_add(position - start)
+        })
+    }
+}
+
+impl InstructionTable {
+    /// The number of the instruction at a position of a file; `open` opens that file where it is a new one.
+    pub(crate) fn in_file(
+        &mut self,
+        (path, inode, position): (&Path, u64, u64),
+        open: impl FnOnce() -> Option<std::fs::File>,
+        kind: Option<AccessKind>,
+    ) -> Option<InstructionId> {
+        let key = (path.to_owned(), inode);
+        if self.modules.len() >= MODULES_AT_MOST && !self.modules.contains_key(&key) {
+            self.modules.clear();
+        }
+        let module = self.modules.entry(key);
+        let module = Arc::clone(module.or_insert_with(|| Arc::new(CodeModule::read(path, open()))));
+        let place = (Arc::clone(&module.path), module.address(position));
+        self.number(place, module.build_id.clone(), kind)
+    }
+
+    /// The number of all code without a file, such as that of a just-in-time compiler.
+    pub(crate) fn without_file(&mut self) -> Option<InstructionId> {
+        self.number(("".into(), 0), None, None)
+    }
+
+    fn number(
+        &mut self,
+        place: Place,
+        build_id: Option<Arc<str>>,
+        kind: Option<AccessKind>,
+    ) -> Option<InstructionId> {
+        if let Some(known) = self.ids.get(&place) {
+            return Some(*known);
+        }
+        if self.ids.len() >= INSTRUCTIONS_AT_MOST {
+            return None;
+        }
+        let number = u32::try_from(self.ids.len() + 1).ok()?;
+        let id = InstructionId(NonZeroU32::new(number)?);
+        self.fresh.push(SampledInstruction {
+            id,
+            module: Arc::clone(&place.0),
+            build_id,
+            offset: place.1,
+            kind,
+        });
+        self.ids.insert(place, id);
+        Some(id)
+    }
+
+    /// The instructions that were numbered since the last call.
+    pub(crate) fn take_fresh(&mut self) -> Vec<SampledInstruction> {
+        std::mem::take(&mut self.fresh)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CodeModule, InstructionTable};
+    use std::path::Path;
+
+    #[test]
+    fn an_instruction_of_a_file_has_its_address_and_build_and_keeps_its_number() {
+        let own = std::env::current_exe().expect("a path");
+        let open = || std::fs::File::open(&own).ok();
+        let module = CodeModule::read(&own, open());
+        let (start, bytes, address) = *module.segments.iter().max_by_key(|it| it.1).expect("one");
+        let position = start + bytes / 2;
+        let mut table = InstructionTable::default();
+        let mut at = |position| table.in_file((own.as_path(), 1, position), open, None);
+        let (first, again, other) = (at(position), at(position), at(position + 1));
+        assert!(first.is_some() && first == again && first != other);
+        let fresh = table.take_fresh();
+        assert_eq!(fresh.len(), 2);
+        assert_eq!(fresh[0].offset, address + bytes / 2);
+        assert_eq!(fresh[0].module.as_ref(), own.to_str().expect("a path"));
+        assert!(table.take_fresh().is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_no_program_or_is_gone_and_code_without_one_are_numbered_too() {
+        let mut table = InstructionTable::default();
+        let gone = Path::new("/nonexistent");
+        assert!(table.in_file((gone, 1, 64), || None, None).is_some());
+        let jit = table.without_file();
+        assert!(jit.is_some() && jit == table.without_file());
+        let fresh = table.take_fresh();
+        assert_eq!(fresh[0].offset, 64);
+        assert_eq!((fresh[1].module.as_ref(), fresh[1].offset), ("", 0));
+    }
+}

@@ -1,0 +1,185 @@
+//! Names of sampled instructions: the function and line of the instruction itself, where a frame of a site is named by the call that
+//! returns to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use isotherm_model::site::Frame;
+
+use super::{Module, SourceCall, Symbols};
+use crate::address_name::AddressName;
+
+/// Set in the key of an instruction in the cached names of a module, whose other keys are return addresses: no address of a module has it.
+const INSTRUCTION: u64 = 1 << 63;
+
+impl Symbols {
+    /// Resolves the instructions that have no function yet. Of code that was inlined, the innermost function is named that is not a
+    /// library's: a loop of the program, and not the container's operator in it.
+    pub fn name_code(&mut self, code: &mut [Arc<Frame>]) {
+        let mut wanted = BTreeMap::<Arc<str>, (Option<Arc<str>>, BTreeSet<u64>)>::new();
+        for frame in code.iter() {
+            let key = (Arc::clone(&frame.module), frame.offset | INSTRUCTION);
+            let is_named = frame.function.is_some() || self.known.contains_key(&key);
+            if !is_named && !frame.module.is_empty() {
+                let module = wanted.entry(key.0).or_default();
+                module.0.clone_from(&frame.build_id);
+                module.1.insert(frame.offset);
+            }
+        }
+        for (path, (build_id, offsets)) in wanted {
+            let module = Module {
+                offsets: offsets.into_iter().collect(),
+                build_id: build_id.as_deref(),
+            };
+            let found = self.cached_code(&path, &module);
+            let keys = module.offsets.iter();
+            let keys = keys.map(|offset| (Arc::clone(&path), offset | INSTRUCTION));
+            self.known.extend(keys.zip(found));
+        }
+        for frame in code.iter_mut().filter(|frame| frame.function.is_none()) {
+            let key = (Arc::clone(&frame.module), frame.offset | INSTRUCTION);
+            if let Some(found) = self
+                .known
+                .get(&key)
+                .filter(|found| found.function.is_some())
+            {
+                let frame = Arc::make_mut(frame);
+                frame.function.clone_from(&found.function);
+                frame.file.clone_from(&found.file);
+                frame.line = found.line;
+                frame.column = found.column;
+            }
+        }
+    }
+
+    /// One entry for each offset, from the cache if it has all of them.
+    fn cached_code(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
+        let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
+            return self.code_at(path, module);
+        };
+        let mut names = cache.read(build_id);
+        let offsets = module.offsets.iter().copied();
+        let missing = Module {
+            offsets: offsets
+                .filter(|offset| !names.contains_key(&(offset | INSTRUCTION)))
+                .collect(),
+            build_id: module.build_id,
+        };
+        if !missing.offsets.is_empty() {
+            let found = self.code_at(path, &missing);
+            let is_news = found.iter().any(|found| found.function.is_some());
+            let keys = missing.offsets.iter().map(|offset| offset | INSTRUCTION);
+            names.extend(keys.zip(found));
+            // What has no name is not kept: it may be found later.
+            if is_news {
+                cache.write(build_id, &names);
+            }
+        }
+        let offsets = module.offsets.iter();
+        let found = offsets.map(|offset| names.remove(&(offset | INSTRUCTION)));
+        found.map(Option::unwrap_or_default).collect()
+    }
+
+    /// One entry for each offset, empty if unknown.
+    fn code_at(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
+        if !module.is_at(Path::new(path)) {
+            return vec![AddressName::default(); module.offsets.len()];
+        }
+        // These are addresses of instructions; the calls are looked up before the return addresses.
+        let behind: Vec<u64> = module.offsets.iter().map(|offset| offset + 1).collect();
+        let calls = self.source_calls(Path::new(path), &behind);
+        calls.iter().map(|calls| told(calls)).collect()
+    }
+}
+
+/// The name of the function that says most, of functions from the inside out.
+fn told(calls: &[SourceCall]) -> AddressName {
+    let is_own = |call: &&SourceCall| {
+        let of_library = call.file.starts_with("/usr/")
+            || call.file.starts_with("/rustc/")
+            || call.file.contains("/rustlib/");
+        !call.file.is_empty() && !of_library
+    };
+    let Some(call) = calls.iter().find(is_own).or(calls.last()) else {
+        return AddressName::default();
+    };
+    AddressName {
+        function: Some(call.function.clone()),
+        file: (!call.file.is_empty()).then(|| call.file.clone()),
+        line: call.line,
+        column: call.column.filter(|column| *column > 0),
+        ..AddressName::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+    use crate::name_cache::NameCache;
+    use crate::resolver::{SourceCall, Symbols};
+    use isotherm_model::site::Frame;
+    use object::{Object, ObjectSymbol};
+    use std::sync::Arc;
+
+    fn call(function: &str, file: &str) -> SourceCall {
+        SourceCall {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: Some(7),
+            column: Some(0),
+        }
+    }
+
+    #[test]
+    fn of_inlined_code_the_innermost_function_of_the_program_is_named() {
+        let vector = call("operator[]", "/usr/include/c++/12/bits/stl_vector.h");
+        let (kernel, main) = (
+            call("kernel", "/home/me/bfs.cc"),
+            call("main", "/home/me/bfs.cc"),
+        );
+        let name = |calls: &[SourceCall]| told(calls).function;
+        let named = name(&[vector.clone(), kernel, main]);
+        assert_eq!(named.as_deref(), Some("kernel"));
+        let only = name(&[vector, call("std::sort", "/usr/include/x.h")]);
+        assert_eq!(
+            only.as_deref(),
+            Some("std::sort"),
+            "the function of the machine code"
+        );
+        assert_eq!(told(&[call("main", "")]).file, None);
+        assert_eq!(name(&[]), None);
+    }
+
+    #[test]
+    fn an_instruction_is_named_by_itself_and_from_the_cache() {
+        let own = std::env::current_exe().expect("a path");
+        let bytes = std::fs::read(&own).expect("reads");
+        let file = object::File::parse(&*bytes).expect("an ELF file");
+        let is_main = |symbol: &object::Symbol<'_, '_>| symbol.name() == Ok("main");
+        let main = file.symbols().find(is_main).expect("has main").address();
+        let build_id = crate::resolver::build_id(&own);
+        let frame = Frame {
+            module: own.to_str().expect("a path").into(),
+            build_id: build_id.as_deref().map(Into::into),
+            // The first byte of the function: as a return address it would be of the function before.
+            offset: main,
+            ..Frame::default()
+        };
+        let folder = tempfile::tempdir().expect("a directory");
+        let cache = || NameCache::in_folder(&folder.path().join("isotherm"));
+        for round in 0..2 {
+            let mut code = [
+                Arc::new(frame.clone()),
+                Arc::new(Frame {
+                    module: "".into(),
+                    ..frame.clone()
+                }),
+            ];
+            Symbols::with_cache(cache()).name_code(&mut code);
+            assert_eq!(code[0].function.as_deref(), Some("main"), "round {round}");
+            assert_eq!(code[0].offset, main);
+            assert_eq!(code[1].function, None, "code without a file has no name");
+        }
+    }
+}
