@@ -14,6 +14,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
 use crate::cli_diff::DiffArgs;
+use crate::cli_export::Exporting;
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::{TiersArgs, TiersChoice};
@@ -371,6 +372,8 @@ pub(crate) struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub exporting: Exporting,
     /// Where to write it; `-` for standard output [default: the page to the profile's name with .html, text
     /// and JSON to standard output]
     #[arg(short, long, value_name = "FILE")]

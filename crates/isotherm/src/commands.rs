@@ -8,6 +8,7 @@ pub(crate) mod daemon;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+mod export;
 pub(crate) mod fit_bandwidth;
 pub(crate) mod handbook;
 pub(crate) mod import;

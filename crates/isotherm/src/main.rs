@@ -8,6 +8,7 @@ mod cli;
 mod cli_colocate;
 mod cli_devices;
 mod cli_diff;
+mod cli_export;
 mod cli_isolation;
 mod cli_sensitivity;
 mod cli_tiers;

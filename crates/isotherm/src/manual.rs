@@ -287,6 +287,10 @@ pub(crate) const MANUAL: [Manual; 23] = [
                 "isotherm report --text app.iso --plan app.plan",
                 "In the terminal, with the effect of a plan",
             ),
+            (
+                "isotherm report app.iso --export folded --stacks code",
+                "Which code accesses which data, for flamegraph.pl or inferno",
+            ),
         ],
         files: &[PROFILE, PLAN, ("app.html", "The page; it needs no network")],
         exit_status: USUAL,

@@ -57,6 +57,28 @@ fn of<'a>(code: &'a [Value], function: &str) -> Option<&'a Value> {
     code.iter().find(|line| line["function"] == function)
 }
 
+/// The stacks of code are written in each format.
+fn is_exported(at: &Path) {
+    let folded = succeeds(
+        at,
+        &[
+            "report", "app.iso", "--export", "folded", "--stacks", "code",
+        ],
+    );
+    let folded = String::from_utf8_lossy(&folded.stdout).into_owned();
+    let is_chase = |line: &str| line.starts_with("chase (app.c:") && line.contains(": chased ");
+    assert!(folded.lines().any(is_chase), "{folded}");
+    for (format, file) in [("speedscope", "app.speedscope.json"), ("pprof", "app.pb")] {
+        succeeds(at, &["report", "app.iso", "--export", format]);
+        assert!(
+            at.join(file).metadata().is_ok_and(|file| file.len() > 100),
+            "{format}"
+        );
+    }
+    let refused = isotherm(at, &["report", "app.iso", "--export", "pprof", "-o", "-"]);
+    assert!(support::stderr(&refused).contains("name a file with --output"));
+}
+
 #[test]
 fn the_functions_that_touch_each_array_are_named_with_their_lines() {
     let directory = built(SOURCE);
@@ -103,6 +125,8 @@ fn the_functions_that_touch_each_array_are_named_with_their_lines() {
     let text = String::from_utf8_lossy(&text).into_owned();
     assert!(text.contains("Code that accesses the sites"), "{text}");
     assert!(text.contains("app.c:"), "{text}");
+
+    is_exported(at);
 
     // A profile from before it had the table is read without a word, and shown without code.
     std::fs::remove_file(at.join("app.iso/code.parquet")).expect("is there");

@@ -36,6 +36,7 @@ pub mod java;
 mod code_lines;
 mod sites;
 mod code_functions;
+pub mod stacks;
 mod heat;
 mod resident;
 pub mod explanation;

@@ -11,6 +11,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::units::{Accesses, Bytes};
 use isotherm_report::Report;
+use isotherm_report::stacks::{StackKind, StackWeight, folded, speedscope, stacks};
 use serde_json::Value;
 
 fn golden(name: &str, text: &str) {
@@ -160,4 +161,76 @@ fn a_page_of_many_lines_stays_bounded() {
     let report = Report::new(&profile, None);
     assert!(report.html().len() < 5_000_000);
     assert!(report.text(80).len() < 20_000);
+}
+
+#[test]
+fn stacks_are_exported_with_the_heat_and_the_bytes_of_the_sites() {
+    let report = Report::new(&profile(), None);
+    let summary = report.summary();
+    let allocation = stacks(&summary.sites, StackKind::Allocation);
+    let sum = |text: &str| -> u64 {
+        let lines = text.lines().map(|line| line.rsplit(' ').next().unwrap());
+        lines.map(|number| number.parse::<u64>().unwrap()).sum()
+    };
+    let heat = folded(&allocation, StackWeight::Heat);
+    assert_eq!(sum(&heat), summary.totals.accesses);
+    let edges = "main (main.cc:26);Graph::Graph(EdgeList const&) (graph.cc:92);";
+    assert!(heat.lines().any(|line| line.starts_with(edges)), "{heat}");
+    let bytes = folded(&allocation, StackWeight::Bytes);
+    assert_eq!(sum(&bytes), summary.totals.peak_rss_sum_bytes);
+    let code = stacks(&summary.sites, StackKind::Code);
+    let by_code = folded(&code, StackWeight::Heat);
+    let visit = "visit(Graph const&, unsigned) (graph.cc:311);data of graph.cc:92 ";
+    assert!(
+        by_code.lines().any(|line| line.starts_with(visit)),
+        "{by_code}"
+    );
+
+    let groups = [
+        (
+            "heat".to_owned(),
+            "none",
+            StackWeight::Heat,
+            allocation.as_slice(),
+        ),
+        (
+            "code".to_owned(),
+            "none",
+            StackWeight::Heat,
+            code.as_slice(),
+        ),
+    ];
+    let file: Value = serde_json::from_str(&speedscope("bfs", &groups)).unwrap();
+    let frames = file["shared"]["frames"].as_array().unwrap().len() as u64;
+    for profile in file["profiles"].as_array().unwrap() {
+        let weights = profile["weights"].as_array().unwrap();
+        let samples = profile["samples"].as_array().unwrap();
+        assert_eq!(weights.len(), samples.len());
+        let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
+        assert_eq!(profile["endValue"], sum);
+        let mut numbers = samples.iter().flat_map(|sample| sample.as_array().unwrap());
+        assert!(numbers.all(|number| number.as_u64() < Some(frames)));
+    }
+}
+
+#[test]
+fn hostile_names_cannot_add_lines_or_calls_to_folded_stacks() {
+    let mut profile = graph::profile();
+    graph::make_hostile(&mut profile);
+    for site in &mut profile.sites {
+        for frame in std::sync::Arc::make_mut(&mut site.frames) {
+            frame.function = Some("a;b\nc 99".into());
+        }
+    }
+    let report = Report::new(&profile, None);
+    let allocation = stacks(&report.summary().sites, StackKind::Allocation);
+    let text = folded(&allocation, StackWeight::Heat);
+    assert_eq!(
+        text.lines().count(),
+        allocation.iter().filter(|it| it.heat > 0).count()
+    );
+    assert!(
+        text.lines().all(|line| line.matches(';').count() <= 2),
+        "{text}"
+    );
 }

@@ -30,6 +30,9 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
         let modelled = modelled(&profile, plan.as_ref(), names);
         report = report.with_energy(modelled.with_context(|| args.profile.display().to_string())?);
     }
+    if let Some(format) = args.exporting.export {
+        return super::export::run(args, format, &report, console);
+    }
     if args.text || args.json {
         let text = if args.json {
             report.json()

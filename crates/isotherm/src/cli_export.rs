@@ -1,0 +1,69 @@
+//! The flags of `isotherm report --export`, beside those in `cli.rs`.
+
+use clap::Args;
+use isotherm_report::stacks::{StackKind, StackWeight};
+
+use crate::known_values::KnownValues;
+
+/// A format of stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExportFormat {
+    /// A line for each stack.
+    Folded,
+    /// JSON.
+    Speedscope,
+    /// Protocol Buffers.
+    Pprof,
+}
+
+/// How stacks are exported.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Exporting {
+    /// Write stacks for another tool: `folded` (flamegraph.pl, inferno; to standard output), `speedscope` (all stacks by heat and by bytes;
+    /// to the profile's name with .speedscope.json), or `pprof` (to the profile's name with .pb)
+    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true, conflicts_with_all = ["text", "json", "power"])]
+    pub export: Option<ExportFormat>,
+    /// With --export folded or pprof: stacks of the callers that allocate the data (`allocation`), or of the code that accesses
+    /// it (`code`)
+    #[arg(long, value_name = "STACKS", default_value = "allocation", value_parser = STACKS, hide_possible_values = true, requires = "export")]
+    pub stacks: StackKind,
+    /// With --export folded: the number of a stack, its `heat` or its peak resident `bytes`
+    #[arg(long, value_name = "WIDTH", default_value = "heat", value_parser = WIDTHS, hide_possible_values = true, requires = "export")]
+    pub width: StackWeight,
+}
+
+const FORMATS: KnownValues<ExportFormat> =
+    KnownValues::new(|| vec!["folded", "speedscope", "pprof"], format);
+const STACKS: KnownValues<StackKind> = KnownValues::new(|| vec!["allocation", "code"], stacks);
+const WIDTHS: KnownValues<StackWeight> = KnownValues::new(|| vec!["heat", "bytes"], width);
+
+fn format(word: &str) -> Result<ExportFormat, String> {
+    match word {
+        "folded" => Ok(ExportFormat::Folded),
+        "speedscope" => Ok(ExportFormat::Speedscope),
+        "pprof" => Ok(ExportFormat::Pprof),
+        _ => Err(format!(
+            "there is no format \"{word}\"; there are folded, speedscope and pprof"
+        )),
+    }
+}
+
+fn stacks(word: &str) -> Result<StackKind, String> {
+    match word {
+        "allocation" => Ok(StackKind::Allocation),
+        "code" => Ok(StackKind::Code),
+        _ => Err(format!(
+            "there are no stacks \"{word}\"; there are allocation and code"
+        )),
+    }
+}
+
+fn width(word: &str) -> Result<StackWeight, String> {
+    match word {
+        "heat" => Ok(StackWeight::Heat),
+        "bytes" => Ok(StackWeight::Bytes),
+        _ => Err(format!(
+            "there is no width \"{word}\"; there are heat and bytes"
+        )),
+    }
+}
