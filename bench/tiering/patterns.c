@@ -180,7 +180,7 @@ int main(int argc, char **argv) {
             window_hot += is_hot ? of : 0, window_fast += is_hot ? met : 0;
         }
         hot_all += window_hot, hot_fast += window_fast;
-        if (!has_reached && window_fast >= 0.9 * window_hot)
+        if (!has_reached && window_hot > 0 && window_fast >= 0.9 * window_hot)
             has_reached = 1, reached++, until_sum += visit - phase_began;
         memcpy(before, after, sizeof before);
     }

@@ -4,8 +4,8 @@
 //! through [`Probe`], so that a feature reported as available has worked.
 
 mod balancing;
+mod finding;
 
-use std::fmt;
 use std::path::Path;
 
 use isotherm_model::source_kind::ProfilingMethod;
@@ -13,58 +13,14 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 
 pub use balancing::PROMOTION_FILES;
+use finding::{ALLOW_PERF, available, degraded, missing};
+pub use finding::{FeatureState, Finding};
 
 use crate::counters::{self, CounterKind, Lack};
 use crate::energy::EnergyMeter;
 use crate::probe::{KernelProbe, Probe};
 use crate::source::pmu::Pmu;
 use isotherm_model::source_kind::SourceKind;
-
-/// The state of a feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FeatureState {
-    /// It works.
-    Available,
-    /// It works less well than it could.
-    Degraded {
-        /// The limitation and its cause.
-        why: String,
-        /// The remedy.
-        remedy: String,
-    },
-    /// It does not work.
-    Missing {
-        /// The cause.
-        why: String,
-        /// The remedy.
-        remedy: String,
-    },
-}
-
-/// The result for one feature.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The feature: `timer samples`, `transparent huge pages`.
-    pub feature: &'static str,
-    /// The finding, in a few words.
-    pub detail: String,
-    /// Its state.
-    pub state: FeatureState,
-}
-
-impl fmt::Display for Finding {
-    /// `timer samples: missing: perf_event_open is not allowed. Remedy: ...`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, why, remedy) = match &self.state {
-            FeatureState::Available => {
-                return write!(f, "{}: available ({})", self.feature, self.detail);
-            }
-            FeatureState::Degraded { why, remedy } => ("degraded", why, remedy),
-            FeatureState::Missing { why, remedy } => ("missing", why, remedy),
-        };
-        write!(f, "{}: {word}: {why}. Remedy: {remedy}", self.feature)
-    }
-}
 
 /// A profile source in the order of preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,41 +142,6 @@ fn ranked(source: SourceKind, finding: &Finding) -> Ranked {
         note,
     }
 }
-
-fn available(feature: &'static str, detail: impl Into<String>) -> Finding {
-    Finding {
-        feature,
-        detail: detail.into(),
-        state: FeatureState::Available,
-    }
-}
-
-fn degraded(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = FeatureState::Degraded {
-        why: why.into(),
-        remedy: remedy.to_owned(),
-    };
-    Finding {
-        feature,
-        detail: "works in part".to_owned(),
-        state,
-    }
-}
-
-fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = FeatureState::Missing {
-        why: why.into(),
-        remedy: remedy.to_owned(),
-    };
-    Finding {
-        feature,
-        detail: "not there".to_owned(),
-        state,
-    }
-}
-
-const ALLOW_PERF: &str = "set kernel.perf_event_paranoid to 2 or less, or give the command \
-                          CAP_PERFMON; in a container, allow perf_event_open in its seccomp profile";
 
 fn hardware(source: SourceKind, root: &Path, probe: &dyn Probe) -> Finding {
     let (feature, pmu) = match source {

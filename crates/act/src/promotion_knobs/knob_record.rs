@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Knob, KnobError, TakenKnob, TakenKnobs};
+use super::knob::{Knob, KnobError, TakenKnob, TakenKnobs};
 use crate::record_file;
 
 /// First line of a record.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use isotherm_sys::perf::PerfEventAttributes;
 
-use super::{ALLOW_PERF, Finding, available, degraded, missing};
+use super::finding::{ALLOW_PERF, Finding, available, degraded, missing};
 use crate::probe::Probe;
 use crate::source::hint_faults::{BALANCING, REMEDY, balancing_mode};
 use crate::source::perf_ring::refusal;

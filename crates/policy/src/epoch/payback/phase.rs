@@ -17,6 +17,10 @@ const SURPRISE: f64 = 5.0;
 /// Least part of all hits by which their share falls in a new phase: hot data that moves on slowly is followed page by page.
 const FALL: f64 = 0.25;
 
+/// Most hits an epoch of the hot pages, on average. With more, a page that changes is seen by itself soon, and an epoch in the middle of which a
+/// phase begins is no reason to give up the averages of all.
+const FEW: f64 = 8.0;
+
 /// True where the pages that were hot have lost their share of the hits.
 pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
     let accessed = pages.iter().filter(|page| !page.is_unseen());
@@ -27,9 +31,10 @@ pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
         return false;
     }
     let average = all / count;
-    let (mut hot_before, mut hot_now, mut now) = (0.0, 0.0, 0.0);
+    let (mut hot, mut hot_before, mut hot_now, mut now) = (0.0, 0.0, 0.0, 0.0);
     for (page, hits) in pages.iter().zip(hits) {
         let is_hot = page.mean() > average;
+        hot += f64::from(u8::from(is_hot));
         hot_before += if is_hot { page.mean() } else { 0.0 };
         hot_now += if is_hot { hits } else { 0.0 };
         now += hits;
@@ -38,7 +43,7 @@ pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
     // The variance of a number of hits by its share; one is added, so that few hits prove nothing.
     let deviation = (now * share * (1.0 - share) + 1.0).sqrt();
     let fall = now * share - hot_now;
-    fall > SURPRISE * deviation && fall > FALL * now
+    fall > SURPRISE * deviation && fall > FALL * now && hot_before < FEW * hot
 }
 
 #[cfg(test)]
@@ -89,5 +94,9 @@ mod tests {
         (moved[0], moved[6]) = (0.0, 900.0);
         assert!(!changed(&window, &moved));
         assert!(!changed(&[0.0; 12], &before), "nothing was hot");
+        // With many hits each page shows it by itself.
+        let many = [[90.0; 6], [0.2; 6]].concat();
+        let swapped = [[0.0; 6], [90.0; 6]].concat();
+        assert!(!changed(&many, &swapped));
     }
 }

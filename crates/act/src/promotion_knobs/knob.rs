@@ -1,0 +1,177 @@
+//! The knobs of the kernel's promotion: their files, how one is read and written, and what was taken over.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use crate::sysfs::Sysfs;
+
+/// A file by which the kernel's promotion is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Knob {
+    /// Whether reclaim demotes pages of fast nodes instead of dropping or swapping them: 0 or 1.
+    Demotion,
+    /// Most megabytes promoted to a node in a second.
+    RateLimit,
+    /// Milliseconds from the unmapping of a page to the touch below which it is hot.
+    HotThreshold,
+    /// Milliseconds of a new program before its first round.
+    ScanDelay,
+    /// Shortest milliseconds between two parts of a round.
+    ScanPeriodMin,
+    /// Longest milliseconds between two parts of a round.
+    ScanPeriodMax,
+    /// Megabytes of a part.
+    ScanSize,
+    /// The switch: 0 for off, 1 for balancing among nodes with processors, 2 for promotion.
+    Balancing,
+}
+
+impl Knob {
+    /// All, in the order in which they are taken over: the switch is the last one.
+    pub const ALL: [Self; 8] = [
+        Self::Demotion,
+        Self::RateLimit,
+        Self::HotThreshold,
+        Self::ScanDelay,
+        Self::ScanPeriodMin,
+        Self::ScanPeriodMax,
+        Self::ScanSize,
+        Self::Balancing,
+    ];
+
+    /// Its file, from the root.
+    #[must_use]
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Demotion => "sys/kernel/mm/numa/demotion_enabled",
+            Self::RateLimit => "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
+            Self::HotThreshold => "sys/kernel/debug/sched/numa_balancing/hot_threshold_ms",
+            Self::ScanDelay => "sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+            Self::ScanPeriodMin => "sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+            Self::ScanPeriodMax => "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+            Self::ScanSize => "sys/kernel/debug/sched/numa_balancing/scan_size_mb",
+            Self::Balancing => "proc/sys/kernel/numa_balancing",
+        }
+    }
+
+    /// Its name: that of its file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let file = self.file();
+        file.rsplit('/').next().unwrap_or(file)
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|knob| knob.name() == name)
+    }
+
+    /// Its present value.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no number.
+    pub(super) fn read(self, sysfs: &impl Sysfs) -> Result<u64, KnobError> {
+        let error = |why: String| KnobError::Unread {
+            file: self.file(),
+            why,
+        };
+        let text = sysfs
+            .read(Path::new(self.file()))
+            .map_err(|it| error(it.to_string()))?;
+        match text.as_str() {
+            "true" => Ok(1),
+            "false" => Ok(0),
+            number => number
+                .parse()
+                .map_err(|_| error(format!("\"{number}\" is no number"))),
+        }
+    }
+
+    /// Writes a value, and checks that the kernel took it.
+    pub(super) fn write(self, sysfs: &mut impl Sysfs, value: u64) -> Result<(), KnobError> {
+        let error = |why: String| KnobError::Refused {
+            file: self.file(),
+            value,
+            why,
+        };
+        let written = sysfs.write(Path::new(self.file()), &value.to_string());
+        written.map_err(|it| error(refusal(&it)))?;
+        match self.read(sysfs)? {
+            now if now == value => Ok(()),
+            now => Err(error(format!("it is {now} after the write"))),
+        }
+    }
+}
+
+fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!("{error}: only root with CAP_SYS_ADMIN may change it")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Why the kernel does not promote by our values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnobError {
+    /// A file is absent or not what it should be.
+    #[error(
+        "/{file}: {why}; promotion by the kernel needs Linux 6.1 with CONFIG_NUMA_BALANCING, and debugfs mounted \
+         (mount -t debugfs debugfs /sys/kernel/debug)"
+    )]
+    Unread {
+        /// The file, from the root.
+        file: &'static str,
+        /// The cause.
+        why: String,
+    },
+    /// The kernel refused a value.
+    #[error("/{file}: {value} was not taken: {why}")]
+    Refused {
+        /// The file, from the root.
+        file: &'static str,
+        /// The value.
+        value: u64,
+        /// The cause.
+        why: String,
+    },
+    /// Somebody else has changed a knob since.
+    #[error("/{file} was set to {set} and is {now}: somebody else sets it, so it is theirs")]
+    OtherOwner {
+        /// The file, from the root.
+        file: &'static str,
+        /// Our value.
+        set: u64,
+        /// Its present value.
+        now: u64,
+    },
+    /// The record on disk.
+    #[error(
+        "{path}: {why}; without a record the kernel's settings could not be put back after a kill"
+    )]
+    Record {
+        /// Its file.
+        path: String,
+        /// The cause.
+        why: String,
+    },
+}
+
+/// A knob that was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenKnob {
+    /// Its value before.
+    pub was: u64,
+    /// The value that was set last, and before a write also the value that is to be set.
+    pub set: Vec<u64>,
+}
+
+impl TakenKnob {
+    pub(super) fn is_ours(&self, now: u64) -> bool {
+        self.set.contains(&now)
+    }
+}
+
+/// Knobs that were taken over, by knob.
+pub type TakenKnobs = BTreeMap<Knob, TakenKnob>;
