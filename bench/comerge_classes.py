@@ -2,6 +2,10 @@
 
     record --> the class, from the time that the program waited
            \\-> all data slow, all data fast, in turn: the class, from their times
+           \\-> all data in slow memory of limited bandwidth, as the paper's throttle made it: the class, from its time and that of all data fast
+
+By factors, a stream takes 5.32 times as long whatever it asks for. The throttle slows only a program that asks for more than the throttled bandwidth: 2.2 of
+11.7 GB/s. The limit is that share of the bandwidth that STREAM has here.
 """
 import dataclasses
 import glob
@@ -9,9 +13,9 @@ import json
 import os
 from collections.abc import Iterator
 
-from comerge_machine import asked
+from comerge_machine import FAST, LABELS, asked
 from comerge_programs import QUICK, TIERS, program, record, short
-from measure import Contender, Problem, interleave
+from measure import Contender, Problem, interleave, run_once
 from table import Table
 from tools import Tools, must
 
@@ -48,6 +52,8 @@ class Result:
     paper: str
     predicted: float
     measured: float
+    # By a limit of slow memory's bandwidth.
+    throttled: float
     spread: float
     # Bytes of its data.
     data: int
@@ -75,12 +81,14 @@ class Result:
         return f"waits beyond the caches in {self.waits.beyond:.0%} of its time; {self.paper} begins at {least:.0%}"
 
     def row(self, factor: float) -> list[object]:
-        return [self.name, self.paper, class_of(self.measured), class_of(self.predicted), f"{self.measured:.2f}", f"{self.predicted:.2f}",
-                f"{self.error():+.1%}", f"{self.spread:.1%}", f"{self.data / 2**20:.0f} MiB", f"{self.waits.beyond:.0%}", f"{self.waits.served:.0%}",
+        return [self.name, self.paper, class_of(self.measured), class_of(self.predicted), class_of(self.throttled), f"{self.measured:.2f}",
+                f"{self.predicted:.2f}", f"{self.throttled:.2f}", f"{self.error():+.1%}",
+                f"{self.spread:.1%}", f"{self.data / 2**20:.0f} MiB", f"{self.waits.beyond:.0%}", f"{self.waits.served:.0%}",
                 self.why(factor)]
 
 
-COLUMNS = ["program", "class in the paper", "measured", "predicted", "slow-down", "predicted slow-down", "error", "spread", "data", "waits", "served", "why"]
+COLUMNS = ["program", "class in the paper", "measured", "predicted", "by a limit", "slow-down", "predicted slow-down", "slow-down by a limit",
+           "error", "spread", "data", "waits", "served", "why"]
 
 
 def largest_cache() -> int:
@@ -105,8 +113,24 @@ def waits(tools: Tools, profile: str) -> Waits:
     return Waits(beyond / samples, served / samples)
 
 
-def evaluate(tools: Tools, name: str, paper: str, folder: str, options, say) -> Result:
-    """One profile; the predicted slow-down, and the measured one."""
+def throttled_machine(tools: Tools, options, say) -> str:
+    """The machine of the paper's throttle: its latency, and the share of this machine's bandwidth that it left. That is the bandwidth of STREAM's fastest run of
+    three, whose four kernels read and write ten arrays of doubles in each iteration."""
+    say("bandwidth")
+    iterations = 6
+    stream = program(tools, "stream", ["--iterations", str(iterations)])
+    rates = []
+    for _ in range(3):
+        run = run_once(stream, Contender("alone", []), options.limit)
+        count = int(run.out.split()[2])
+        rates.append(10 * 8 * count * iterations / run.measures["kernel_seconds"])
+    latency, bandwidth = LABELS[TIERS.removeprefix("emulated:")]
+    limit = max(rates) * bandwidth / FAST[1]
+    return f"emulated:B:1,L:{latency / FAST[0]:.2f},limit:{limit / 2**20:.0f}MiB/s"
+
+
+def evaluate(tools: Tools, name: str, paper: str, machine: str, folder: str, options, say) -> Result:
+    """One profile; the predicted slow-down, and the measured ones; `machine` has a limit of the bandwidth."""
     made = short(tools, name, options) if options.quick and name in QUICK else program(tools, name)
     profile = record(tools, made, folder, options, say)
     inside = os.path.dirname(profile)
@@ -115,9 +139,12 @@ def evaluate(tools: Tools, name: str, paper: str, folder: str, options, say) -> 
     plans = {way: os.path.join(inside, f"{way}.plan") for way in ("all-slow", "all-fast")}
     for way, plan in plans.items():
         tools.plan(profile, way, "100%", plan, TIERS)
+    plans["throttled"] = os.path.join(inside, "throttled.plan")
+    tools.plan(profile, "all-slow", "100%", plans["throttled"], machine)
     contenders = [Contender(way, tools.guided(plan)) for way, plan in plans.items()]
     samples = interleave(made, contenders, options.rounds, options.limit, say)
     return Result(name, paper, predicted["all_slow"], samples.ratio("all-slow", "all-fast", "processor"),
+                  samples.ratio("throttled", "all-fast", "processor"),
                   max(samples.spread(way, "processor") for way in plans), predicted["footprint_bytes"], waits(tools, profile))
 
 
@@ -133,18 +160,19 @@ def names(options) -> list[str]:
 def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     papers = {name: paper for paper, of_class in CLASSES.items() for name in of_class}
     results, problems = [], []
+    machine = throttled_machine(tools, options, say)
     for name in say.steps(names(options)):
         try:
-            results.append(evaluate(tools, name, papers[name], folder, options, say))
+            results.append(evaluate(tools, name, papers[name], machine, folder, options, say))
         except Problem as problem:
             problems.append(str(problem))
     if results:
-        yield summary(results, asked(tools, TIERS.removeprefix("emulated:"))[1])
+        yield summary(results, asked(tools, TIERS.removeprefix("emulated:"))[1], machine)
     if problems:
         raise Problem("; ".join(problems))
 
 
-def summary(results: list[Result], factor: float) -> Table:
+def summary(results: list[Result], factor: float, machine: str) -> Table:
     table = Table(f"CoMerge's programs on {TIERS}: all slow over all fast (table 2)", COLUMNS)
     for result in results:
         table.row(*result.row(factor))
@@ -152,6 +180,9 @@ def summary(results: list[Result], factor: float) -> Table:
     near = sum(abs(result.error()) <= WITHIN for result in results)
     table.note(f"Goal: the paper's class for at least {SAME_CLASS} of its 33 programs. Measured: {same} of {len(results)}: "
                f"{'reached' if same >= SAME_CLASS else 'not reached'}.")
+    by_limit = sum(class_of(result.throttled) == result.paper for result in results)
+    table.note(f"By a limit, on {machine}, which slows a program only where it asks for more, as the paper's throttle did: "
+               f"{by_limit} of {len(results)}. Predictions are of factors.")
     table.note(f"Predictions within {WITHIN:.0%}: {near} of {len(results)}.")
     table.note("Times of the processor, which a thread keeps while it waits for memory: other programs on the machine take little part in them.")
     table.note("waits: the share of its samples, recorded with all data fast, in which a program waited for memory beyond the caches; served: in which the caches "
