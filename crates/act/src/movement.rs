@@ -5,6 +5,7 @@
 //! - [`migration`] moves the pages of any process, from inside or outside, in short batches
 //!   (`move_pages`);
 //! - [`in_program`] requests staged copies from the runtime of another process;
+//! - [`page_out`] pages memory of any process out to swap, which may be compressed memory, and brings it back;
 //! - [`page_requests`] requests moves between emulated tiers from it.
 //!
 //! Executors reach the kernel through the trait of [`system`], so that a dry run prints the exact
@@ -15,6 +16,7 @@ pub mod in_program;
 pub mod limit;
 pub mod migration;
 pub mod obeyed_requests;
+pub mod page_out;
 pub mod page_requests;
 pub mod parallel;
 pub mod pieces;

@@ -44,4 +44,5 @@ pub mod isolation_runs;
 pub mod profile;
 pub mod footprint;
 pub mod watch;
+pub mod paged;
 pub mod port;

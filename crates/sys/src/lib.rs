@@ -12,6 +12,7 @@ pub mod affinity;
 pub mod files;
 pub mod private;
 pub mod process;
+pub mod remote_memory;
 pub mod thread;
 pub mod robust_list;
 pub mod spawn;

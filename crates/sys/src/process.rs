@@ -2,7 +2,7 @@
 //! it.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -31,6 +31,11 @@ impl ProcessHandle {
     /// `ESRCH`: it has ended. `EPERM`: it belongs to another user.
     pub fn kill(&self) -> Result<(), Errno> {
         pidfd_send_signal(&self.0, Signal::KILL)
+    }
+
+    /// The pidfd, for a system call that no library wraps.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Whether it has ended, reaped or not.

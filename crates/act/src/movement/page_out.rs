@@ -1,0 +1,574 @@
+//! Page-out: memory of any process leaves for swap, which may be compressed memory, and comes back, without help of the process.
+//!
+//! Out by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program; the page table says afterwards
+//! which pages left. Back by a read of one byte of each page that is out, ahead of the program's own touch; where the process may
+//! not be read, by `MADV_WILLNEED`, which brings pages to the swap cache only. Neither changes a content, and a process that is
+//! left with pages out, because this one ends or dies, gets each of them back at its next touch.
+//!
+//! What stays, with its reason: locked memory, hugetlb, a device's memory; files and shared memory; pages that a forked process
+//! shares; parts of a huge page, which leaves as a whole; pages in use by the kernel or a device.
+//!
+//! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
+
+pub mod system;
+#[cfg(test)]
+mod test_swap;
+
+use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
+use isotherm_model::paged::PAGED_OUT;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_sys::memory::Errno;
+use isotherm_sys::remote_memory::{PageAdvice, RANGES_AT_MOST};
+
+use super::batch::BatchSize;
+use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal};
+use system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
+
+/// The longest time of one call.
+const LONGEST_CALL: Nanos = Nanos(20_000_000);
+
+const IN_USE: &str = "in use by the kernel or a device, or touched again at once";
+const PART_OF_HUGE: &str = "part of a huge page, which leaves memory as a whole";
+const OF_FILE: &str = "of a file or shared";
+const UNREADABLE: &str = "its page tables cannot be read";
+const NO_RIGHT: &str = "needs CAP_SYS_NICE and the right to trace the process";
+const OLD_KERNEL: &str = "this kernel has no process_madvise for it (Linux 5.10)";
+
+/// Pages memory of any process out and brings it back.
+#[derive(Debug)]
+pub struct PageOut<S> {
+    system: S,
+    size: BatchSize,
+}
+
+/// The fates of parts of a range, in any order.
+#[derive(Default)]
+struct Fates(Vec<(AddressRange, Fate)>);
+
+/// Why the rest of a range is not attempted.
+struct Stop(Fate);
+
+impl<S: SwapSystem> PageOut<S> {
+    /// Batches of at most [`LONGEST_CALL`], estimated from the speed of the last one.
+    pub const fn new(system: S) -> Self {
+        Self {
+            system,
+            size: BatchSize::new(LONGEST_CALL.0),
+        }
+    }
+
+    fn out(&mut self, process: u32, runs: &[PlacedRun], fates: &mut Fates) -> Result<(), Stop> {
+        let mut leaving = Vec::new();
+        for run in runs {
+            match run.place {
+                PagePlace::Out => fates.add(run.range, Fate::AlreadyThere),
+                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.to_owned())),
+                PagePlace::Memory => leaving.push(*run),
+                PagePlace::HugePage => leaving.extend(whole_huge_pages(*run, fates)),
+            }
+        }
+        while !leaving.is_empty() {
+            let batch = take_batch(&mut leaving, self.size.bytes());
+            self.out_batch(process, &batch, fates)?;
+        }
+        Ok(())
+    }
+
+    /// Pages a batch out, around the ranges that the kernel refuses.
+    fn out_batch(
+        &mut self,
+        process: u32,
+        batch: &[AddressRange],
+        fates: &mut Fates,
+    ) -> Result<(), Stop> {
+        let mut left = batch.to_vec();
+        let mut kept: Option<Vec<KeptRange>> = None;
+        while !left.is_empty() {
+            let bytes = left.iter().map(|range| range.bytes.0).sum();
+            let begun_ns = self.system.now_ns();
+            let answer = self.system.advise(process, &left, PageAdvice::PageOut);
+            self.size
+                .learn(bytes, self.system.now_ns().saturating_sub(begun_ns));
+            let done = match answer {
+                Ok(done) => done.min(bytes),
+                Err(Refusal::DryRun) => {
+                    let dry = |range| (range, Fate::NotAttempted(Reason::DryRun));
+                    fates.0.extend(left.into_iter().map(dry));
+                    return Ok(());
+                }
+                Err(Refusal::Kernel(error)) if stops(error) => return Err(Stop(of_call(error))),
+                Err(Refusal::Kernel(_)) => 0,
+            };
+            let refused = split_at(&mut left, done);
+            for range in refused.advised {
+                self.check(process, range, fates);
+            }
+            let Some(range) = refused.first else { break };
+            let kept = kept.get_or_insert_with(|| self.system.kept(process));
+            let mut parts = around(range, kept, fates);
+            parts.append(&mut left);
+            left = parts;
+        }
+        Ok(())
+    }
+
+    /// Looks up which pages of a range left.
+    fn check(&mut self, process: u32, range: AddressRange, fates: &mut Fates) {
+        for run in self.system.placed(process, range).unwrap_or_default() {
+            match run.place {
+                PagePlace::Out => fates.add(run.range, Fate::Moved),
+                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.to_owned())),
+                PagePlace::Memory | PagePlace::HugePage => self.stayed(process, run.range, fates),
+            }
+        }
+    }
+
+    fn stayed(&mut self, process: u32, range: AddressRange, fates: &mut Fates) {
+        if !self.system.has_room() {
+            return fates.add(range, Fate::Busy(NO_ROOM.to_owned()));
+        }
+        let mut start = range.start;
+        for same in self
+            .system
+            .exclusive(process, range)
+            .chunk_by(|a, b| a == b)
+        {
+            let bytes = Bytes(same.len() as u64 * PAGE_BYTES);
+            let fate = match same[0] {
+                true => Fate::Busy(IN_USE.to_owned()),
+                false => Fate::Denied(SHARED.to_owned()),
+            };
+            fates.add(AddressRange { start, bytes }, fate);
+            start = start.saturating_add(bytes.0);
+        }
+    }
+
+    fn back(&mut self, process: u32, runs: &[PlacedRun], fates: &mut Fates) -> Result<(), Stop> {
+        for run in runs {
+            if run.place != PagePlace::Out {
+                fates.add(run.range, Fate::AlreadyThere);
+                continue;
+            }
+            let pages: Vec<u64> = (run.range.start..run.range.end())
+                .step_by(PAGE_BYTES as usize)
+                .collect();
+            for pages in pages.chunks(RANGES_AT_MOST) {
+                self.back_pages(process, pages, fates)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn back_pages(&mut self, process: u32, pages: &[u64], fates: &mut Fates) -> Result<(), Stop> {
+        let mut left = pages;
+        while let Some(first) = left.first() {
+            let whole = pages_from(*first, left.len());
+            match self.system.touch(process, left) {
+                Ok(count) if count > 0 => {
+                    fates.add(pages_from(*first, count.min(left.len())), Fate::Moved);
+                    left = &left[count.min(left.len())..];
+                }
+                Err(Refusal::DryRun) => {
+                    fates.add(whole, Fate::NotAttempted(Reason::DryRun));
+                    return Ok(());
+                }
+                Err(Refusal::Kernel(Errno::PERM)) => {
+                    let fate = match self.system.advise(process, &[whole], PageAdvice::WillNeed) {
+                        Ok(_) => Fate::Requested,
+                        Err(_) => Fate::Denied(NO_RIGHT.to_owned()),
+                    };
+                    fates.add(whole, fate);
+                    return Ok(());
+                }
+                Err(Refusal::Kernel(Errno::SRCH)) => return Err(Stop(of_call(Errno::SRCH))),
+                // The page went away, or swap cannot be read.
+                Ok(_) | Err(Refusal::Kernel(_)) => {
+                    let why = "the page cannot be read".to_owned();
+                    fates.add(pages_from(*first, 1), Fate::Busy(why));
+                    left = &left[1..];
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: SwapSystem> RangeExecutor for PageOut<S> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let process = action.process.pid;
+        if self.system.has_ended(process) {
+            return RangeOutcome::whole(action, of_call(Errno::SRCH));
+        }
+        let Some(runs) = self.system.placed(process, action.range) else {
+            return RangeOutcome::whole(action, Fate::Denied(UNREADABLE.to_owned()));
+        };
+        let mut fates = Fates::default();
+        let done = match action.node == PAGED_OUT {
+            true => self.out(process, &runs, &mut fates),
+            false => self.back(process, &runs, &mut fates),
+        };
+        let rest = match done {
+            Ok(()) => Fate::NotAttempted(Reason::NotTouched),
+            Err(Stop(fate)) => fate,
+        };
+        fates.outcome(action, &runs, rest)
+    }
+}
+
+impl Fates {
+    fn add(&mut self, range: AddressRange, fate: Fate) {
+        self.0.push((range, fate));
+    }
+
+    /// The outcome in the order of addresses. Pages of the runs without a fate have `rest`; what lies between the runs was never
+    /// touched.
+    fn outcome(mut self, action: RangeAction, runs: &[PlacedRun], rest: Fate) -> RangeOutcome {
+        self.0.sort_by_key(|(range, _)| range.start);
+        let mut outcome = RangeOutcome::begin(action);
+        let end = action.range.end();
+        let mut at = action.range.start;
+        let (mut fates, mut runs) = (self.0.as_slice(), runs);
+        while at < end {
+            while let Some(((range, _), left)) = fates.split_first()
+                && range.end() <= at
+            {
+                fates = left;
+            }
+            while let Some((run, left)) = runs.split_first()
+                && run.range.end() <= at
+            {
+                runs = left;
+            }
+            let next = fates.first().map_or(end, |(range, _)| range.start);
+            let next_run = runs.first().map_or(end, |run| run.range.start);
+            let (until, fate) = match (fates.first(), runs.first()) {
+                (Some((range, fate)), _) if next <= at => (range.end(), fate.clone()),
+                (_, Some(run)) if next_run <= at => (run.range.end().min(next), rest.clone()),
+                _ => (next_run.min(next), Fate::NotAttempted(Reason::NotTouched)),
+            };
+            let until = until.min(end);
+            outcome.push(Bytes(until - at), fate);
+            at = until;
+        }
+        outcome
+    }
+}
+
+/// Ranges that were advised, and the part of the next one that was refused.
+struct Advised {
+    advised: Vec<AddressRange>,
+    first: Option<AddressRange>,
+}
+
+/// Takes the first `done` bytes from the ranges, and the rest of the range at which they end; all after it stays.
+fn split_at(ranges: &mut Vec<AddressRange>, done: u64) -> Advised {
+    let mut advised = Vec::new();
+    let mut left = done;
+    let mut rest = std::mem::take(ranges).into_iter();
+    for range in rest.by_ref() {
+        if range.bytes.0 <= left {
+            left -= range.bytes.0;
+            advised.push(range);
+            continue;
+        }
+        // Only whole ranges are counted by the kernel, but a part of the refused one may have left: it is looked at again.
+        ranges.extend(rest);
+        return Advised {
+            advised,
+            first: Some(range),
+        };
+    }
+    Advised {
+        advised,
+        first: None,
+    }
+}
+
+/// The parts of a refused range that are not kept in memory by a mapping's kind. The others get their reason; where none is
+/// known, the whole range does.
+fn around(range: AddressRange, kept: &[KeptRange], fates: &mut Fates) -> Vec<AddressRange> {
+    let mut parts = Vec::new();
+    let mut at = range.start;
+    let mut is_known = false;
+    for stay in kept {
+        let (start, end) = (stay.range.start.max(at), stay.range.end().min(range.end()));
+        if start >= end {
+            continue;
+        }
+        is_known = true;
+        parts.push(span(at, start));
+        fates.add(span(start, end), Fate::Denied(stay.why.to_owned()));
+        at = end;
+    }
+    parts.push(span(at, range.end()));
+    if !is_known {
+        fates.add(
+            range,
+            Fate::Denied("the kernel refuses to page it out".to_owned()),
+        );
+        return Vec::new();
+    }
+    parts.retain(|part| part.bytes > Bytes::ZERO);
+    parts
+}
+
+/// Takes at most `most` bytes, at least a page or a huge page, and at most [`RANGES_AT_MOST`] ranges.
+fn take_batch(leaving: &mut Vec<PlacedRun>, most: u64) -> Vec<AddressRange> {
+    let mut batch = Vec::new();
+    let mut left = most;
+    let mut taken = 0;
+    for run in leaving.iter_mut() {
+        let grain = match run.place {
+            PagePlace::HugePage => HUGE_BYTES,
+            PagePlace::Memory | PagePlace::Out | PagePlace::File => PAGE_BYTES,
+        };
+        let fits = (left / grain * grain).min(run.range.bytes.0);
+        let bytes = match batch.is_empty() {
+            true => fits.max(grain.min(run.range.bytes.0)),
+            false => fits,
+        };
+        if bytes == 0 || batch.len() == RANGES_AT_MOST {
+            break;
+        }
+        batch.push(AddressRange {
+            start: run.range.start,
+            bytes: Bytes(bytes),
+        });
+        left = left.saturating_sub(bytes);
+        run.range = span(run.range.start + bytes, run.range.end());
+        if run.range.bytes > Bytes::ZERO {
+            break;
+        }
+        taken += 1;
+    }
+    leaving.drain(..taken);
+    batch
+}
+
+/// The huge pages that a run has as a whole; the parts of others stay.
+fn whole_huge_pages(run: PlacedRun, fates: &mut Fates) -> Option<PlacedRun> {
+    let (start, end) = (run.range.start, run.range.end());
+    let first = start.next_multiple_of(HUGE_BYTES).min(end);
+    let last = (end / HUGE_BYTES * HUGE_BYTES).max(first);
+    for part in [span(start, first), span(last, end)] {
+        if part.bytes > Bytes::ZERO {
+            fates.add(part, Fate::Busy(PART_OF_HUGE.to_owned()));
+        }
+    }
+    let range = span(first, last);
+    (range.bytes > Bytes::ZERO).then_some(PlacedRun { range, ..run })
+}
+
+const fn pages_from(start: u64, count: usize) -> AddressRange {
+    AddressRange {
+        start,
+        bytes: Bytes(count as u64 * PAGE_BYTES),
+    }
+}
+
+const fn span(start: u64, end: u64) -> AddressRange {
+    AddressRange {
+        start,
+        bytes: Bytes(end.saturating_sub(start)),
+    }
+}
+
+/// True of errors that every further range would have, too.
+fn stops(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::SRCH | Errno::PERM | Errno::ACCESS | Errno::NOSYS
+    )
+}
+
+fn of_call(error: Errno) -> Fate {
+    match error {
+        Errno::SRCH => Fate::NotAttempted("the process has ended".into()),
+        Errno::NOSYS => Fate::Denied(OLD_KERNEL.to_owned()),
+        _ => Fate::Denied(NO_RIGHT.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+    use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
+    use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::units::Bytes;
+    use proptest::prelude::*;
+
+    use super::system::DrySwap;
+    use super::test_swap::{BASE, SwapMachine, TestPage};
+    use super::{IN_USE, OF_FILE, PART_OF_HUGE, PageOut};
+
+    const PAGE: u64 = 4096;
+
+    fn action(page: u64, pages: u64, node: NodeId) -> RangeAction {
+        RangeAction {
+            process: Process { pid: 7, image: 0 },
+            range: AddressRange {
+                start: BASE + page * PAGE,
+                bytes: Bytes(pages * PAGE),
+            },
+            node,
+        }
+    }
+
+    /// Pages of each part, with its fate.
+    fn parts(outcome: &RangeOutcome) -> Vec<(u64, Fate)> {
+        let parts = outcome.parts.iter();
+        parts
+            .map(|part| (part.bytes.0 / PAGE, part.fate.clone()))
+            .collect()
+    }
+
+    fn denied(why: &str) -> Fate {
+        Fate::Denied(why.to_owned())
+    }
+
+    fn busy(why: &str) -> Fate {
+        Fate::Busy(why.to_owned())
+    }
+
+    #[test]
+    fn each_page_leaves_or_stays_with_its_reason() {
+        use TestPage::{Absent, File, Locked, Memory, Out, Pinned, SharedPage};
+        let mut machine = SwapMachine::new(&[
+            Memory, Memory, Absent, Out, File, Locked, Memory, Pinned, SharedPage, Memory,
+        ]);
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 10, PAGED_OUT));
+        assert_eq!(
+            parts(&outcome),
+            [
+                (2, Fate::Moved),
+                (1, Fate::NotAttempted(Reason::NotTouched)),
+                (1, Fate::AlreadyThere),
+                (1, denied(OF_FILE)),
+                (1, denied("locked in memory")),
+                (1, Fate::Moved),
+                (1, busy(IN_USE)),
+                (1, denied(SHARED)),
+                (1, Fate::Moved),
+            ]
+        );
+        assert_eq!(machine.pages[9], Out);
+    }
+
+    #[test]
+    fn what_is_out_comes_back_and_what_was_never_touched_does_not_come() {
+        use TestPage::{Absent, Memory, Out};
+        let mut machine = SwapMachine::new(&[Out, Out, Absent, Memory, Out]);
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 5, IN_MEMORY));
+        assert_eq!(
+            parts(&outcome),
+            [
+                (2, Fate::Moved),
+                (1, Fate::NotAttempted(Reason::NotTouched)),
+                (1, Fate::AlreadyThere),
+                (1, Fate::Moved),
+            ]
+        );
+        assert_eq!(machine.pages, [Memory, Memory, Absent, Memory, Memory]);
+        machine.pages.fill(Out);
+        machine.is_readable = false;
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 5, IN_MEMORY));
+        assert_eq!(parts(&outcome), [(5, Fate::Requested)], "by advice");
+    }
+
+    #[test]
+    fn a_huge_page_leaves_as_a_whole_or_not_at_all() {
+        let mut machine = SwapMachine::new(&[TestPage::Huge; 1536]);
+        let outcome = PageOut::new(&mut machine).carry_out(action(100, 1000, PAGED_OUT));
+        let stays = busy(PART_OF_HUGE);
+        assert_eq!(
+            parts(&outcome),
+            [(412, stays.clone()), (512, Fate::Moved), (76, stays)]
+        );
+    }
+
+    #[test]
+    fn full_swap_and_an_ended_process_are_said() {
+        let mut machine = SwapMachine::new(&[TestPage::Memory; 4]);
+        machine.room = 1;
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, PAGED_OUT));
+        assert_eq!(parts(&outcome), [(1, Fate::Moved), (3, busy(NO_ROOM))]);
+        machine.ended = true;
+        for node in [PAGED_OUT, IN_MEMORY] {
+            let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, node));
+            let ended = Fate::NotAttempted("the process has ended".into());
+            assert_eq!(parts(&outcome), [(4, ended)]);
+        }
+    }
+
+    #[test]
+    fn without_the_right_nothing_is_tried_twice() {
+        let mut machine = SwapMachine::new(&[TestPage::Memory; 1024]);
+        machine.is_permitted = false;
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 1024, PAGED_OUT));
+        assert!(matches!(outcome.parts[0].fate, Fate::Denied(_)));
+        assert_eq!(machine.calls, 1);
+    }
+
+    #[test]
+    fn batches_are_short_and_a_dry_run_says_each_call() {
+        let mut machine = SwapMachine::new(&[TestPage::Memory; 4096]);
+        machine.page_ns = 10_000;
+        PageOut::new(&mut machine).carry_out(action(0, 4096, PAGED_OUT));
+        assert!(
+            machine.longest_ns <= super::LONGEST_CALL.0,
+            "{}",
+            machine.longest_ns
+        );
+        let mut calls = Vec::new();
+        machine.pages = vec![TestPage::Memory, TestPage::Out];
+        {
+            let dry = DrySwap::new(&mut machine, |call: &_| calls.push(format!("{call}")));
+            let mut dry = PageOut::new(dry);
+            for node in [PAGED_OUT, IN_MEMORY] {
+                let outcome = dry.carry_out(action(0, 2, node));
+                assert!(parts(&outcome).contains(&(1, Fate::NotAttempted(Reason::DryRun))));
+            }
+        }
+        assert_eq!(
+            calls,
+            [
+                "process_madvise(7, 1 ranges of 4 KiB in 0x40000000-0x40001000, MADV_PAGEOUT)",
+                "process_vm_readv(7, 1 byte of 1 pages in 0x40001000-0x40002000)",
+            ]
+        );
+        assert_eq!(machine.pages, [TestPage::Memory, TestPage::Out]);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_cover_the_range_and_say_what_happened(
+            pages in proptest::collection::vec(0..TestPage::ALL.len(), 1..700),
+            first in 0_u64..20,
+            to_memory in any::<bool>(),
+            room in 0_usize..700,
+        ) {
+            let pages: Vec<TestPage> = pages.into_iter().map(|at| TestPage::ALL[at]).collect();
+            let before = pages.clone();
+            let mut machine = SwapMachine::new(&pages);
+            machine.room = room;
+            let first = first.min(pages.len() as u64 - 1);
+            let count = pages.len() as u64 - first;
+            let node = if to_memory { IN_MEMORY } else { PAGED_OUT };
+            let outcome = PageOut::new(&mut machine).carry_out(action(first, count, node));
+            prop_assert_eq!(outcome.left(), Bytes(0));
+            let mut at = first as usize;
+            for part in &outcome.parts {
+                for _ in 0..part.bytes.0 / PAGE {
+                    let left = before[at] != machine.pages[at];
+                    prop_assert_eq!(left, part.fate == Fate::Moved, "page {} {:?}", at, part.fate);
+                    at += 1;
+                }
+            }
+            prop_assert_eq!(&before[..first as usize], &machine.pages[..first as usize]);
+        }
+    }
+}
