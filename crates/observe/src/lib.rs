@@ -8,6 +8,7 @@
 //!  |- java            heaps of Java virtual machines: the site of each access, and what sites hold
 //!  |- page_units      the units of an emulated machine, by the tiers of its pages
 //!  |- resident        resident pages of ranges
+//!  |- paged           memory and swap of processes in units, and what came back from swap
 //!  `- processes       the process tree: forks, execs and their times
 //! watch     the daemon's processes: sources and page tables to an Observation an epoch
 //! counters  memory traffic: misses, controllers, resctrl; the counter that throttles a method
@@ -33,6 +34,7 @@ pub mod java;
 pub mod live;
 mod open_files;
 mod page_units;
+pub mod paged;
 mod pending_objects;
 pub mod probe;
 mod process_usage;

@@ -10,7 +10,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use isotherm_sys::pagemap::{Region, Wanted, present_regions, regions_of};
+use isotherm_sys::pagemap::{
+    self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, present_regions, regions_of,
+};
 
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
@@ -20,6 +22,19 @@ const REGIONS: usize = 1024;
 
 /// Bit 63 of a pagemap entry: the page is present (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u64 = 1 << 63;
+/// Bit 62: it is in swap.
+const IN_SWAP: u64 = 1 << 62;
+
+/// Pages side by side that are all in memory, or all in swap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedSpan {
+    /// Their addresses.
+    pub span: Span,
+    /// Whether they are in swap.
+    pub is_out: bool,
+    /// Whether they are huge pages; never where the kernel does not report them (before Linux 6.7).
+    pub is_huge: bool,
+}
 
 /// The method that finds resident pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +128,50 @@ impl PageTables {
         }
     }
 
+    /// The runs of pages in memory and in swap, in order; the ranges are sorted and do not overlap.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn placed(&self, ranges: &[Span]) -> io::Result<Vec<PlacedSpan>> {
+        let wanted = Wanted {
+            inverted: ZERO_PAGE,
+            all: ZERO_PAGE,
+            any: pagemap::PRESENT | SWAPPED,
+            told: pagemap::PRESENT | SWAPPED | HUGE,
+        };
+        let mut placed: Vec<PlacedSpan> = Vec::new();
+        let mut add = |new: PlacedSpan| match placed.last_mut() {
+            Some(last)
+                if last.span.end == new.span.start
+                    && (last.is_out, last.is_huge) == (new.is_out, new.is_huge) =>
+            {
+                last.span.end = new.span.end;
+            }
+            _ => placed.push(new),
+        };
+        for range in ranges {
+            match self.method {
+                ResidencyMethod::Scan => self.walk(range.clone(), wanted, &mut |region| {
+                    add(PlacedSpan {
+                        span: region.start..region.end,
+                        is_out: region.categories & SWAPPED != 0,
+                        is_huge: region.categories & HUGE != 0,
+                    });
+                })?,
+                ResidencyMethod::Read => self.entries(range.clone(), &mut |span, entry| {
+                    if entry & (PRESENT | IN_SWAP) != 0 {
+                        add(PlacedSpan {
+                            span,
+                            is_out: entry & IN_SWAP != 0,
+                            is_huge: false,
+                        });
+                    }
+                })?,
+            }
+        }
+        Ok(placed)
+    }
+
     /// The runs of resident pages in the ranges, in order where the ranges are.
     fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         self.runs(ranges, |span, found| match self.method {
@@ -149,6 +208,10 @@ impl PageTables {
     }
 
     fn scan(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(Span)) -> io::Result<()> {
+        self.walk(span, wanted, &mut |region| found(region.start..region.end))
+    }
+
+    fn walk(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(&Region)) -> io::Result<()> {
         let mut regions = [Region::default(); REGIONS];
         // The last page of the address space has no end that fits; no program has memory there.
         let end = span.end.checked_next_multiple_of(self.page_bytes);
@@ -156,9 +219,7 @@ impl PageTables {
         let mut start = span.start - span.start % self.page_bytes;
         while start < end {
             let (count, walked) = regions_of(&self.pagemap, start, end, wanted, &mut regions)?;
-            regions[..count]
-                .iter()
-                .for_each(|region| found(region.start..region.end));
+            regions[..count].iter().for_each(&mut *found);
             // Linux 6.18 reports the end of the 512th run as the end of the walk where it found
             // more.
             let last = regions[..count].last().map_or(0, |region| region.end);
@@ -172,6 +233,15 @@ impl PageTables {
     }
 
     fn read(&self, span: Span, found: &mut dyn FnMut(Span)) -> io::Result<()> {
+        self.entries(span, &mut |page, entry| {
+            if entry & PRESENT != 0 {
+                found(page);
+            }
+        })
+    }
+
+    /// Reads the page table entry of each page.
+    fn entries(&self, span: Span, found: &mut dyn FnMut(Span, u64)) -> io::Result<()> {
         let mut bytes = vec![0; 64 << 10];
         let mut page = span.start / self.page_bytes;
         let end = span.end.div_ceil(self.page_bytes);
@@ -183,9 +253,7 @@ impl PageTables {
             }
             for entry in bytes[..read].chunks_exact(8) {
                 let entry = entry.try_into().map_or(0, u64::from_ne_bytes);
-                if entry & PRESENT != 0 {
-                    found(page * self.page_bytes..(page + 1) * self.page_bytes);
-                }
+                found(page * self.page_bytes..(page + 1) * self.page_bytes, entry);
                 page += 1;
             }
         }

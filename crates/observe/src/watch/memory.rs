@@ -282,7 +282,7 @@ fn mark_huge(units: &mut [Pieces], huge: &[Span]) {
 
 /// The mappings of private anonymous memory in the text of `maps`, in the kernel's order. Malformed
 /// lines, and ranges that overlap earlier ones, are skipped.
-fn movable(maps: &str) -> Vec<Span> {
+pub(crate) fn movable(maps: &str) -> Vec<Span> {
     let mut end = 0;
     let mut ranges = Vec::new();
     for range in maps.lines().filter_map(movable_line) {

@@ -1,0 +1,391 @@
+//! The memory of processes in units, in memory and in swap, by their page tables; and what came back from swap since the last scan.
+//!
+//! A page that was in swap at one scan and is in memory at the next was touched: the one exact access signal that a program without
+//! a PMU, a runtime or the kernel's help gives. What this program brought back itself ([`PagedMemory::moved`])
+//! does not count. A page that was freed while it was out did not come back either.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::Process;
+use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedUnit};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::Unit;
+
+use crate::resident::{PageTables, PlacedSpan, Span};
+use crate::watch::memory::movable;
+
+/// Bytes of a huge page.
+const HUGE_PAGE: u64 = 2 << 20;
+
+/// The memory of the processes that are scanned.
+#[derive(Debug)]
+pub struct PagedMemory {
+    root: PathBuf,
+    unit: u64,
+    processes: BTreeMap<Process, LastScan>,
+    /// Number of the epoch's scan.
+    turn: u64,
+}
+
+/// A process at its last scan.
+#[derive(Debug)]
+struct LastScan {
+    tables: PageTables,
+    /// What was in swap, in order.
+    out: Vec<Span>,
+    stalls: Option<StallCounter>,
+    turn: u64,
+}
+
+impl PagedMemory {
+    /// Units of this size, a multiple of the page size, of processes below `root` (`/`).
+    #[must_use]
+    pub fn new(root: &Path, unit: Bytes) -> Self {
+        Self {
+            root: root.to_owned(),
+            unit: unit.0.max(1),
+            processes: BTreeMap::new(),
+            turn: 0,
+        }
+    }
+
+    /// Begins the scans of an epoch.
+    pub fn begin(&mut self) {
+        self.turn += 1;
+    }
+
+    /// The private anonymous memory of a process, one entry for each unit, by address. Empty where it has ended.
+    ///
+    /// # Errors
+    /// Its mappings or page tables may not be read.
+    pub fn units(&mut self, process: Process) -> io::Result<Vec<PagedUnit>> {
+        let proc_root = self.root.join("proc");
+        let maps = proc_root.join(process.pid.to_string()).join("maps");
+        let ranges = match std::fs::read_to_string(maps) {
+            Ok(maps) => movable(&maps),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let last = match self.processes.entry(process) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(LastScan {
+                tables: PageTables::open(&proc_root, process.pid)?,
+                out: Vec::new(),
+                stalls: StallCounter::open(&self.root, process.pid),
+                turn: self.turn,
+            }),
+        };
+        let placed = last.tables.placed(&ranges)?;
+        // What came back in epochs without a scan came back at an unknown time.
+        let is_next = last.turn + 1 >= self.turn;
+        let before: &[Span] = if is_next { &last.out } else { &[] };
+        let units = units(process, self.unit, &placed, before);
+        (last.out, last.turn) = (out(&placed), self.turn);
+        Ok(units)
+    }
+
+    /// Records what was moved since the scan. What left is out from now on, so that pages which return before the next scan count as
+    /// touched; what was brought back is looked up again, and does not.
+    pub fn moved(&mut self, outcomes: &[RangeOutcome]) {
+        for outcome in outcomes {
+            let RangeAction {
+                process,
+                range,
+                node,
+            } = outcome.action;
+            let Some(last) = self.processes.get_mut(&process) else {
+                continue;
+            };
+            if node == PAGED_OUT {
+                for span in left(outcome) {
+                    last.out = replaced(&last.out, &span, std::slice::from_ref(&span));
+                }
+                continue;
+            }
+            let whole = range.start..range.end();
+            let now = last.tables.placed(std::slice::from_ref(&whole));
+            last.out = replaced(&last.out, &whole, &out(&now.unwrap_or_default()));
+        }
+    }
+
+    /// The actions that bring everything back that is out, of all processes that were scanned and live.
+    #[must_use]
+    pub fn ways_back(&self) -> Vec<RangeAction> {
+        let ways = self.processes.iter().flat_map(|(process, last)| {
+            last.out.iter().map(|span| RangeAction {
+                process: *process,
+                range: AddressRange {
+                    start: span.start,
+                    bytes: Bytes(span.end - span.start),
+                },
+                node: IN_MEMORY,
+            })
+        });
+        ways.collect()
+    }
+
+    /// Forgets the processes that have ended.
+    pub fn forget_ended(&mut self) {
+        let proc_root = self.root.join("proc");
+        let lives = |process: &Process| proc_root.join(process.pid.to_string()).exists();
+        self.processes.retain(|process, _| lives(process));
+    }
+
+    /// Time for which the control groups of the processes stalled on memory since the last call; `None` where no process is in one
+    /// that tells. Processes of one group count once.
+    pub fn stalled(&mut self) -> Option<Nanos> {
+        let mut groups = BTreeMap::new();
+        for last in self.processes.values_mut() {
+            if let Some(stalls) = &mut last.stalls
+                && let Some(time) = stalls.since_last()
+            {
+                groups.insert(stalls.file.clone(), time);
+            }
+        }
+        (!groups.is_empty()).then(|| groups.into_values().sum())
+    }
+}
+
+/// The stall account of a control group of version 2: `memory.pressure` (`Documentation/accounting/psi.rst`). The root's is the
+/// whole machine's, and of no use here.
+#[derive(Debug)]
+struct StallCounter {
+    file: PathBuf,
+    last: u64,
+}
+
+impl StallCounter {
+    fn open(root: &Path, pid: u32) -> Option<Self> {
+        let groups = std::fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
+        let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let group = group.trim_start_matches('/');
+        if group.is_empty() || group.split('/').any(|name| name == "..") {
+            return None;
+        }
+        let mounts = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+        let files = mounts.map(|mount| root.join(mount).join(group).join("memory.pressure"));
+        let file = files.into_iter().find(|file| file.exists())?;
+        let last = total(&std::fs::read_to_string(&file).ok()?)?;
+        Some(Self { file, last })
+    }
+
+    fn since_last(&mut self) -> Option<Nanos> {
+        let now = total(&std::fs::read_to_string(&self.file).ok()?)?;
+        let microseconds = now.saturating_sub(std::mem::replace(&mut self.last, now));
+        Some(Nanos(microseconds.saturating_mul(1_000)))
+    }
+}
+
+/// Microseconds of `some avg10=0.00 avg60=0.00 avg300=0.00 total=4711`.
+fn total(pressure: &str) -> Option<u64> {
+    let some = pressure
+        .lines()
+        .find_map(|line| line.strip_prefix("some "))?;
+    some.split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix("total=")?.parse().ok())
+}
+
+/// The parts of an outcome that left memory.
+fn left(outcome: &RangeOutcome) -> Vec<Span> {
+    let mut at = outcome.action.range.start;
+    let mut spans = Vec::new();
+    for part in &outcome.parts {
+        let end = at.saturating_add(part.bytes.0);
+        if part.fate == Fate::Moved {
+            spans.push(at..end);
+        }
+        at = end;
+    }
+    spans
+}
+
+fn out(placed: &[PlacedSpan]) -> Vec<Span> {
+    let out = placed.iter().filter(|placed| placed.is_out);
+    out.map(|placed| placed.span.clone()).collect()
+}
+
+/// Adds the spans up by unit. What is in memory and was out at the last scan, `before`, has returned.
+fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) -> Vec<PagedUnit> {
+    let mut units: Vec<PagedUnit> = Vec::new();
+    for placed in placed {
+        let mut at = placed.span.start;
+        while at < placed.span.end {
+            let start = at / unit * unit;
+            let end = start.saturating_add(unit).min(placed.span.end);
+            if units.last().is_none_or(|last| last.unit.start != start) {
+                units.push(PagedUnit {
+                    unit: Unit { process, start },
+                    present: Bytes::ZERO,
+                    out: Bytes::ZERO,
+                    returned: Bytes::ZERO,
+                    grain: Bytes(unit),
+                });
+            }
+            let Some(last) = units.last_mut() else { break };
+            match placed.is_out {
+                true => last.out += Bytes(end - at),
+                false => {
+                    last.present += Bytes(end - at);
+                    last.returned += Bytes(common(before, &(at..end)));
+                }
+            }
+            if placed.is_huge {
+                last.grain = Bytes(unit.max(HUGE_PAGE));
+            }
+            at = end;
+        }
+    }
+    units
+}
+
+/// Bytes of a span that are in the others, which are in order.
+fn common(spans: &[Span], with: &Span) -> u64 {
+    let first = spans.partition_point(|span| span.end <= with.start);
+    spans[first..]
+        .iter()
+        .take_while(|span| span.start < with.end)
+        .map(|span| span.end.min(with.end) - span.start.max(with.start))
+        .sum()
+}
+
+/// Spans in order, with their part within `range` replaced.
+fn replaced(spans: &[Span], range: &Span, with: &[Span]) -> Vec<Span> {
+    let before = spans
+        .iter()
+        .map(|span| span.start..span.end.min(range.start));
+    let after = spans.iter().map(|span| span.start.max(range.end)..span.end);
+    let all = before.chain(with.iter().cloned()).chain(after);
+    let mut all: Vec<Span> = all.filter(|span| span.start < span.end).collect();
+    all.sort_unstable_by_key(|span| span.start);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
+    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_sys::node_memory::NodeMemory;
+
+    use super::{PagedMemory, PlacedSpan, StallCounter, replaced, total, units};
+
+    const PAGE: u64 = 4096;
+    const UNIT: u64 = 4 * PAGE;
+
+    fn placed(pages: std::ops::Range<u64>, is_out: bool) -> PlacedSpan {
+        PlacedSpan {
+            span: pages.start * PAGE..pages.end * PAGE,
+            is_out,
+            is_huge: false,
+        }
+    }
+
+    #[test]
+    fn pages_are_counted_by_unit_and_those_that_were_out_have_returned() {
+        let now = [placed(1..3, false), placed(3..5, true), placed(6..9, false)];
+        let before = [0..2 * PAGE, 4 * PAGE..7 * PAGE];
+        let found = units(Process::default(), UNIT, &now, &before);
+        let pages = |bytes: Bytes| bytes.0 / PAGE;
+        let counts: Vec<_> = found
+            .iter()
+            .map(|unit| {
+                (
+                    unit.unit.start / UNIT,
+                    pages(unit.present),
+                    pages(unit.out),
+                    pages(unit.returned),
+                )
+            })
+            .collect();
+        assert_eq!(counts, [(0, 2, 1, 1), (1, 2, 1, 1), (2, 1, 0, 0)]);
+        assert!(found.iter().all(|unit| unit.grain == Bytes(UNIT)));
+    }
+
+    #[test]
+    fn what_was_moved_is_replaced_and_its_surroundings_stay() {
+        let spans = [0..10, 20..30, 40..50];
+        let with = std::slice::from_ref(&(22..24));
+        assert_eq!(replaced(&spans, &(5..45), with), [0..5, 22..24, 45..50]);
+        assert_eq!(replaced(&spans, &(60..70), &[]), spans);
+    }
+
+    #[test]
+    fn a_group_that_stalls_is_read_and_the_root_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let pressure = |total: u64| {
+            format!(
+                "some avg10=0.00 avg60=0.00 avg300=0.00 total={total}\nfull avg10=0.00 total=1\n"
+            )
+        };
+        write("proc/7/cgroup", "5:memory:/a\n0::/app\n");
+        write("proc/8/cgroup", "0::/\n");
+        write("sys/fs/cgroup/memory.pressure", &pressure(5));
+        write("sys/fs/cgroup/unified/app/memory.pressure", &pressure(100));
+        assert!(StallCounter::open(root.path(), 8).is_none());
+        let mut counter = StallCounter::open(root.path(), 7).expect("a group");
+        write("sys/fs/cgroup/unified/app/memory.pressure", &pressure(350));
+        assert_eq!(counter.since_last(), Some(Nanos(250_000)));
+        assert_eq!(counter.since_last(), Some(Nanos(0)));
+        assert_eq!(total("some avg10=1\n"), None);
+    }
+
+    #[test]
+    fn memory_of_this_process_is_present_and_what_it_brought_back_itself_has_not_returned() {
+        let mut memory = NodeMemory::map(4 << 20).unwrap();
+        memory.words().fill(7);
+        let start = memory.words().as_ptr() as u64;
+        let process = Process {
+            pid: std::process::id(),
+            image: 0,
+        };
+        let mut paged = PagedMemory::new("/".as_ref(), Bytes(1 << 20));
+        let ours = |paged: &mut PagedMemory| {
+            paged.begin();
+            let units = paged.units(process).expect("own page tables");
+            let ours = units.into_iter();
+            let ours: Vec<_> = ours
+                .filter(|unit| (start..start + (4 << 20)).contains(&unit.unit.start))
+                .collect();
+            let sum = |of: fn(&super::PagedUnit) -> Bytes| ours.iter().map(of).sum::<Bytes>();
+            (
+                sum(|it| it.present),
+                sum(|it| it.out),
+                sum(|it| it.returned),
+            )
+        };
+        let all = Bytes(4 << 20);
+        assert_eq!(ours(&mut paged), (all, Bytes(0), Bytes(0)));
+        // Without swap the pages stay.
+        memory.page_out(0..512).expect("is advised");
+        let (present, out, returned) = ours(&mut paged);
+        assert_eq!((present.saturating_add(out), returned), (all, Bytes(0)));
+        assert!(memory.words().iter().all(|word| *word == 7));
+        let action = |node| RangeAction {
+            process,
+            range: AddressRange { start, bytes: all },
+            node,
+        };
+        paged.moved(&[RangeOutcome::whole(action(PAGED_OUT), Fate::Moved)]);
+        assert_eq!(
+            ours(&mut paged),
+            (all, Bytes(0), all),
+            "it left and returned"
+        );
+        paged.moved(&[RangeOutcome::whole(action(PAGED_OUT), Fate::Moved)]);
+        paged.moved(&[RangeOutcome::whole(action(IN_MEMORY), Fate::Moved)]);
+        assert_eq!(ours(&mut paged), (all, Bytes(0), Bytes(0)));
+        let is_ours = |action: &RangeAction| (start..start + all.0).contains(&action.range.start);
+        assert!(!paged.ways_back().iter().any(is_ours));
+    }
+}
