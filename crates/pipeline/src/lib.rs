@@ -19,6 +19,8 @@
 //! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
 //! one.
 //!
+//! [`PagedStep`] decides by it which units of a program are paged out, under a budget of lost time.
+//!
 //! Not part of this crate: waiting for the next epoch (a clock), and reading or writing profiles.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
@@ -59,6 +61,7 @@ mod site_pairs;
 mod regroup;
 mod online;
 mod unit_step;
+mod paged_step;
 mod remapping;
 mod step;
 
@@ -77,6 +80,7 @@ pub use optimization::{
     CarriedOut, ChunkChoice, HeatHint, HeatHints, ObjectOutcome, Optimization, OptimizationFigures,
     OptimizationInput, ProcessRange, bytes_in_tier, object_outcomes, optimize, parts_in_tier,
 };
+pub use paged_step::{PagedConfig, PagedLimits, PagedReport, PagedStep, seen_share};
 pub use parts::{SitePart, SiteParts, part_items, site_parts};
 pub use places::{PlaceCount, SitePlaces, sample_period, site_places};
 pub use predicted_runs::{Unpredicted, predicted_runs};

@@ -49,6 +49,7 @@ mod promotion_pace;
 mod registry;
 mod policy_text;
 pub mod sharing;
+mod stall_budget;
 
 pub use all_fast::AllFast;
 pub use all_slow::AllSlow;
@@ -62,6 +63,7 @@ pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy
 pub use promotion_pace::{PromotionControl, PromotionEpoch, PromotionPace};
 pub use registry::{POLICIES, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};
+pub use stall_budget::StallBudget;
 pub use standing::{bound, first_touch_value, standing};
 pub use static_ratio::{Ratio, StaticRatio};
 pub use thermos::{Displaced, Thermos};

@@ -1,0 +1,536 @@
+//! The step of memory that is paged out: to compressed memory, or to another swap area.
+//!
+//! ```text
+//! PagedObservation --> touches --> UnitStep (policy) --> Guard --> RangeExecutor
+//!                         |            ^ capacity           |
+//!                         |       StallBudget               |
+//!                         +--> mistakes, sweep <--- units out
+//! ```
+//!
+//! Ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:
+//!
+//! - A unit that was paged out stays *out* for the policies, although pages of it came back. Those are paged out again once the unit
+//!   rests for an epoch: a scan of an array that does not fit keeps a fixed part of it in memory. A least-recently-used rule would
+//!   page each part out just before it is needed.
+//! - A unit of which much came back soon after it was paged out was a mistake, if there is a budget or room: the rest of it is
+//!   brought back at once, and it stays for 32, 64, 128 ... epochs.
+//! - The budget of lost time limits how much is out. What is given as a size in memory comes before the budget.
+
+mod guard;
+mod touches;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
+use isotherm_policy::StallBudget;
+
+use crate::unit_step::{
+    Combine, EpochReport, GroupLimit, MakePolicy, StepLimits, UnitStep, UnitStepConfig,
+};
+use guard::{Guard, UnitOutcome, by_unit};
+use touches::{PARTS, touches};
+
+/// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
+const SMALL: u64 = 8;
+/// Epochs after which an untouched unit may leave for the budget's sake alone.
+const IDLE_EPOCHS: u32 = 20;
+/// Epochs within which the return of a unit is a mistake.
+const SOON_EPOCHS: u32 = 20;
+/// Epochs after which a unit that the kernel did not page out is tried again.
+const STAYS_EPOCHS: u32 = 64;
+/// The part of the memory that is kept for what comes back meanwhile, one in this number.
+const COMING: u64 = 16;
+/// The part of a unit that must return for it, one in this number.
+const MUCH: u64 = 8;
+/// Epochs for which a first mistake keeps a unit in memory; doubled by each further one.
+const HELD_EPOCHS: u32 = 32;
+/// Doublings at most: 8,192 epochs.
+const DOUBLED_AT_MOST: u32 = 8;
+
+/// Settings of the step.
+#[derive(Clone, Debug)]
+pub struct PagedConfig {
+    /// Size of a unit; a multiple of the page size.
+    pub unit: Bytes,
+    /// Size of the kernel's pages.
+    pub page: Bytes,
+    /// Measured costs of a page of 4 KiB.
+    pub costs: RefaultCosts,
+    /// Share of the time that may be lost; from 1 on there is no budget.
+    pub slowdown: f64,
+    /// True if no data really moves.
+    pub modelled: bool,
+}
+
+/// Limits that may change from epoch to epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PagedLimits {
+    /// Bytes that stay in memory whatever the budget allows: no more than the rest leaves.
+    pub keep: Bytes,
+    /// Bytes that may stay in memory: the rest leaves, whatever it costs.
+    pub most: Bytes,
+    /// Bytes that may be moved in one epoch.
+    pub moves: Bytes,
+    /// Share of the units that are touched as a whole in which a sample falls.
+    pub seen_share: f64,
+    /// Limits of control groups, as of [`StepLimits`].
+    pub groups: BTreeMap<String, GroupLimit>,
+    /// Epochs for which a new process keeps a fair share of memory.
+    pub fair_start: u32,
+}
+
+/// The results of one epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PagedReport {
+    /// Those of the units.
+    pub units: EpochReport,
+    /// Bytes of the processes in memory before the moves.
+    pub present: Bytes,
+    /// Bytes of them in swap before the moves.
+    pub out: Bytes,
+    /// Bytes that came back because the program touched them.
+    pub returned: Bytes,
+    /// Time for which the program waited for them: pages by the measured cost, or the stalls that the kernel tells, if those are more.
+    pub stalled: Nanos,
+    /// Units that were paged out by mistake.
+    pub mistakes: u64,
+    /// Bytes that left memory in this epoch.
+    pub left: Bytes,
+    /// Bytes that this epoch brought back ahead of a touch.
+    pub brought_back: Bytes,
+    /// True where the budget of lost time is used up.
+    pub is_overdrawn: bool,
+}
+
+/// What is known of a unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnitRecord {
+    /// The epoch of its last touch, or in which it was found.
+    touched: u32,
+    /// The epoch in which it was paged out; `None` while it belongs to memory.
+    out_since: Option<u32>,
+    mistakes: u32,
+    /// It stays in memory before this epoch, because it was a mistake.
+    held_until: u32,
+    /// It stays before this epoch, because the kernel did not page it out.
+    stays_until: u32,
+    /// A part of it returned in this epoch.
+    returned: bool,
+}
+
+/// The step and its state between epochs.
+pub struct PagedStep {
+    config: PagedConfig,
+    units: UnitStep,
+    records: BTreeMap<Unit, UnitRecord>,
+    budget: StallBudget,
+}
+
+/// The present sums of the units.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    present: u64,
+    out: u64,
+    returned: u64,
+    /// Bytes of the units that belong to memory.
+    fast: u64,
+    /// Units that do, and the others of which a part returned.
+    staying: u64,
+    /// Units that belong to memory and were not touched for a while.
+    idle: u64,
+}
+
+impl PagedStep {
+    /// A step without observations.
+    #[must_use]
+    pub fn new(config: PagedConfig, make: MakePolicy) -> Self {
+        let units = UnitStepConfig {
+            unit: config.unit,
+            page: config.page,
+            fast_nodes: vec![IN_MEMORY],
+            slow_nodes: vec![PAGED_OUT],
+            combine: Combine::Balanced,
+            modelled: config.modelled,
+        };
+        Self {
+            units: UnitStep::new(units, make),
+            records: BTreeMap::new(),
+            budget: StallBudget::new(config.slowdown),
+            config,
+        }
+    }
+
+    /// Processes one epoch: counts what returned, decides, has the executor move, and reports the outcomes.
+    pub fn run(
+        &mut self,
+        seen: &PagedObservation,
+        limits: &PagedLimits,
+        executor: &mut impl RangeExecutor,
+    ) -> PagedReport {
+        let (unit, page) = (self.config.unit.0.max(1), self.config.page.0.max(1));
+        let (seen, limits, fixed) = self.without_fixed(seen, limits);
+        let sizes = (unit, page);
+        let accesses = touches(&seen.seen.accesses, &seen.units, sizes, limits.seen_share);
+        let touched = touched_units(&accesses, unit);
+        let mistakes = self.follow(&seen, &touched);
+        let stalled = self.stalled(&seen);
+        self.budget.spend(seen.seen.span, stalled);
+        self.budget.learn(0, mistakes.len() as u64);
+        let undone = self.undo(&mistakes, &seen, &limits);
+        let sums = self.sums(&seen);
+        let observation = self.observation(&seen, accesses, Bytes(self.capacity(sums, &limits)));
+        let now = seen.seen.epoch.0;
+        let mut guard = Guard {
+            inner: executor,
+            held: self.held(now),
+            unit,
+            outcomes: Vec::new(),
+        };
+        let step_limits = StepLimits {
+            accesses_per_sample: (unit / page / PARTS).max(1),
+            moves: limits.moves,
+            groups: limits.groups.clone(),
+            fair_start: limits.fair_start,
+        };
+        let units = self.units.run(&observation, &step_limits, &mut guard);
+        guard.execute(&actions(&undone, unit, IN_MEMORY));
+        if !self.config.modelled {
+            let again = self.leaving_again(&seen, &touched, &limits);
+            guard.execute(&actions(&again, unit, PAGED_OUT));
+        }
+        let outcomes = std::mem::take(&mut guard.outcomes);
+        self.settle(&outcomes, now);
+        PagedReport {
+            units,
+            present: Bytes(sums.present.saturating_add(fixed)),
+            out: Bytes(sums.out),
+            returned: Bytes(sums.returned),
+            stalled,
+            mistakes: mistakes.len() as u64,
+            left: moved(&outcomes, PAGED_OUT),
+            brought_back: moved(&outcomes, IN_MEMORY),
+            is_overdrawn: self.budget.is_overdrawn(),
+        }
+    }
+
+    /// The observations of each unit in the last processed epoch.
+    pub fn seen(&self) -> impl Iterator<Item = UnitHeat> {
+        self.units.seen()
+    }
+
+    /// Updates what is known of the units; returns those that were paged out by mistake.
+    fn follow(&mut self, seen: &PagedObservation, touched: &BTreeSet<Unit>) -> Vec<Unit> {
+        let now = seen.seen.epoch.0;
+        let living: BTreeSet<Unit> = seen.units.iter().map(|held| held.unit).collect();
+        self.records
+            .retain(|unit, record| living.contains(unit) || now < record.stays_until);
+        let mut mistakes = Vec::new();
+        for held in &seen.units {
+            let new = UnitRecord {
+                touched: now,
+                ..UnitRecord::default()
+            };
+            let record = self.records.entry(held.unit).or_insert(new);
+            record.returned = held.returned > Bytes::ZERO;
+            if record.returned || touched.contains(&held.unit) {
+                record.touched = now;
+            }
+            let is_soon = record
+                .out_since
+                .is_some_and(|since| now.saturating_sub(since) <= SOON_EPOCHS);
+            if is_soon && held.returned.0.saturating_mul(MUCH) >= held.all().0 {
+                mistakes.push(held.unit);
+            }
+        }
+        mistakes
+    }
+
+    /// The time for which the program waited for pages that came back.
+    fn stalled(&self, seen: &PagedObservation) -> Nanos {
+        let pages = sum_of(&seen.units, |held| held.returned.0) / 4096;
+        let by_pages = Nanos(pages.saturating_mul(self.config.costs.back.0));
+        by_pages.max(seen.stalled.unwrap_or_default())
+    }
+
+    /// Makes the mistakes belong to memory again, as far as there is room: a fast tier of a given size has none beyond it, but under a
+    /// budget the size is the least that stays.
+    fn undo(
+        &mut self,
+        mistakes: &[Unit],
+        seen: &PagedObservation,
+        limits: &PagedLimits,
+    ) -> Vec<Unit> {
+        let now = seen.seen.epoch.0;
+        let mut fast = self.sums(seen).fast;
+        let mut undone = Vec::new();
+        for unit in mistakes {
+            if fast.saturating_add(self.config.unit.0) > self.most_of_units(limits) {
+                break;
+            }
+            if let Some(record) = self.records.get_mut(unit) {
+                let epochs = HELD_EPOCHS << record.mistakes.min(DOUBLED_AT_MOST);
+                record.mistakes = record.mistakes.saturating_add(1);
+                record.held_until = now.saturating_add(epochs);
+                record.out_since = None;
+                fast = fast.saturating_add(self.config.unit.0);
+                undone.push(*unit);
+            }
+        }
+        undone
+    }
+
+    fn sums(&self, seen: &PagedObservation) -> Sums {
+        let now = seen.seen.epoch.0;
+        let mut sums = Sums::default();
+        for held in &seen.units {
+            sums.present += held.present.0;
+            sums.out += held.out.0;
+            sums.returned += held.returned.0;
+            let record = self.records.get(&held.unit).copied().unwrap_or_default();
+            match record.out_since {
+                None => {
+                    sums.fast += held.all().0;
+                    sums.staying += 1;
+                    let rests = now.saturating_sub(record.touched) >= IDLE_EPOCHS;
+                    sums.idle += u64::from(rests && now >= record.held_until);
+                }
+                Some(_) if record.returned => sums.staying += 1,
+                Some(_) => {}
+            }
+        }
+        sums
+    }
+
+    /// Bytes of the units that may belong to memory in the epoch that begins.
+    fn capacity(&self, sums: Sums, limits: &PagedLimits) -> u64 {
+        let limit = self.most_of_units(limits);
+        if self.budget.is_unlimited() {
+            return limit;
+        }
+        let pages = self.config.unit.0 / 4096;
+        let back = Nanos(self.config.costs.back.0.saturating_mul(pages.max(1)));
+        let leaving = match self.budget.is_overdrawn() {
+            true => 0,
+            false => self.budget.units(back).min(sums.idle),
+        };
+        // In whole units, as the policies count: those that are not full must not push others out.
+        let stays = (sums.staying - leaving.min(sums.staying)).saturating_mul(self.config.unit.0);
+        stays.max(limits.keep.0).min(limit)
+    }
+
+    /// Bytes that units may have that belong to memory: a part of the limit is for what comes back meanwhile.
+    fn most_of_units(&self, limits: &PagedLimits) -> u64 {
+        let limit = self.limit(limits).0;
+        limit - limit / COMING
+    }
+
+    /// Bytes that may be in memory, whatever the budget.
+    fn limit(&self, limits: &PagedLimits) -> Bytes {
+        match self.budget.is_unlimited() {
+            true => limits.keep.min(limits.most),
+            false => limits.most,
+        }
+    }
+
+    /// The units that stay in memory because they were paged out by mistake.
+    fn held(&self, now: u32) -> BTreeSet<Unit> {
+        let held = self.records.iter();
+        let held = held.filter(|(_, record)| now < record.held_until);
+        held.map(|(unit, _)| *unit).collect()
+    }
+
+    /// The observation and the limits without the units that stay in any case, and the bytes of these: units that are too small to
+    /// move, and those that the kernel did not page out.
+    fn without_fixed(
+        &self,
+        seen: &PagedObservation,
+        limits: &PagedLimits,
+    ) -> (PagedObservation, PagedLimits, u64) {
+        let now = seen.seen.epoch.0;
+        let least = self.config.unit.0 / SMALL;
+        let moves = |held: &PagedUnit| {
+            let record = self.records.get(&held.unit);
+            held.all().0 >= least && record.is_none_or(|record| now >= record.stays_until)
+        };
+        let (units, fixed): (Vec<PagedUnit>, Vec<PagedUnit>) =
+            seen.units.iter().copied().partition(moves);
+        let fixed = sum_of(&fixed, |held| held.all().0);
+        let seen = PagedObservation {
+            units,
+            ..seen.clone()
+        };
+        let limits = PagedLimits {
+            keep: limits.keep.saturating_sub(Bytes(fixed)),
+            most: limits.most.saturating_sub(Bytes(fixed)),
+            ..limits.clone()
+        };
+        (seen, limits, fixed)
+    }
+
+    /// What the step of the units takes.
+    fn observation(
+        &self,
+        seen: &PagedObservation,
+        accesses: Vec<ObservedAccess>,
+        capacity: Bytes,
+    ) -> Observation {
+        Observation {
+            epoch: seen.seen.epoch,
+            span: seen.seen.span,
+            processes: seen.seen.processes.clone(),
+            residency: self.residency(&seen.units),
+            accesses,
+            capacity,
+            sources: seen.seen.sources.clone(),
+            ..Observation::default()
+        }
+    }
+
+    /// What the policies see: a unit that was paged out is slow, although parts of it may have returned.
+    fn residency(&self, units: &[PagedUnit]) -> Vec<UnitResidency> {
+        let is_out = |unit: &Unit| {
+            self.records
+                .get(unit)
+                .is_some_and(|it| it.out_since.is_some())
+        };
+        let residency = units.iter().map(|held| UnitResidency {
+            unit: held.unit,
+            resident: held.all(),
+            fast: match is_out(&held.unit) {
+                true => Bytes::ZERO,
+                false => held.all(),
+            },
+            grain: held.grain,
+        });
+        residency.collect()
+    }
+
+    /// Units that were paged out, of which parts returned earlier and nothing was touched in this epoch; and others of which parts
+    /// returned, the fullest first, as far as memory has more than its limit.
+    fn leaving_again(
+        &self,
+        seen: &PagedObservation,
+        touched: &BTreeSet<Unit>,
+        limits: &PagedLimits,
+    ) -> Vec<Unit> {
+        let now = seen.seen.epoch.0;
+        let returned = |held: &&PagedUnit| {
+            let record = self.records.get(&held.unit);
+            let since = record.and_then(|record| record.out_since);
+            held.present > Bytes::ZERO && since.is_some_and(|since| since < now)
+        };
+        let rests =
+            |held: &&PagedUnit| held.returned == Bytes::ZERO && !touched.contains(&held.unit);
+        let returned = seen.units.iter().filter(returned);
+        let (mut leaving, mut others): (Vec<&PagedUnit>, Vec<&PagedUnit>) =
+            returned.partition(rests);
+        if self.budget.is_overdrawn() {
+            leaving.clear();
+        }
+        others.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
+        let present = sum_of(&seen.units, |held| held.present.0);
+        let rest = leaving.iter().map(|held| held.present.0).sum();
+        let mut over = present
+            .saturating_sub(rest)
+            .saturating_sub(self.limit(limits).0);
+        for held in others {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(held.present.0);
+            leaving.push(held);
+        }
+        let mut units: Vec<Unit> = leaving.iter().map(|held| held.unit).collect();
+        units.sort_unstable();
+        units
+    }
+
+    /// Records which units are out.
+    fn settle(&mut self, outcomes: &[RangeOutcome], now: u32) {
+        let mut left = 0;
+        for outcome in outcomes {
+            let is_out = outcome.action.node == PAGED_OUT;
+            for (unit, result) in by_unit(outcome, self.config.unit.0.max(1), self.config.modelled)
+            {
+                let Some(record) = self.records.get_mut(&unit) else {
+                    continue;
+                };
+                match result {
+                    UnitOutcome::There => {
+                        left += u64::from(is_out);
+                        record.out_since = is_out.then_some(now);
+                    }
+                    UnitOutcome::Stays if is_out => {
+                        record.stays_until = now.saturating_add(STAYS_EPOCHS)
+                    }
+                    UnitOutcome::Stays | UnitOutcome::Later => {}
+                }
+            }
+        }
+        self.budget.learn(left, 0);
+    }
+}
+
+/// The units in which accesses fell.
+fn touched_units(accesses: &[ObservedAccess], unit: u64) -> BTreeSet<Unit> {
+    let step = usize::try_from(unit).unwrap_or(usize::MAX);
+    let units = accesses.iter().flat_map(|access| {
+        let process = access.process;
+        let starts = (access.address / unit * unit..access.end()).step_by(step);
+        starts.map(move |start| Unit { process, start })
+    });
+    units.collect()
+}
+
+/// Share of the units that are touched as a whole in which a sample falls, of a timer with this interval: the time that a thread
+/// needs to stream through a unit over the interval.
+#[must_use]
+pub fn seen_share(unit: Bytes, interval: Nanos) -> f64 {
+    /// Bytes a second that a thread of common machines streams from memory.
+    const STREAM: f64 = 4e9;
+    (unit.0 as f64 / STREAM / (interval.0.max(1) as f64 / 1e9)).min(1.0)
+}
+
+/// One action for each run of neighbouring units of a process.
+fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeAction> {
+    let mut actions: Vec<RangeAction> = Vec::new();
+    let mut last: Option<(Process, u64)> = None;
+    for unit in units {
+        let end = unit.start.saturating_add(bytes);
+        match actions.last_mut() {
+            Some(action) if last == Some((unit.process, unit.start)) => {
+                action.range.bytes += Bytes(bytes);
+            }
+            _ => actions.push(RangeAction {
+                process: unit.process,
+                range: AddressRange {
+                    start: unit.start,
+                    bytes: Bytes(bytes),
+                },
+                node,
+            }),
+        }
+        last = Some((unit.process, end));
+    }
+    actions
+}
+
+fn sum_of(units: &[PagedUnit], bytes: fn(&PagedUnit) -> u64) -> u64 {
+    units.iter().map(bytes).fold(0, u64::saturating_add)
+}
+
+fn moved(outcomes: &[RangeOutcome], node: NodeId) -> Bytes {
+    let outcomes = outcomes
+        .iter()
+        .filter(|outcome| outcome.action.node == node);
+    let bytes = outcomes.map(|it| it.bytes_of(|fate| matches!(fate, Fate::Moved)));
+    bytes.sum()
+}

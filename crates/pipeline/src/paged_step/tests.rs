@@ -1,0 +1,270 @@
+//! The step on a modelled program: pages leave, and come back when they are touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{Epoch, ObservedAccess, Process};
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::paged::{PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, Unit, Watched};
+use isotherm_policy::epoch::{MoveCosts, Payback};
+use proptest::prelude::*;
+
+use super::{PagedConfig, PagedLimits, PagedReport, PagedStep};
+
+const PAGE: u64 = 4096;
+const UNIT: u64 = 16 * PAGE;
+const COSTS: RefaultCosts = RefaultCosts {
+    out: Nanos(12_000),
+    back: Nanos(8_000),
+};
+const EPOCH: Nanos = Nanos(100_000_000);
+
+/// A program whose units are wholly in memory or wholly out.
+#[derive(Default)]
+struct Program {
+    out: BTreeSet<u64>,
+    units: u64,
+    returned: BTreeSet<u64>,
+    /// Units that the kernel never pages out.
+    locked: BTreeSet<u64>,
+    paged_out: BTreeMap<u64, u32>,
+}
+
+impl Program {
+    fn of(units: u64) -> Self {
+        Self {
+            units,
+            ..Self::default()
+        }
+    }
+
+    fn process() -> Process {
+        Process { pid: 7, image: 0 }
+    }
+
+    fn touch(&mut self, unit: u64) {
+        if self.out.remove(&unit) {
+            self.returned.insert(unit);
+        }
+    }
+
+    /// The observation of an epoch in which these units were touched; samples fall on those that are in memory.
+    fn observe(&mut self, epoch: u32, touched: &[u64]) -> PagedObservation {
+        let in_memory: Vec<u64> = touched
+            .iter()
+            .copied()
+            .filter(|unit| !self.out.contains(unit))
+            .collect();
+        touched.iter().for_each(|unit| self.touch(*unit));
+        let source = SourceKind::Timer;
+        let sample = |unit: &u64| {
+            ObservedAccess::at(
+                (Self::process(), unit * UNIT + 8),
+                source,
+                (1, source.unit(false)),
+            )
+        };
+        let returned = std::mem::take(&mut self.returned);
+        let bytes = |is: bool| if is { Bytes(UNIT) } else { Bytes::ZERO };
+        let units = (0..self.units).map(|unit| PagedUnit {
+            unit: Unit {
+                process: Self::process(),
+                start: unit * UNIT,
+            },
+            present: bytes(!self.out.contains(&unit)),
+            out: bytes(self.out.contains(&unit)),
+            returned: bytes(returned.contains(&unit)),
+            grain: Bytes(UNIT),
+        });
+        PagedObservation {
+            units: units.collect(),
+            stalled: None,
+            seen: Observation {
+                epoch: Epoch(epoch),
+                span: EPOCH,
+                processes: vec![Watched {
+                    process: Self::process(),
+                    name: "app".into(),
+                    control_group: String::new(),
+                    warning: String::new(),
+                }],
+                accesses: in_memory.iter().map(sample).collect(),
+                ..Observation::default()
+            },
+        }
+    }
+}
+
+impl RangeExecutor for Program {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let mut outcome = RangeOutcome::begin(action);
+        for unit in action.range.start / UNIT..action.range.end() / UNIT {
+            let fate = match action.node == PAGED_OUT {
+                _ if unit >= self.units => Fate::NotAttempted(Reason::NotTouched),
+                true if self.locked.contains(&unit) => Fate::Denied("locked".into()),
+                true if self.out.insert(unit) => {
+                    *self.paged_out.entry(unit).or_default() += 1;
+                    Fate::Moved
+                }
+                false if self.out.remove(&unit) => Fate::Moved,
+                _ => Fate::AlreadyThere,
+            };
+            outcome.push(Bytes(UNIT), fate);
+        }
+        outcome
+    }
+}
+
+fn step(slowdown: f64) -> PagedStep {
+    let config = PagedConfig {
+        unit: Bytes(UNIT),
+        page: Bytes(PAGE),
+        costs: COSTS,
+        slowdown,
+        modelled: false,
+    };
+    let costs = MoveCosts {
+        saved: Nanos(20_000),
+        moved_page: Nanos(16 * 10_000),
+    };
+    PagedStep::new(config, Box::new(move || Box::new(Payback::new(costs))))
+}
+
+fn limits(units: u64) -> PagedLimits {
+    PagedLimits {
+        keep: Bytes(units * UNIT),
+        most: Bytes(u64::MAX),
+        moves: Bytes(u64::MAX),
+        seen_share: 1.0,
+        groups: BTreeMap::new(),
+        fair_start: 0,
+    }
+}
+
+/// Runs epochs, in each of which these units are touched.
+fn follow(
+    step: &mut PagedStep,
+    program: &mut Program,
+    fast: u64,
+    epochs: std::ops::Range<u32>,
+    touched: impl Fn(u32) -> Vec<u64>,
+) -> Vec<PagedReport> {
+    let run = |epoch| {
+        let seen = program.observe(epoch, &touched(epoch));
+        step.run(&seen, &limits(fast), program)
+    };
+    epochs.map(run).collect()
+}
+
+#[test]
+fn the_cold_half_leaves_under_a_limit_and_the_hot_half_stays() {
+    let mut program = Program::of(20);
+    let hot = |_| (0..10).collect();
+    // A sixteenth is for what comes back.
+    let reports = follow(&mut step(1.0), &mut program, 11, 0..20, hot);
+    assert_eq!(program.out, (10..20).collect());
+    assert!(
+        reports[2..]
+            .iter()
+            .all(|report| report.returned == Bytes(0))
+    );
+    assert_eq!(reports[19].out, Bytes(10 * UNIT));
+}
+
+#[test]
+fn under_a_budget_only_idle_units_leave_and_a_hot_program_keeps_everything() {
+    let mut program = Program::of(20);
+    let all = |_| (0..20).collect();
+    follow(&mut step(0.02), &mut program, 0, 0..40, all);
+    assert!(program.out.is_empty(), "{:?}", program.out);
+    let part = |_| (0..5).collect();
+    follow(&mut step(0.02), &mut program, 0, 0..40, part);
+    assert_eq!(program.out, (5..20).collect());
+}
+
+#[test]
+fn a_mistake_is_undone_at_once_and_remembered() {
+    let mut program = Program::of(8);
+    let mut step = step(0.5);
+    // Unit 7 rests for 24 epochs, is touched in one, and rests again.
+    let touched = |epoch: u32| match epoch % 25 {
+        24 => (0..8).collect(),
+        _ => (0..7).collect(),
+    };
+    let reports = follow(&mut step, &mut program, 0, 0..500, touched);
+    let mistakes: u64 = reports.iter().map(|report| report.mistakes).sum();
+    assert!(mistakes >= 1);
+    let count = program.paged_out[&7];
+    assert!(count < 8, "{count} times, and 20 without memory of it");
+}
+
+#[test]
+fn a_scan_of_more_than_fits_keeps_a_fixed_part() {
+    // 4 hot units, and a scan of 40 others, 4 an epoch; 24 fit.
+    let mut program = Program::of(44);
+    let touched = |epoch: u32| {
+        let scan = (0..4).map(|next| 4 + (u64::from(epoch) * 4 + next) % 40);
+        (0..4).chain(scan).collect()
+    };
+    let reports = follow(&mut step(1.0), &mut program, 24, 0..400, touched);
+    let returned: u64 = reports[200..]
+        .iter()
+        .map(|report| report.returned.0 / UNIT)
+        .sum();
+    // 800 units are scanned. A least-recently-used rule misses all of them; 20 of 40 could be kept.
+    assert!(returned < 560, "{returned} of 800 came back");
+    assert!((0..4).all(|hot| !program.out.contains(&hot)));
+}
+
+#[test]
+fn what_cannot_leave_stays_and_the_rest_leaves() {
+    let mut program = Program::of(20);
+    program.locked = (10..20).collect();
+    let mut step = step(1.0);
+    let hot = |_| (0..5).collect();
+    follow(&mut step, &mut program, 16, 0..40, hot);
+    assert_eq!(
+        program.out,
+        (5..10).collect(),
+        "6 may stay beside the locked ones, less what is kept for what comes back"
+    );
+}
+
+#[test]
+fn what_exceeds_the_most_leaves_whatever_the_budget() {
+    let mut program = Program::of(20);
+    let mut step = step(0.01);
+    let all: Vec<u64> = (0..20).collect();
+    for epoch in 0..5 {
+        let seen = program.observe(epoch, &all);
+        let most = Bytes(15 * UNIT);
+        step.run(&seen, &PagedLimits { most, ..limits(0) }, &mut program);
+    }
+    assert!(program.out.len() >= 5, "{:?}", program.out);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    /// Whatever is touched: the loss keeps to the budget, but for what was out when everything came back.
+    #[test]
+    fn the_loss_keeps_to_the_budget(
+        slowdown in 0.01_f64..0.2,
+        phases in proptest::collection::vec((0_u64..30, 1_u64..30), 1..12),
+    ) {
+        let mut program = Program::of(30);
+        let mut step = step(slowdown);
+        let touched = |epoch: u32| {
+            let (first, count) = phases[(epoch / 25) as usize % phases.len()];
+            (first..(first + count).min(30)).collect()
+        };
+        let reports = follow(&mut step, &mut program, 0, 0..200, touched);
+        let lost: u64 = reports.iter().map(|report| report.stalled.0).sum();
+        let at_once = 30 * UNIT / PAGE * COSTS.back.0;
+        let allowed = slowdown * (200.0 * EPOCH.0 as f64 + 1e9) + at_once as f64;
+        prop_assert!(lost as f64 <= allowed, "{} of {}", lost, allowed);
+    }
+}
