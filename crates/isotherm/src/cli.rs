@@ -311,10 +311,14 @@ pub(crate) struct RunArgs {
         conflicts_with = "optimize_after"
     )]
     pub profile: Option<PathBuf>,
-    /// With --policy: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
+    /// With --policy or --tiers compressed: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
     /// [default: 2MiB]
-    #[arg(long, value_name = "SIZE", requires = "policy", conflicts_with = "optimize_after", value_parser = input::unit)]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["plan", "optimize_after"], value_parser = input::unit)]
     pub unit: Option<Bytes>,
+    /// With --tiers compressed: the share of its time that the program may lose while it waits for pages that come back [default: 2%];
+    /// 100% for no budget
+    #[arg(long, value_name = "SHARE", value_parser = input::share, conflicts_with = "plan")]
+    pub slowdown: Option<f64>,
     /// Keep hot data on as many memory devices as its bandwidth needs, by this model (`isotherm fit-bandwidth`), and undo a change that
     /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others. Epochs are 0.1 s at most
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["plan", "policy", "optimize_after", "mover", "undo"])]

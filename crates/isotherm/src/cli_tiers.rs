@@ -14,12 +14,13 @@ pub(crate) struct TiersChoice {
     /// as long accesses wait for the slow tier's bandwidth and latency) or `emulated:B:SHARE,L:FACTOR` (its bandwidth as a share of the fast
     /// tier's, below 1, as in CoMerge; the machines of its table 1, such as B:0.2,L:5, have the factors measured there), each also with
     /// `,limit:5GiB/s` and `,fast-limit:10GiB/s` (slow and fast memory's bandwidth for the whole run, or with a name, as in
-    /// `emulated:lab,limit:5GiB/s`, for all runs of that name), or a tiers file. With one kind of memory `detect` falls
+    /// `emulated:lab,limit:5GiB/s`, for all runs of that name), `compressed` (runs without a plan: cold memory is paged out to compressed
+    /// memory or other swap), or a tiers file. With one kind of memory `detect` falls
     /// back to the emulated pair
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
-    /// this machine's memory
+    /// this machine's memory. With --tiers compressed the least that stays in memory, a share of the program's own
     #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
     pub fast: Option<Capacity>,
     /// emulated:tmp: time between two protections of the slow tier

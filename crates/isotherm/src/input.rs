@@ -124,6 +124,19 @@ pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
     short_or_whole(text)
 }
 
+/// Parses a share of the time, above 0 and at most 100 %.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(Capacity::Share(share)) => Ok(share),
+        Ok(Capacity::Bytes(_)) | Err(_) => {
+            Err("is no share of the time such as 2%, above 0 and at most 100%".to_owned())
+        }
+    }
+}
+
 fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     let whole = with_whole_unit(text);
     let read = whole.as_deref().unwrap_or(text).parse();

@@ -20,6 +20,14 @@ use isotherm_console::Console;
 /// (1/8, 1/4, 1/2, section V).
 const DEFAULT_SHARE: f64 = 0.25;
 
+/// The word for memory of which the cold part is paged out.
+const PAGED: &str = "compressed";
+
+/// True where `--tiers` names compressed memory.
+pub(crate) fn is_paged(choice: &TiersChoice) -> bool {
+    choice.tiers == PAGED
+}
+
 /// The tiers that the flags select. A share is of `footprint`: the profile's, if there
 /// is one, else the machine's memory.
 ///
@@ -41,6 +49,9 @@ pub(crate) fn resolve(
     let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
         ("emulated", text) => emulated(choice, text, footprint, console)?,
         ("detect", "") => detected(choice, footprint, console)?,
+        (PAGED, "") => bail!(
+            "--tiers {PAGED}: memory is paged out while a program runs, by `isotherm run` without a plan; `isotherm tiers --measure` shows its costs"
+        ),
         _ => from_file(Path::new(&choice.tiers))?,
     };
     check_capacity(choice, &tiers)?;
@@ -138,7 +149,8 @@ pub(crate) fn problem(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
 /// The file that the flags name, if they name one.
 pub(crate) fn file(choice: &TiersChoice) -> Option<&Path> {
     let word = choice.tiers.split(':').next().unwrap_or_default();
-    (word != "emulated" && choice.tiers != "detect").then(|| Path::new(&choice.tiers))
+    (word != "emulated" && choice.tiers != "detect" && !is_paged(choice))
+        .then(|| Path::new(&choice.tiers))
 }
 
 fn memory() -> Bytes {
@@ -229,7 +241,7 @@ fn detected(choice: &TiersChoice, footprint: Option<Bytes>, console: Console) ->
 fn from_file(path: &Path) -> Result<Tiers> {
     if !path.exists() {
         bail!(
-            "--tiers {}: is neither `detect`, `emulated`, `emulated:PRESET` nor a file that exists",
+            "--tiers {}: is neither `detect`, `emulated`, `emulated:PRESET`, `compressed` nor a file that exists",
             path.display()
         );
     }

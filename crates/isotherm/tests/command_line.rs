@@ -401,7 +401,10 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
             ],
             "--policy history decides by the past; leave it out",
         ),
-        (&["run", "--unit", "64KiB", "--", "true"], "--policy <NAME>"),
+        (
+            &["run", "--unit", "64KiB", "--", "true"],
+            "--unit: is of runs with --policy or --tiers compressed",
+        ),
         (
             &["run", "--policy", "history", "--unit", "5KiB", "--", "true"],
             "no power of two of at least",

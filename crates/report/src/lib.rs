@@ -43,6 +43,7 @@ pub mod explanation;
 pub mod optimizations;
 pub mod outcomes;
 pub mod page_moves;
+pub mod paged_run;
 pub mod capacity_table;
 pub mod parts;
 pub mod comparison;

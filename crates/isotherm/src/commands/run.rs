@@ -3,6 +3,7 @@
 mod optimize_after;
 mod oracle_future;
 mod page_policy;
+mod paged;
 mod prepared_run;
 mod remap;
 mod results;
@@ -11,7 +12,7 @@ mod site_executor;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitStatus;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::move_totals::MoveTotals;
@@ -55,6 +56,17 @@ pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     args.summary.as_deref().map_or(Ok(()), output::check)?;
     if let Some(path) = &args.plan {
         return guided(args, &super::read_plan(path)?, console);
+    }
+    if tiers_choice::is_paged(&args.tiers) {
+        return paged::run(args, console);
+    }
+    if args.slowdown.is_some() {
+        bail!("--slowdown: is the budget of --tiers compressed; add that, or leave it out");
+    }
+    if args.unit.is_some() && args.policy.is_none() {
+        bail!(
+            "--unit: is of runs with --policy or --tiers compressed; add one of them, or leave it out"
+        );
     }
     if let Some(model) = &args.remap {
         return remap::run(args, model, console);

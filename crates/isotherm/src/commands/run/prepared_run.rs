@@ -7,6 +7,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
 use isotherm_model::profile::Meta;
 use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::LONGEST_EPOCH;
 use isotherm_profile::{FinishOutcome, Writer};
@@ -40,20 +41,38 @@ impl PreparedRun {
         other_hz: &'static [u32],
         console: Console,
     ) -> Result<Self> {
-        let words = &args.program.words;
-        recording::check(&args.observing)?;
-        let mut observing = recording::with_sources(&args.observing, words, console)?;
+        let mut observing = observing(args, console)?;
         if args.remap.is_some() {
             observing.epoch = observing.epoch.min(LONGEST_EPOCH);
         }
-        let mut configuration = recording::for_sources(
-            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
-            &observing,
-        );
+        let mut configuration =
+            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST);
         configuration.mover = args.mover;
+        Self::start(args, observing, configuration, (tiers.emulates(), other_hz))
+    }
+
+    /// All data stays where the kernel puts it. An epoch is at most this long.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(super) fn unplaced(args: &RunArgs, longest: Nanos, console: Console) -> Result<Self> {
+        let mut observing = observing(args, console)?;
+        observing.epoch = observing.epoch.min(longest);
+        let configuration = Configuration::profile(observing.depth);
+        Self::start(args, observing, configuration, (false, &[]))
+    }
+
+    fn start(
+        args: &RunArgs,
+        observing: Observing,
+        configuration: Configuration,
+        (emulated, other_hz): (bool, &'static [u32]),
+    ) -> Result<Self> {
+        let words = &args.program.words;
+        let configuration = recording::for_sources(configuration, &observing);
         let ready = launch::prepare(words, &configuration, Output::Ours)?;
         let observer = recording::attach(&ready, &observing, other_hz)?;
-        let meta = recording::meta(words, &observing, tiers.emulates());
+        let meta = recording::meta(words, &observing, emulated);
         let profile = args.output.as_deref();
         let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
         Ok(Self {
@@ -64,6 +83,12 @@ impl PreparedRun {
             profile: profile.transpose()?,
         })
     }
+}
+
+/// The flags, checked, with the sources to use.
+fn observing(args: &RunArgs, console: Console) -> Result<Observing> {
+    recording::check(&args.observing)?;
+    recording::with_sources(&args.observing, &args.program.words, console)
 }
 
 /// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result of

@@ -1,0 +1,346 @@
+//! `isotherm run --tiers compressed`: pages the cold memory of a program out to compressed memory, or to other swap, while it runs.
+//!
+//! ```text
+//! LiveRun --accesses--+
+//!                     +--> PagedObservation --PagedStep--> PageOut --process_madvise--> kernel
+//! page tables --------+
+//! ```
+//!
+//! The program needs no help for it: its pages come back when it touches them, whatever happens to this process.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use anyhow::{Context, Result, bail};
+use isotherm_abi::config::Mover;
+use isotherm_act::dry_run::DryRun;
+use isotherm_act::movement::limit::{Allowance, Limit};
+use isotherm_act::movement::page_out::PageOut;
+use isotherm_act::movement::page_out::system::{DrySwap, PageOutCall, SwapKernel};
+use isotherm_console::Console;
+use isotherm_model::batch::{Batch, ObservedAccess, Process};
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::paged::{PagedObservation, RefaultCosts};
+use isotherm_model::port::{Clock, RangeExecutor};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_model::watch::{Observation, Watched};
+use isotherm_observe::clock::MachineClock;
+use isotherm_observe::live::LiveRun;
+use isotherm_observe::paged::PagedMemory;
+use isotherm_pipeline::{
+    PagedConfig, PagedLimits, PagedReport, PagedStep, Step, StepReport, seen_share,
+};
+use isotherm_policy::epoch::{FIRST_COME, MoveCosts, Payback, by_name};
+use isotherm_report::paged_run::PagedRun;
+
+use super::prepared_run::{PreparedRun, conclude};
+use crate::cli::{Observing, RunArgs};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
+use crate::recording;
+use crate::run_policies::{self, NONE, ORACLE};
+use crate::session_summary::recorded_sites;
+
+/// Size of a unit where none is given: the daemon's.
+const UNIT: Bytes = Bytes(2 << 20);
+const PAGE: Bytes = Bytes(4096);
+/// Share of the time that a run may lose where none is given.
+const SLOWDOWN: f64 = 0.02;
+/// Longest epoch: what a scan brought back waits for the end of one until it leaves again.
+const LONGEST_EPOCH: Nanos = Nanos(50_000_000);
+/// Part of the time that this process may take to read page tables, one in this number.
+const READING: u64 = 20;
+
+/// The moves of one run.
+struct PagedPolicy {
+    step: PagedStep,
+    memory: PagedMemory,
+    /// What stays in memory, if a limit is given.
+    fast: Option<Capacity>,
+    seen_share: f64,
+    console: Console,
+    /// Accesses and time since the last decision.
+    accesses: Vec<ObservedAccess>,
+    span: Nanos,
+    /// The time of the next one.
+    due: Nanos,
+    epoch: Nanos,
+    sums: PagedSums,
+}
+
+/// The sums of a run, in bytes times nanoseconds where a mean is made of them.
+#[derive(Default)]
+struct PagedSums {
+    run: PagedRun,
+    all: u128,
+    taken: u128,
+    span: u128,
+}
+
+/// Runs the program.
+///
+/// # Errors
+/// A flag is of another kind of run, the machine has no swap, its costs cannot be measured, and as a run without a plan.
+pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
+    check(args)?;
+    let root = Path::new("/");
+    let swap = isotherm_topology::swap(root);
+    if swap.areas.is_empty() {
+        bail!(
+            "--tiers compressed: this machine has no swap; `isotherm tiers --make-compressed 2GiB` sets up compressed memory (needs root)"
+        );
+    }
+    if !swap.is_compressed() {
+        console.warn(
+            "the swap of this machine is not compressed memory, so that pages go to a disk; `isotherm tiers` lists it",
+        );
+    }
+    let measured = isotherm_topology::measure::page_out(root)
+        .context("--tiers compressed: the costs of a page were not measured")?;
+    let costs = RefaultCosts {
+        out: measured.out,
+        back: measured.back,
+    };
+    let PreparedRun {
+        observing,
+        ready,
+        observer,
+        meta,
+        profile,
+    } = PreparedRun::unplaced(args, LONGEST_EPOCH, console)?;
+    let mut policy = PagedPolicy::new(args, &observing, costs, console);
+    let step = Step::new(observer, DryRun, profile, &meta, None);
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    run.follow(
+        FollowUntil::End,
+        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {
+            policy.decide(&step.observer, &report.batch);
+        },
+    )?;
+    // Of descendants that run on.
+    if !args.dry_run {
+        PageOut::new(SwapKernel::default()).execute(&policy.memory.ways_back());
+    }
+    let EndedRun {
+        program, profile, ..
+    } = run.finish()?;
+    let sums = policy.sums.finish(program.took);
+    let name = args.program.words.first().map(Path::new);
+    let name = name.and_then(Path::file_name).unwrap_or_default();
+    console.info(&sums.in_words(&name.to_string_lossy()));
+    let summary = serde_json::json!({
+        "mode": "paged",
+        "placed": sums.left_bytes > 0,
+        "emulated": false,
+        "seconds": program.took.0 as f64 / 1e9,
+        "memory_share": sums.memory_share(),
+        "slowdown": sums.slowdown(),
+        "paged": sums,
+        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
+    });
+    Ok(conclude(args, &program, profile, summary, console))
+}
+
+/// Refuses flags of other kinds of run.
+fn check(args: &RunArgs) -> Result<()> {
+    if args.mover == Mover::Staged || args.undo {
+        bail!(
+            "--tiers compressed: pages come back when they are touched; leave out --mover and --undo, which are for memory nodes"
+        );
+    }
+    if args.optimize_after.is_some() || args.remap.is_some() {
+        bail!(
+            "--tiers compressed: moves pages while the program runs; leave out --optimize-after and --remap"
+        );
+    }
+    if let Some(policy) = &args.policy {
+        run_policies::check(policy)?;
+        if [NONE, ORACLE, FIRST_COME].contains(&policy.as_str()) {
+            bail!(
+                "--policy {policy}: pages nothing out, or needs a future; name payback or history, or leave it out"
+            );
+        }
+    }
+    if args.tiers.fast.is_none() && args.slowdown.is_some_and(|share| share >= 1.0) {
+        bail!("--slowdown 100%: all memory might leave; add --fast with what stays");
+    }
+    Ok(())
+}
+
+impl PagedPolicy {
+    fn new(args: &RunArgs, observing: &Observing, costs: RefaultCosts, console: Console) -> Self {
+        let unit = args.unit.unwrap_or(UNIT);
+        let slowdown = args.slowdown.unwrap_or(SLOWDOWN);
+        let interval = recording::sample_interval(observing);
+        let config = PagedConfig {
+            unit,
+            page: PAGE,
+            costs,
+            slowdown,
+            modelled: args.dry_run,
+        };
+        let policy = args.policy.clone().unwrap_or_else(|| "payback".to_owned());
+        let both = Nanos(costs.out.0.saturating_add(costs.back.0));
+        let move_costs = MoveCosts {
+            // A touched page comes back, and leaves again later.
+            saved: both,
+            moved_page: Nanos((unit.0 / PAGE.0).max(1).saturating_mul(both.0) / 2),
+        };
+        let name = policy.clone();
+        let make = move || {
+            by_name(&name, move_costs).unwrap_or_else(|| Box::new(Payback::new(move_costs)))
+        };
+        Self {
+            step: PagedStep::new(config, Box::new(make)),
+            memory: PagedMemory::new(Path::new("/"), unit),
+            fast: args.tiers.fast,
+            seen_share: seen_share(unit, interval),
+            console,
+            accesses: Vec::new(),
+            span: Nanos::ZERO,
+            due: Nanos::ZERO,
+            epoch: observing.epoch,
+            sums: PagedSums {
+                run: PagedRun {
+                    policy,
+                    dry_run: args.dry_run,
+                    unit_bytes: unit.0,
+                    back_ns: costs.back.0,
+                    slowdown_budget: slowdown,
+                    ..PagedRun::default()
+                },
+                ..PagedSums::default()
+            },
+        }
+    }
+
+    /// Decides for the epoch that begins, unless reading page tables takes too much of the time.
+    fn decide(&mut self, observer: &LiveRun, batch: &Batch) {
+        self.accesses.extend_from_slice(&batch.accesses);
+        self.span = self.span.saturating_add(batch.span);
+        let begun = MachineClock.now();
+        if begun < self.due {
+            return;
+        }
+        let seen = self.observe(observer, batch);
+        if seen.units.is_empty() {
+            return;
+        }
+        let reading = MachineClock.now().saturating_sub(begun);
+        let all = seen.units.iter().map(|held| held.all()).sum();
+        let limits = PagedLimits {
+            keep: self.fast.map_or(Bytes::ZERO, |fast| fast.of(all)),
+            most: Bytes(u64::MAX),
+            moves: Bytes(u64::MAX),
+            seen_share: self.seen_share,
+            groups: BTreeMap::new(),
+            fair_start: 0,
+        };
+        let mut moves = Remembered {
+            inner: self.executor(),
+            outcomes: Vec::new(),
+        };
+        let report = self.step.run(&seen, &limits, &mut moves);
+        self.memory.moved(&moves.outcomes);
+        self.sums.add(&report, seen.seen.span);
+        let rest = reading.0.saturating_mul(READING);
+        self.due = begun.saturating_add(Nanos(rest));
+    }
+
+    fn observe(&mut self, observer: &LiveRun, batch: &Batch) -> PagedObservation {
+        let living: Vec<Process> = observer.living().collect();
+        self.memory.forget_ended();
+        self.memory.begin();
+        let mut seen = PagedObservation {
+            seen: Observation {
+                epoch: batch.epoch,
+                span: std::mem::take(&mut self.span),
+                accesses: std::mem::take(&mut self.accesses),
+                sources: batch.sources.clone(),
+                ..Observation::default()
+            },
+            ..PagedObservation::default()
+        };
+        for process in living {
+            // A process that ends meanwhile has no memory.
+            seen.units
+                .extend(self.memory.units(process).unwrap_or_default());
+            seen.seen.processes.push(Watched {
+                process,
+                name: String::new(),
+                control_group: String::new(),
+                warning: String::new(),
+            });
+        }
+        seen.stalled = self.memory.stalled();
+        seen
+    }
+
+    /// The executor of one epoch, at most nine tenths of its time. It is not kept for the next one, because it holds a pidfd of each process.
+    fn executor(&self) -> Box<dyn RangeExecutor> {
+        if self.sums.run.dry_run {
+            let console = self.console;
+            let say = move |call: &PageOutCall| console.info(&format!("would call {call}"));
+            return Box::new(PageOut::new(DrySwap::new(SwapKernel::default(), say)));
+        }
+        let kernel = PageOut::new(SwapKernel::default());
+        let within = Nanos(self.epoch.0 / 10 * 9);
+        Box::new(Limit::new(kernel, MachineClock, Allowance::UNLIMITED).within(within))
+    }
+}
+
+/// Remembers the outcomes of an epoch.
+struct Remembered<E> {
+    inner: E,
+    outcomes: Vec<RangeOutcome>,
+}
+
+impl<E: RangeExecutor> RangeExecutor for Remembered<E> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let outcome = self.inner.carry_out(action);
+        self.outcomes.push(outcome.clone());
+        outcome
+    }
+}
+
+impl PagedSums {
+    fn add(&mut self, report: &PagedReport, span: Nanos) {
+        let swap = isotherm_topology::swap(Path::new("/"));
+        let (stored, memory) = swap.compressed();
+        // Of what this program has out its share of the compressed memory is taken; other programs' pages are as compressible.
+        let taken = |out: Bytes| match stored.0 {
+            0 => 0,
+            stored => {
+                let taken = u128::from(out.0) * u128::from(memory.0) / u128::from(stored);
+                u64::try_from(taken).unwrap_or(u64::MAX)
+            }
+        };
+        let run = &mut self.run;
+        run.epochs += 1;
+        run.left_bytes += report.left.0;
+        run.returned_bytes += report.returned.0;
+        run.brought_back_bytes += report.brought_back.0;
+        run.mistakes += report.mistakes;
+        run.stalled_ns += report.stalled.0;
+        if report.out.0 > run.most_out_bytes {
+            run.most_out_bytes = report.out.0;
+            run.most_out_taken_bytes = taken(report.out);
+        }
+        for (why, bytes) in &report.units.moves.not_moved {
+            let most = run.not_moved.entry(why.clone()).or_default();
+            *most = (*most).max(bytes.0);
+        }
+        let span = u128::from(span.0);
+        self.span += span;
+        self.all += u128::from(report.present.0.saturating_add(report.out.0)) * span;
+        self.taken += u128::from(report.present.0.saturating_add(taken(report.out))) * span;
+    }
+
+    fn finish(mut self, took: Nanos) -> PagedRun {
+        let mean = |sum: u128| u64::try_from(sum / self.span.max(1)).unwrap_or(u64::MAX);
+        self.run.mean_bytes = mean(self.all);
+        self.run.mean_taken_bytes = mean(self.taken);
+        self.run.took_ns = took.0;
+        self.run
+    }
+}

@@ -1,0 +1,253 @@
+//! Runs whose cold memory is paged out to compressed memory: it takes less, and stays whole, whatever happens meanwhile.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{isotherm, stderr, succeeds};
+
+/// 96 MiB of checked words, of which 16 MiB are written for some seconds: each word is read and checked before it is written. A child
+/// that is forked meanwhile checks its copy, and at the end all words are checked. Makes the file `begun` when the work begins.
+const PROGRAM: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+enum { ALL = (96 << 20) / 8, HOT = (16 << 20) / 8 };
+static uint64_t *words;
+static uint64_t rounds[HOT];
+static uint64_t wanted(uint64_t at, uint64_t round) {
+    uint64_t x = (at + 1) * 0x9e3779b97f4a7c15u ^ round;
+    /* Half of each page is compressible. */
+    return at % 512 < 256 ? round : x ^ x >> 29;
+}
+static double worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+static int is_whole(void) {
+    for (uint64_t at = 0; at < ALL; at++)
+        if (words[at] != wanted(at, at < HOT ? rounds[at] : 0)) return 0;
+    return 1;
+}
+int main(int argc, char **argv) {
+    double seconds = argc > 1 ? atof(argv[1]) : 3;
+    words = malloc(sizeof(uint64_t) * ALL);
+    for (uint64_t at = 0; at < ALL; at++) words[at] = wanted(at, 0);
+    fclose(fopen("begun", "w"));
+    uint64_t x = 1;
+    int torn = 0, forked = 0;
+    pid_t child = 0;
+    double begin = worked();
+    while (worked() < begin + seconds) {
+        for (int i = 0; i < 100000; i++) {
+            x = x * 6364136223846793005u + 1442695040888963407u;
+            uint64_t at = (x >> 33) % HOT;
+            torn |= words[at] != wanted(at, rounds[at]);
+            words[at] = wanted(at, ++rounds[at]);
+        }
+        if (!forked && worked() > begin + seconds / 2) {
+            forked = 1;
+            child = fork();
+            if (child == 0) _exit(is_whole() ? 0 : 1);
+        }
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    puts(!torn && status == 0 && is_whole() ? "whole" : "torn");
+    return 0;
+}
+"#;
+
+/// Compressed memory of the whole machine, which one test at a time sets up.
+struct Compressed {
+    _alone: MutexGuard<'static, ()>,
+    /// The swap areas without it.
+    before: String,
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+impl Compressed {
+    /// Sets it up; None with a record of the skip where it cannot be had.
+    fn set_up(directory: &Path) -> Option<Self> {
+        let alone = ALONE
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let before = std::fs::read_to_string("/proc/swaps").expect("listed");
+        let made = isotherm(directory, &["tiers", "--make-compressed", "512MiB"]);
+        if !made.status.success() {
+            let why = stderr(&made);
+            let why = why.lines().next().unwrap_or("").to_owned();
+            isotherm_skip::skip!("no compressed memory here: {why}");
+            return None;
+        }
+        Some(Self {
+            _alone: alone,
+            before,
+        })
+    }
+}
+
+impl Drop for Compressed {
+    fn drop(&mut self) {
+        let _ = isotherm(Path::new("/"), &["tiers", "--remove-compressed"]);
+    }
+}
+
+fn build(directory: &Path) {
+    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);
+    let built = compiler.current_dir(directory).status();
+    assert!(built.expect("a C compiler").success());
+}
+
+fn summary(directory: &Path) -> Value {
+    let text = std::fs::read(directory.join("run.json")).expect("was written");
+    serde_json::from_slice(&text).expect("is JSON")
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} in {of}"))
+}
+
+const RUN: [&str; 5] = ["run", "--tiers", "compressed", "--summary", "run.json"];
+
+#[test]
+fn cold_memory_leaves_comes_back_and_stays_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    build(directory.path());
+    for flags in [&["--fast", "40%", "--slowdown", "100%"][..], &[]] {
+        let output = succeeds(directory.path(), &[&RUN, flags, &["--", "./app"]].concat());
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+        let summary = summary(directory.path());
+        let paged = &summary["paged"];
+        assert_eq!(summary["mode"], "paged");
+        let said = stderr(&output);
+        assert!(said.contains("app ran in "), "{said}");
+        assert!(number(paged, "epochs") > 0, "{summary}");
+        // The 80 MiB are cold until the fork; a machine that gives no time to page much out pages less out.
+        let most = number(paged, "most_out_bytes");
+        assert!(most > 0 && most < 96 << 20, "{summary}");
+        assert!(number(paged, "most_out_taken_bytes") > 0, "{summary}");
+        assert!(number(paged, "returned_bytes") > 0, "{summary}");
+        let memory = summary["memory_share"].as_f64().expect("a share");
+        assert!(memory > 0.1 && memory < 1.0, "{summary}");
+    }
+}
+
+#[test]
+fn a_dry_run_prints_calls_and_pages_nothing_out() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    build(directory.path());
+    let flags = [
+        "--dry-run",
+        "--fast",
+        "40%",
+        "--slowdown",
+        "100%",
+        "--",
+        "./app",
+        "1",
+    ];
+    let output = succeeds(directory.path(), &[&RUN[..], &flags].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let said = stderr(&output);
+    assert!(said.contains("would call process_madvise("), "{said}");
+    let summary = summary(directory.path());
+    assert_eq!(number(&summary["paged"], "most_out_bytes"), 0, "{summary}");
+}
+
+#[test]
+fn swap_that_is_removed_in_the_middle_and_a_killed_run_leave_the_program_right() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    build(directory.path());
+    let spawn = || {
+        let _ = std::fs::remove_file(directory.path().join("begun"));
+        let file = std::fs::File::create(directory.path().join("out")).expect("created");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+        let command = command
+            .args(RUN)
+            .args(["--fast", "40%", "--slowdown", "100%"]);
+        let command = command.args(["--", "./app", "3"]).stdout(file);
+        command
+            .current_dir(directory.path())
+            .spawn()
+            .expect("started")
+    };
+    let printed = || std::fs::read_to_string(directory.path().join("out")).expect("read");
+    let mut killed = spawn();
+    wait_for_swap(directory.path());
+    killed.kill().expect("killed");
+    killed.wait().expect("ended");
+    // The program runs on, and ends by itself.
+    let begin = Instant::now();
+    while printed().is_empty() && begin.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(printed(), "whole\n");
+    let mut running = spawn();
+    wait_for_swap(directory.path());
+    succeeds(directory.path(), &["tiers", "--remove-compressed"]);
+    assert!(running.wait().expect("ended").success());
+    assert_eq!(printed(), "whole\n");
+    let swaps = std::fs::read_to_string("/proc/swaps").expect("listed");
+    assert_eq!(swaps, compressed.before, "nothing is left");
+}
+
+/// Waits until some memory of the program is out, or a while: what is out before it begins is a measurement.
+fn wait_for_swap(directory: &Path) {
+    let begin = Instant::now();
+    let used = || {
+        let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+        let kib = swaps.lines().nth(1)?.split_ascii_whitespace().nth(3)?;
+        kib.parse::<u64>().ok()
+    };
+    let begun = || directory.join("begun").exists();
+    while !(begun() && used().unwrap_or(0) >= 4096) && begin.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn flags_of_other_runs_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let refused = |arguments: &[&str], why: &str| {
+        let output = isotherm(directory.path(), arguments);
+        assert!(!output.status.success());
+        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+    };
+    let run = |flags: &[&'static str]| [&RUN[..3], flags, &["--", "true"]].concat();
+    refused(&run(&["--undo"]), "leave out --mover and --undo");
+    refused(&run(&["--policy", "oracle"]), "--policy oracle");
+    refused(&run(&["--slowdown", "100%"]), "add --fast");
+    refused(&run(&["--slowdown", "2"]), "no share of the time");
+    refused(
+        &["run", "--slowdown", "2%", "--", "true"],
+        "--tiers compressed",
+    );
+    refused(&["run", "--unit", "1MiB", "--", "true"], "--unit");
+    refused(
+        &["tiers", "--tiers", "compressed"],
+        "by `isotherm run` without a plan",
+    );
+}
