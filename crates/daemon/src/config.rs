@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::source_kind::SourceKind;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::doctor;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_observe::watch::candidates::{Filter, ProcessSelection};
@@ -219,6 +219,15 @@ impl Config {
         self.sources.budget.0.of(Bytes(1_000_000)).0
     }
 
+    /// The stall budget of compressed memory, as a share of the time.
+    pub fn slowdown(&self) -> f64 {
+        match self.compressed.slowdown.0 {
+            Capacity::Share(share) => share,
+            // Refused when the file is read.
+            Capacity::Bytes(_) => 1.0,
+        }
+    }
+
     /// Keeps the values of the running daemon for keys that are read at the start only.
     pub fn keep_started(&mut self, started: &Self) {
         for (_, keep) in AT_START {
@@ -241,7 +250,7 @@ impl Config {
 type Keep = fn(&mut Config, &Config);
 
 /// The keys that are read at the start only.
-const AT_START: [(&str, Keep); 12] = [
+const AT_START: [(&str, Keep); 13] = [
     ("policy", |new, old| new.policy.clone_from(&old.policy)),
     ("memory.tiers", |new, old| {
         new.memory.tiers.clone_from(&old.memory.tiers)
@@ -266,6 +275,9 @@ const AT_START: [(&str, Keep); 12] = [
         new.sources.combine = old.sources.combine
     }),
     ("moves.mover", |new, old| new.moves.mover = old.moves.mover),
+    ("compressed.slowdown", |new, old| {
+        new.compressed.slowdown = old.compressed.slowdown
+    }),
     ("energy", |new, old| new.energy.clone_from(&old.energy)),
     ("serve", |new, old| new.serve.clone_from(&old.serve)),
 ];

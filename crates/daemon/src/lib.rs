@@ -5,6 +5,7 @@
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
 //!  |- kernel_mover  the kernel's own promotion at the daemon's pace
 //!  |- dry_run   reports moves and makes none; replay uses it as well
+//!  |- paged     compressed memory as the slow tier
 //!  |- status    the figures of an epoch as one value
 //!  |- socket    status, top and heat for local users; metrics for Prometheus
 //!  |            both within the limits of `clients`
@@ -22,6 +23,7 @@ mod energy;
 mod kernel_mover;
 mod metrics;
 mod notify;
+mod paged;
 pub mod replay;
 mod rights;
 pub mod service;

@@ -125,6 +125,7 @@ fn metrics(status: &Status) -> Vec<Metric> {
         true => ([0, 0], sums),
         false => (sums, [0, 0]),
     };
+    let paged = status.paged.as_slice();
     metrics! {
         Gauge fast_capacity_bytes "Fast memory that watched processes may use" = one(status.capacity_bytes);
         Gauge fast_used_bytes "Fast memory that watched processes hold, or in a dry run would hold" = one(status.fast_bytes);
@@ -145,6 +146,12 @@ fn metrics(status: &Status) -> Vec<Metric> {
         Counter would_be_promoted_bytes "Bytes that a dry run would have moved to fast memory" = one(would_promote);
         Counter would_be_demoted_bytes "Bytes that a dry run would have moved out of fast memory" = one(would_demote);
         Counter not_moved_bytes "Not moved, by the reason" = not_moved(status);
+        Gauge paged_out_bytes "Memory of watched processes that is paged out" = each(paged, |_| Vec::new(), |it| it.out_bytes as f64);
+        Gauge paged_out_taken_bytes "Memory that it takes there, compressed" = each(paged, |_| Vec::new(), |it| it.out_taken_bytes as f64);
+        Counter paged_left_bytes "Memory that was paged out" = each(paged, |_| Vec::new(), |it| it.left_bytes as f64);
+        Counter paged_returned_bytes "Memory that came back because a program touched it" = each(paged, |_| Vec::new(), |it| it.returned_bytes as f64);
+        Counter paged_mistakes "Units that came back soon after they were paged out" = each(paged, |_| Vec::new(), |it| it.mistakes as f64);
+        Counter paged_stall_seconds "Time that programs waited for memory that came back" = each(paged, |_| Vec::new(), |it| seconds(it.stalled_ns));
         Gauge process_resident_bytes "Resident private memory of a watched process" = each(processes, of_process, |it| it.resident_bytes as f64);
         Gauge process_fast_bytes "Fast memory that a watched process holds" = each(processes, of_process, |it| it.fast_bytes as f64);
         Gauge group_fast_bytes "Fast memory that a named control group holds" = each(groups, of_group, |it| it.fast_bytes as f64);
@@ -268,6 +275,7 @@ mod tests {
     use super::{DEADLINE, serve, text};
     use crate::clients::CLIENTS_AT_MOST;
     use crate::socket::StatusPublisher;
+    use isotherm_report::paged_status::PagedStatus;
     use isotherm_report::watch_status::{
         AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
     };
@@ -408,6 +416,7 @@ mod tests {
         names(&dashboard, &mut asked);
         let mut status = status();
         status.groups[0].cap_bytes = Some(9);
+        status.paged = Some(PagedStatus::default());
         let text = text(&status);
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let told = lines.filter_map(|line| line.split(['{', ' ']).next());

@@ -14,16 +14,20 @@ use anyhow::{Context, Result, bail};
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::obeyed_requests::ObeyedRequests;
+use isotherm_act::movement::page_out::PageOut;
+use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::movement::NodeId;
+use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, UnitHeat};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::probe::{KernelProbe, Probe};
 use isotherm_observe::source::process_samples::{SampleRate, SampleWorth};
@@ -39,6 +43,7 @@ use crate::dry_run::{DryRun, Target};
 use crate::energy::{AwakeOnly, EnergySaver};
 use crate::kernel_mover::KernelMover;
 use crate::notify::Notify;
+use crate::paged::{self, COMPRESSED, PagedService};
 use crate::rights::AdminUses;
 use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
@@ -81,6 +86,8 @@ enum TierPlace {
     Nodes,
     /// In the daemon's accounts only: for a dry run on a machine with one kind of memory, and for the replay of a recording.
     Imagined,
+    /// In memory and in swap.
+    Paged,
     /// In the emulated machines of programs that run under the runtime.
     Emulated,
 }
@@ -115,7 +122,7 @@ struct Service {
     config: Config,
     places: MachineTiers,
     watcher: Watcher,
-    step: UnitStep,
+    step: DaemonStep,
     status_builder: StatusBuilder,
     publisher: Arc<StatusPublisher>,
     notify: Notify,
@@ -127,6 +134,12 @@ struct Service {
     kernel: Option<KernelMover<SysfsFiles>>,
     /// The last epoch was a whole one, and left the kernel's promotion room.
     had_room: bool,
+}
+
+/// The decision of each epoch.
+enum DaemonStep {
+    Units(Box<UnitStep>),
+    Paged(Box<PagedService>),
 }
 
 /// Flags that the signal handlers set.
@@ -184,6 +197,7 @@ pub fn run(options: Options, console: Console) -> Result<()> {
     }
     service.notify.send("READY=1");
     service.run_until_stopped(&signals)?;
+    service.bring_back();
     service.notify.send("STOPPING=1");
     Ok(())
 }
@@ -207,7 +221,7 @@ impl Signals {
 }
 
 /// The error message for a value of `memory.tiers` that is not valid.
-const NO_TIERS: &str = "is neither detect nor emulated nor a tiers file that can be read; `isotherm tiers -o FILE` \
+const NO_TIERS: &str = "is neither detect nor emulated nor compressed nor a tiers file that can be read; `isotherm tiers -o FILE` \
                         writes one";
 
 impl MachineTiers {
@@ -215,6 +229,14 @@ impl MachineTiers {
         let tiers = match config.memory.tiers.as_str() {
             "detect" => isotherm_topology::detect(Path::new("/"))?,
             EMULATED => return Ok(Self::emulated()),
+            COMPRESSED => {
+                return Ok(Self {
+                    fast: vec![IN_MEMORY],
+                    slow: vec![PAGED_OUT],
+                    tiers: paged::tiers(dry_run)?,
+                    place: TierPlace::Paged,
+                });
+            }
             file => {
                 let read = isotherm_topology::read_file(Path::new(file));
                 let key = || format!("memory.tiers = \"{file}\": {NO_TIERS}");
@@ -279,7 +301,9 @@ impl MachineTiers {
     /// The tiers for which a dry run prints moves.
     pub(super) fn dry_target(&self) -> Target<'_> {
         match self.place {
-            TierPlace::Imagined | TierPlace::Emulated => Target::Imagined(NO_NODE_FAST),
+            TierPlace::Imagined | TierPlace::Emulated | TierPlace::Paged => {
+                Target::Imagined(NO_NODE_FAST)
+            }
             TierPlace::Nodes => Target::Machine(&self.fast),
         }
     }
@@ -319,6 +343,30 @@ impl MachineTiers {
     }
 }
 
+impl DaemonStep {
+    fn epoch(
+        &mut self,
+        seen: Observation,
+        config: &Config,
+        limits: StepLimits,
+        worth: Option<SampleWorth>,
+        mut executor: &mut dyn RangeExecutor,
+    ) -> EpochReport {
+        match self {
+            Self::Units(step) => step.run(&seen, &limits, &mut executor),
+            Self::Paged(paged) => paged.epoch(seen, config, limits, worth, &mut executor),
+        }
+    }
+
+    /// The observations of each unit in the last epoch.
+    fn seen(&self) -> Vec<UnitHeat> {
+        match self {
+            Self::Units(step) => step.seen().collect(),
+            Self::Paged(paged) => paged.seen().collect(),
+        }
+    }
+}
+
 impl Service {
     fn new(
         options: Options,
@@ -328,10 +376,17 @@ impl Service {
         console: Console,
     ) -> Result<Self> {
         let watcher = watcher(&options, &config, &places, kernel.is_some())?;
-        let step = step(options.dry_run, &config, &places);
+        let step = match places.place {
+            TierPlace::Paged => {
+                DaemonStep::Paged(Box::new(PagedService::new(&config, options.dry_run)?))
+            }
+            TierPlace::Nodes | TierPlace::Imagined | TierPlace::Emulated => {
+                DaemonStep::Units(Box::new(step(options.dry_run, &config, &places)))
+            }
+        };
         let mut notes = Vec::new();
         let note = match places.place {
-            TierPlace::Nodes => None,
+            TierPlace::Nodes | TierPlace::Paged => None,
             TierPlace::Imagined => Some(
                 "this machine has one kind of memory: the fast tier is imagined, and everything is \
                  assumed to be in slow memory at first",
@@ -437,19 +492,21 @@ impl Service {
     /// Ends an epoch: reads the observed accesses, decides, moves, and publishes the status.
     fn end_epoch(&mut self) -> Result<()> {
         // At the sample rate of this epoch: `observe` may set another rate for the next one.
-        let accesses_per_sample = self.places.accesses_per_sample(self.watcher.sample_worth());
+        let worth = self.watcher.sample_worth();
+        let accesses_per_sample = self.places.accesses_per_sample(worth);
         let observation = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
         let limits = limits(&self.config, accesses_per_sample)?
             .of_part(observation.span, self.config.epoch.0);
         let mut dry_run = DryRun::new(self.places.dry_target(), self.options.verbose);
-        let report = match self.options.dry_run {
-            true => self.step.run(&observation, &limits, &mut dry_run),
-            false => {
-                let mut mover = self.mover(observation.span);
-                self.step.run(&observation, &limits, &mut mover)
-            }
+        let mut mover = self.mover(observation.span);
+        let executor: &mut dyn RangeExecutor = match self.options.dry_run {
+            true => &mut dry_run,
+            false => &mut mover,
         };
+        let report = self
+            .step
+            .epoch(observation, &self.config, limits, worth, executor);
         self.watcher.end_moves();
         print(&dry_run.lines())?;
         self.follow_kernel(&report);
@@ -493,6 +550,10 @@ impl Service {
                     NO_NODE_FAST,
                 ))
             }
+            TierPlace::Paged => {
+                let kernel = PageOut::new(SwapKernel::default());
+                Box::new(Limit::new(kernel, MachineClock, allowance).within(time))
+            }
             TierPlace::Nodes | TierPlace::Imagined => {
                 let kernel = Migration::new(Kernel::default());
                 Box::new(AwakeOnly {
@@ -500,6 +561,16 @@ impl Service {
                     offline: self.offline_nodes(),
                 })
             }
+        }
+    }
+
+    /// Brings back what is paged out.
+    fn bring_back(&self) {
+        if let DaemonStep::Paged(paged) = &self.step
+            && !self.options.dry_run
+        {
+            let back = paged.bring_back();
+            self.console.info(&format!("{back} came back to memory"));
         }
     }
 
@@ -517,6 +588,9 @@ impl Service {
         self.status_builder.set_offline(&self.offline_nodes());
         let kernel = self.kernel.as_ref().map(KernelMover::status);
         self.status_builder.set_kernel_promotion(kernel);
+        if let DaemonStep::Paged(paged) = &self.step {
+            self.status_builder.set_paged(Some(paged.status()));
+        }
         let status = self.status_builder.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
@@ -524,7 +598,7 @@ impl Service {
         let names = processes.map(|share| (share.process, share.name.as_str()));
         let unit = self.config.memory.unit.0;
         self.publisher.see(|heat| {
-            let seen = self.step.seen();
+            let seen = self.step.seen().into_iter();
             heat.push(report.epoch, report.span, unit, names.clone(), seen);
         });
         let maps = Maps::new(report.epoch, unit, names, self.step.seen());
@@ -588,7 +662,7 @@ fn watcher(
         })?;
     }
     let fast = match places.place {
-        TierPlace::Imagined | TierPlace::Emulated => BTreeSet::new(),
+        TierPlace::Imagined | TierPlace::Emulated | TierPlace::Paged => BTreeSet::new(),
         TierPlace::Nodes => places.fast.iter().copied().collect(),
     };
     let samples = config.samples();

@@ -8,6 +8,7 @@ use isotherm_model::units::Nanos;
 use isotherm_observe::source::throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
+use isotherm_report::paged_status::PagedStatus;
 use isotherm_report::watch_status::{
     AccessesSeen, GroupStatus, KernelPromotionStatus, MoveStatus, NodeStatus, ProcessStatus,
     SourceStatus, Status, ThrottleState, TierStatus, TimerStatus, VERSION,
@@ -106,6 +107,11 @@ impl StatusBuilder {
         };
         self.status.samples_by_node = by_node.map(of_node).collect();
         self.status.throttles = watcher.throttle().map(throttle_status).collect();
+    }
+
+    /// Sets what is paged out.
+    pub(crate) fn set_paged(&mut self, paged: Option<PagedStatus>) {
+        self.status.paged = paged;
     }
 
     /// Adds a warning for the user.

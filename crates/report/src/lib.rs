@@ -44,6 +44,7 @@ pub mod optimizations;
 pub mod outcomes;
 pub mod page_moves;
 pub mod paged_run;
+pub mod paged_status;
 pub mod capacity_table;
 pub mod parts;
 pub mod comparison;

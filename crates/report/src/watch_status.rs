@@ -11,6 +11,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::json_line::JsonLine;
+use crate::paged_status::PagedStatus;
 use crate::table::DataTable;
 use crate::words::{clip, counted, percent, printable, share};
 pub use kernel_promotion::KernelPromotionStatus;
@@ -75,6 +76,9 @@ pub struct Status {
     /// The kernel's own promotion; null where the daemon alone promotes.
     #[serde(default)]
     pub kernel_promotion: Option<KernelPromotionStatus>,
+    /// What is paged out; null where the slow tier is none of swap.
+    #[serde(default)]
+    pub paged: Option<PagedStatus>,
     /// The watched processes.
     pub processes: Vec<ProcessStatus>,
     /// The control groups that the configuration names.
@@ -458,6 +462,7 @@ impl Status {
         for (why, bytes) in &self.total.not_moved_bytes {
             text += &format!("not moved: {} ({why})\n", Bytes(*bytes));
         }
+        text.extend(self.paged.iter().map(|paged| paged.line() + "\n"));
         text
     }
 

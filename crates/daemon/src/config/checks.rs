@@ -62,6 +62,7 @@ impl Config {
         self.check_sources()?;
         self.check_moves()?;
         self.check_energy()?;
+        self.check_compressed()?;
         for (key, path) in [("socket", &self.serve.socket), ("state", &self.serve.state)] {
             if path.as_os_str().is_empty() {
                 bail!("serve.{key} = \"\": names no path; leave the key out for the usual one");
@@ -70,6 +71,21 @@ impl Config {
         self.metrics()?;
         self.selection()?;
         self.groups()?;
+        Ok(())
+    }
+
+    fn check_compressed(&self) -> Result<()> {
+        let Capacity::Share(share) = self.compressed.slowdown.0 else {
+            bail!(
+                "compressed.slowdown = \"{}\": is a share of the time, such as 2%",
+                self.compressed.slowdown.0
+            );
+        };
+        if share >= 1.0 && self.compressed.keep.0 == Capacity::Bytes(Bytes::ZERO) {
+            bail!(
+                "compressed.slowdown = \"100%\": all memory might leave; give compressed.keep what stays"
+            );
+        }
         Ok(())
     }
 

@@ -69,6 +69,8 @@ section!(
         moves: Moves,
         /// Memory nodes that may be empty, to save energy.
         energy: Energy,
+        /// Compressed memory as the slow tier.
+        compressed: Compressed,
         /// Limits of control groups, by name.
         groups: BTreeMap<String, Group>,
         /// Socket, metrics and state of the daemon.
@@ -78,7 +80,7 @@ section!(
 section!(
     /// The tiers, and the size of the units that are moved.
     Memory {
-        /// `detect`, `emulated`, or the path of a tiers file.
+        /// `detect`, `emulated`, `compressed`, or the path of a tiers file.
         tiers: String,
         /// Fast memory that watched processes may use: a size, or a share of the fast tier.
         fast: Written<Capacity>,
@@ -144,6 +146,15 @@ section!(
         offline: Vec<u32>,
         /// Memory of the other nodes that stays free: a size, or a share of theirs.
         reserve: Written<Capacity>,
+    }
+);
+section!(
+    /// Compressed memory as the slow tier.
+    Compressed {
+        /// Share of the time that watched processes may lose to pages that come back.
+        slowdown: Written<Capacity>,
+        /// Memory of watched processes that stays whatever the budget allows: a size, or a share of theirs.
+        keep: Written<Capacity>,
     }
 );
 section!(

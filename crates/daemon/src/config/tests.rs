@@ -96,6 +96,11 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("[sources]\npmu_rate = 3", "power of two from 1 to 64"),
         ("[sources]\npmu_rate = 128", "power of two from 1 to 64"),
         ("[sources]\ncache = \"some\"", "auto"),
+        (
+            "[compressed]\nslowdown = \"5MiB\"",
+            "is a share of the time",
+        ),
+        ("[compressed]\nslowdown = \"100%\"", "compressed.keep"),
         ("[groups.\"a.slice\"]\ncap = \"1GiB\"", "begins with /"),
         ("[groups.\"/a\"]\npriority = 0", "from 0.01 to 100"),
         ("[groups.\"/a\"]\npriority = nan", "from 0.01 to 100"),

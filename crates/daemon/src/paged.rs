@@ -1,0 +1,230 @@
+//! Compressed memory, or other swap, as the slow tier of all watched processes (`memory.tiers = "compressed"`).
+//!
+//! The decision is that of `isotherm run --tiers compressed`, with floors and caps of control groups as on nodes. At the daemon's end
+//! everything that is out comes back; after its death each page does at its next touch.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use isotherm_act::movement::page_out::PageOut;
+use isotherm_act::movement::page_out::system::SwapKernel;
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::paged::{PagedObservation, RefaultCosts};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, UnitHeat};
+use isotherm_observe::paged::PagedMemory;
+use isotherm_observe::source::process_samples::SampleWorth;
+use isotherm_pipeline::{
+    EpochReport, PagedConfig, PagedLimits, PagedReport, PagedStep, StepLimits, seen_share,
+};
+use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
+use isotherm_report::paged_status::PagedStatus;
+use isotherm_topology::SwapSpace;
+
+use crate::config::Config;
+
+/// The value of `memory.tiers` for compressed memory.
+pub(crate) const COMPRESSED: &str = "compressed";
+
+/// Bytes of a cache line: what a sampled access stands for at least.
+const LINE: f64 = 64.0;
+const PAGE: Bytes = Bytes(4096);
+
+/// The step and what it observes by itself.
+pub(crate) struct PagedService {
+    step: PagedStep,
+    memory: PagedMemory,
+    unit: Bytes,
+    costs: RefaultCosts,
+    status: PagedStatus,
+}
+
+/// The tiers: this machine's memory, and its swap.
+///
+/// # Errors
+/// It has no swap.
+pub(crate) fn tiers(dry_run: bool) -> Result<Tiers> {
+    let swap = isotherm_topology::swap(Path::new("/"));
+    if swap.areas.is_empty() && !dry_run {
+        bail!(
+            "memory.tiers = \"{COMPRESSED}\": this machine has no swap; `isotherm tiers --make-compressed 2GiB` sets up compressed memory"
+        );
+    }
+    let info = rustix::system::sysinfo();
+    let memory = Bytes(info.totalram as u64 * u64::from(info.mem_unit));
+    let tier = |name: &str, capacity: Bytes, reason: &str| Tier {
+        name: name.to_owned(),
+        kind: TierKind::Nodes(Vec::new()),
+        capacity,
+        placement: Placement::Preferred,
+        latency: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
+        loaded: Vec::new(),
+        reason: reason.to_owned(),
+    };
+    let tiers = vec![
+        tier("memory", memory, "all nodes"),
+        tier(COMPRESSED, size(&swap), "swap"),
+    ];
+    Ok(Tiers::new(tiers)?)
+}
+
+fn size(swap: &SwapSpace) -> Bytes {
+    swap.areas.iter().map(|area| area.size).sum()
+}
+
+impl PagedService {
+    /// Measures what a page costs; a dry run takes usual costs where that is not possible.
+    ///
+    /// # Errors
+    /// There is too little swap to measure.
+    pub(crate) fn new(config: &Config, dry_run: bool) -> Result<Self> {
+        /// As `isotherm tiers --measure` finds on most machines.
+        const USUAL: RefaultCosts = RefaultCosts {
+            out: Nanos(12_000),
+            back: Nanos(8_000),
+        };
+        let costs = match isotherm_topology::measure::page_out(Path::new("/")) {
+            Ok(measured) => RefaultCosts {
+                out: measured.out,
+                back: measured.back,
+            },
+            Err(_) if dry_run => USUAL,
+            Err(error) => {
+                return Err(error).context(format!(
+                    "memory.tiers = \"{COMPRESSED}\": the costs of a page were not measured"
+                ));
+            }
+        };
+        let unit = config.memory.unit.0;
+        let both = Nanos(costs.out.0.saturating_add(costs.back.0));
+        let moves = MoveCosts {
+            saved: both,
+            moved_page: Nanos((unit.0 / PAGE.0).max(1).saturating_mul(both.0) / 2),
+        };
+        let policy = config.policy.clone();
+        let make = move || by_name(&policy, moves).unwrap_or_else(|| Box::new(Payback::new(moves)));
+        let step = PagedConfig {
+            unit,
+            page: PAGE,
+            costs,
+            slowdown: config.slowdown(),
+            modelled: dry_run,
+        };
+        Ok(Self {
+            step: PagedStep::new(step, Box::new(make)),
+            memory: PagedMemory::new(Path::new("/"), unit),
+            unit,
+            costs,
+            status: PagedStatus {
+                slowdown_budget: config.slowdown(),
+                back_ns: costs.back.0,
+                ..PagedStatus::default()
+            },
+        })
+    }
+
+    /// Decides for the epoch that begins, and has the executor move.
+    pub(crate) fn epoch(
+        &mut self,
+        seen: Observation,
+        config: &Config,
+        limits: StepLimits,
+        worth: Option<SampleWorth>,
+        executor: &mut impl RangeExecutor,
+    ) -> EpochReport {
+        self.memory.forget_ended();
+        self.memory.begin();
+        let most = seen.capacity;
+        let mut units = Vec::new();
+        for watched in &seen.processes {
+            // A process that ends meanwhile has no memory; of one that may not be read the observation says so.
+            units.extend(self.memory.units(watched.process).unwrap_or_default());
+        }
+        let all: Bytes = units.iter().map(|held| held.all()).sum();
+        let limits = PagedLimits {
+            keep: config.compressed.keep.0.of(all),
+            most,
+            moves: limits.moves,
+            seen_share: self.seen_share(worth),
+            groups: limits.groups,
+            fair_start: limits.fair_start,
+        };
+        let seen = PagedObservation {
+            stalled: self.memory.stalled(),
+            units,
+            seen,
+        };
+        let span = seen.seen.span;
+        let mut remembered = Remembered {
+            inner: executor,
+            outcomes: Vec::new(),
+        };
+        let report = self.step.run(&seen, &limits, &mut remembered);
+        self.memory.moved(&remembered.outcomes);
+        self.count(&report, span);
+        report.units
+    }
+
+    /// The share of the touched units in which a sample falls.
+    fn seen_share(&self, worth: Option<SampleWorth>) -> f64 {
+        match worth {
+            Some(SampleWorth::Time(interval)) => seen_share(self.unit, interval),
+            Some(SampleWorth::Accesses(period)) => {
+                (self.unit.0 as f64 / LINE / period.max(1) as f64).min(1.0)
+            }
+            None => 1.0,
+        }
+    }
+
+    fn count(&mut self, report: &PagedReport, span: Nanos) {
+        let (stored, memory) = isotherm_topology::swap(Path::new("/")).compressed();
+        let share = memory.0 as f64 / stored.0.max(1) as f64;
+        let status = &mut self.status;
+        status.out_bytes = report.out.0;
+        status.out_taken_bytes = (report.out.0 as f64 * share) as u64;
+        status.left_bytes += report.left.0;
+        status.returned_bytes += report.returned.0;
+        status.brought_back_bytes += report.brought_back.0;
+        status.mistakes += report.mistakes;
+        status.stalled_ns += report.stalled.0;
+        status.stalled_share = report.stalled.0 as f64 / span.0.max(1) as f64;
+        status.is_overdrawn = report.is_overdrawn;
+        status.back_ns = self.costs.back.0;
+    }
+
+    /// What is out, and what that cost so far.
+    pub(crate) fn status(&self) -> PagedStatus {
+        self.status.clone()
+    }
+
+    /// The observations of each unit in the last epoch.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = UnitHeat> {
+        self.step.seen()
+    }
+
+    /// Brings everything back that is out, of all processes that were watched: the bytes that came.
+    pub(crate) fn bring_back(&self) -> Bytes {
+        let outcomes = PageOut::new(SwapKernel::default()).execute(&self.memory.ways_back());
+        let came = |fate: &Fate| matches!(fate, Fate::Moved | Fate::Requested);
+        outcomes.iter().map(|outcome| outcome.bytes_of(came)).sum()
+    }
+}
+
+/// Remembers the outcomes of an epoch.
+struct Remembered<'a, E> {
+    inner: &'a mut E,
+    outcomes: Vec<RangeOutcome>,
+}
+
+impl<E: RangeExecutor> RangeExecutor for Remembered<'_, E> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let outcome = self.inner.carry_out(action);
+        self.outcomes.push(outcome.clone());
+        outcome
+    }
+}

@@ -1,0 +1,82 @@
+//! What the daemon has paged out, for its status.
+
+use isotherm_model::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::words::{counted, percent};
+
+/// Memory that is paged out, and what that costs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PagedStatus {
+    /// Bytes of watched processes that are out.
+    pub out_bytes: u64,
+    /// Memory that these take, compressed; 0 on a disk.
+    pub out_taken_bytes: u64,
+    /// Bytes that left memory since the start.
+    pub left_bytes: u64,
+    /// Bytes that came back because a program touched them, since the start.
+    pub returned_bytes: u64,
+    /// Bytes that were brought back before that, since the start.
+    pub brought_back_bytes: u64,
+    /// Units that returned soon after they had left, since the start.
+    pub mistakes: u64,
+    /// Time that programs waited for pages that came back, since the start.
+    pub stalled_ns: u64,
+    /// The same in the last epoch, as a share of its time.
+    pub stalled_share: f64,
+    /// The share that may be lost.
+    pub slowdown_budget: f64,
+    /// True while the budget is used up, and nothing leaves.
+    pub is_overdrawn: bool,
+    /// Measured time of a page of 4 KiB on its way back.
+    pub back_ns: u64,
+}
+
+impl PagedStatus {
+    /// What is out, what came back, and the time that cost.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let overdrawn = match self.is_overdrawn {
+            true => ", used up: nothing leaves",
+            false => "",
+        };
+        format!(
+            "paged out: {}, which take {}; since the start {} left, {} came back in {} of waiting, {} soon; {} of the time lost in the last \
+             epoch (budget {}{overdrawn})",
+            Bytes(self.out_bytes),
+            Bytes(self.out_taken_bytes),
+            Bytes(self.left_bytes),
+            Bytes(self.returned_bytes),
+            Nanos(self.stalled_ns),
+            counted(self.mistakes, "unit"),
+            percent(self.stalled_share),
+            percent(self.slowdown_budget),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PagedStatus;
+
+    #[test]
+    fn the_line_says_what_is_out_and_what_it_costs() {
+        let status = PagedStatus {
+            out_bytes: 256 << 20,
+            out_taken_bytes: 96 << 20,
+            left_bytes: 300 << 20,
+            returned_bytes: 8 << 20,
+            mistakes: 1,
+            stalled_ns: 18_000_000,
+            stalled_share: 0.001,
+            slowdown_budget: 0.02,
+            is_overdrawn: true,
+            ..PagedStatus::default()
+        };
+        assert_eq!(
+            status.line(),
+            "paged out: 256 MiB, which take 96 MiB; since the start 300 MiB left, 8 MiB came back in 18.0 ms of waiting, 1 unit soon; \
+             0.1 % of the time lost in the last epoch (budget 2.0 %, used up: nothing leaves)"
+        );
+    }
+}
