@@ -17,6 +17,7 @@ mod direct;
 mod field;
 mod forks;
 mod movers;
+mod out_and_back;
 mod outside;
 mod page;
 mod plan;

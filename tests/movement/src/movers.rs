@@ -18,6 +18,7 @@ use isotherm_sys::staged::{PageKind, StagedCopy, StagedSettings, UNIT_BYTES};
 
 use crate::area::{Area, Kind};
 use crate::direct::Direct;
+use crate::out_and_back::{OutAndBack, swap_areas};
 use crate::output::say;
 use crate::page::PAGE_BYTES;
 use crate::two_copies::move_by_two_copies;
@@ -88,6 +89,14 @@ fn movers(lock: &ForkLock) -> Vec<Mover<'_>> {
             executor: boxed(PlacementExecutor),
         },
     ];
+    match swap_areas() {
+        0 => say(format_args!("without page-out: this machine has no swap")),
+        _ => movers.push(Mover {
+            name: "page-out and back",
+            staged: false,
+            executor: boxed(OutAndBack::default()),
+        }),
+    }
     let settings = StagedSettings {
         even_if_there: true,
         ..StagedSettings::DEFAULT
