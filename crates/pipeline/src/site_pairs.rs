@@ -56,7 +56,9 @@ pub fn site_pairs(before: &Profile, after: &Profile) -> Vec<SitePair> {
             SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => {
                 matches.sites(&former, site, &contexts)
             }
-            SiteKind::Named | SiteKind::Shared | SiteKind::Unattributed => Vec::new(),
+            SiteKind::Named | SiteKind::Java | SiteKind::Shared | SiteKind::Unattributed => {
+                Vec::new()
+            }
         };
         links.extend(found.into_iter().map(|(id, by)| (at, id, by)));
     }
@@ -68,6 +70,7 @@ const fn is_named_alike(site: &Site) -> bool {
     matches!(
         site.kind,
         SiteKind::Named
+            | SiteKind::Java
             | SiteKind::Static
             | SiteKind::Described
             | SiteKind::Shared
@@ -310,7 +313,8 @@ impl CallMatches {
             possible = possible
                 .iter()
                 .flat_map(|context: &Vec<Place>| {
-                    let longer = |place: &Place| [context.as_slice(), &[place.clone()]].concat();
+                    let longer =
+                        |place: &Place| [context.as_slice(), std::slice::from_ref(place)].concat();
                     places.iter().map(longer).collect::<Vec<_>>()
                 })
                 .collect();

@@ -102,7 +102,7 @@ impl ProfileDifference {
             format!("{}: {values}", site.location)
         };
         let reason = match (held.as_slice(), meant.as_slice()) {
-            ([first, more @ ..], _) if more.is_empty() => named(first),
+            ([first], _) => named(first),
             ([first, more @ ..], _) => {
                 format!(
                     "{}; and {}",
