@@ -3,6 +3,7 @@
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
+//!  |- machine_tiers  the tiers that the configuration names
 //!  |- kernel_mover  the kernel's own promotion at the daemon's pace
 //!  |- dry_run   reports moves and makes none; replay uses it as well
 //!  |- paged     compressed memory as the slow tier
@@ -21,6 +22,7 @@ pub mod config;
 mod dry_run;
 mod energy;
 mod kernel_mover;
+mod machine_tiers;
 mod metrics;
 mod notify;
 mod paged;

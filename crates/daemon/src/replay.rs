@@ -14,7 +14,8 @@ use isotherm_trace::{Cut, Format, Grain, Replay};
 
 use crate::config::Config;
 use crate::dry_run::DryRun;
-use crate::service::{MachineTiers, limits, step};
+use crate::machine_tiers::MachineTiers;
+use crate::service::{limits, step};
 use crate::status::StatusBuilder;
 use isotherm_console::{Console, print};
 

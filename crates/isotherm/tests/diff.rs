@@ -68,10 +68,7 @@ fn the_sites_of_a_rebuilt_program_are_found_again_and_what_grew_fails_a_conditio
             "#include <string.h>",
             "#include <string.h>\n\nint unused;\n",
         )
-        .replace(
-            "grown = malloc(bytes);",
-            "grown = malloc(4 * bytes);",
-        )
+        .replace("grown = malloc(bytes);", "grown = malloc(4 * bytes);")
         .replace("memset(grown, 2, bytes);", "memset(grown, 2, 4 * bytes);");
     std::fs::write(at.join("app.c"), source).expect("is written");
     let cc = Command::new("cc")
