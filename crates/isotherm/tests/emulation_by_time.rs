@@ -347,7 +347,7 @@ fn a_run_by_a_plan_has_the_caches_that_it_is_given() {
         let refused = isotherm(directory.path(), &words);
         assert!(!refused.status.success());
         assert!(
-            stderr(&refused).contains("the plan's tiers are of another kind"),
+            stderr(&refused).contains("these tiers are of another kind"),
             "{}",
             stderr(&refused)
         );
