@@ -105,7 +105,7 @@ fn accesses_to_a_large_object_are_kept_by_bin_and_those_to_longer_ranges_by_chun
             vec![extent(1, A, range.address, range.bytes.0, 1)],
             samples
                 .into_iter()
-                .chain([scan(0x2000), scan(0x2001)])
+                .chain([scan(0x2000), scan(0x8001)])
                 .collect(),
         )
     };
