@@ -395,7 +395,11 @@ fn limits_are_kept(lines: &[Value], summary: &Value) {
         panic!("{lines:?}");
     };
     for line in lines {
-        assert_eq!(number(line, "status"), InterfaceStatus::Ok as u64);
+        assert_eq!(
+            number(line, "status"),
+            InterfaceStatus::Ok as u64,
+            "{lines:?}, {summary}"
+        );
     }
     // The program's static data has some pages of it.
     let capacity = 12 * MIB - MIB / 4..=12 * MIB;
