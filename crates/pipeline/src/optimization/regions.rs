@@ -123,7 +123,11 @@ fn region(
     }
     let chunks = (samples / SAMPLES_PER_CHUNK).clamp(1, CHUNKS_AT_MOST);
     let page = if memory.is_huge(&range) { HUGE } else { PAGE };
-    let grain = bytes.div_ceil(chunks).checked_next_multiple_of(page)?;
+    // A chunk that is larger than the capacity could never be fast, however hot.
+    let room = (input.capacity.0 / page * page).max(page);
+    let least = bytes.div_ceil(CHUNKS_AT_MOST);
+    let grain = bytes.div_ceil(chunks).min(room).max(least);
+    let grain = grain.checked_next_multiple_of(page)?;
     let mut counts = vec![0_u64; bytes.div_ceil(grain) as usize];
     for (page, count) in counted() {
         // A page that begins in the region is within it.

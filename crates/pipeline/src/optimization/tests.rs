@@ -231,6 +231,21 @@ fn a_hot_hint_without_pages_or_without_data_of_the_run_says_so() {
 }
 
 #[test]
+fn a_chunk_is_no_larger_than_the_fast_memory_that_it_is_for() {
+    // By 100 samples, four a chunk, a chunk has 41 pages.
+    let mut machine = uneven();
+    machine.counts = AccessCounts::default();
+    machine.access(1512..1612, 1);
+    for capacity in [40, 8, 1] {
+        let found = machine.optimize(capacity, &atmem());
+        let selected = found.figures.selected.0 / PAGE;
+        assert!((1..=capacity).contains(&selected), "{selected}, {capacity}");
+        let left: u64 = pages(&found.demotions).iter().map(|(_, pages)| pages).sum();
+        assert!(left >= 256 - capacity, "the limit holds");
+    }
+}
+
+#[test]
 fn with_less_than_a_page_of_fast_memory_all_that_is_fast_leaves() {
     for choice in [atmem(), thermos()] {
         let machine = uneven();
