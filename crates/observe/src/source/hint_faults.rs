@@ -259,14 +259,16 @@ mod tests {
     #[test]
     fn faults_of_a_watched_process_are_touches_with_their_pages() {
         const PAGES: usize = 64;
+        const HUGE: usize = 2 << 20;
         let root = machine(Some("2\n"));
         let mut source = match HintFaults::open(root.path(), 1_000_000) {
             Ok(source) => source,
             Err(error) => return isotherm_skip::skip!("samples of page faults: {error}"),
         };
-        let mut memory = vec![0_u8; PAGES * 4096];
+        // So large that no allocator has it resident from before, and a page of each huge page.
+        let mut memory = vec![0_u8; PAGES * HUGE];
         let start = memory.as_ptr() as u64;
-        for byte in memory.iter_mut().step_by(4096) {
+        for byte in memory.iter_mut().step_by(HUGE) {
             *byte = 1;
         }
         std::hint::black_box(&memory);
