@@ -76,7 +76,7 @@ impl Ledger {
     }
 
     /// Bytes of a tier that no process has placed.
-    pub(crate) fn free(&self, tier: u32) -> u64 {
+    pub(crate) fn available(&self, tier: u32) -> u64 {
         let placed = self.header.placed.get(tier as usize);
         let placed = placed.map_or(0, |placed| placed.load(Ordering::Relaxed));
         self.limit(tier).saturating_sub(placed)
@@ -228,9 +228,9 @@ mod tests {
         ledger.header.fast_limit.store(2 * UNIT, Ordering::Relaxed);
         let slot = ledger.join(process(3)).expect("a slot");
         assert_eq!(ledger.take(slot, 0, 9 * UNIT, UNIT), 2 * UNIT);
-        assert_eq!(ledger.free(0), 0);
+        assert_eq!(ledger.available(0), 0);
         ledger.header.fast_limit.store(5 * UNIT, Ordering::Relaxed);
-        assert_eq!(ledger.free(0), 3 * UNIT);
+        assert_eq!(ledger.available(0), 3 * UNIT);
         assert_eq!(ledger.take(slot, 0, 9 * UNIT, UNIT), 3 * UNIT);
     }
 

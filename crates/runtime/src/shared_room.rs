@@ -144,7 +144,7 @@ impl SharedRoom {
     /// Bytes that this process has, and those that no process has.
     pub(crate) fn bytes(&self) -> u64 {
         let share = self.slot().map_or(0, |slot| self.ledger.share(slot, FAST));
-        share.saturating_add(self.ledger.free(FAST))
+        share.saturating_add(self.ledger.available(FAST))
     }
 
     /// Gives this process's share back at its exit. No further page gets room.
