@@ -124,7 +124,11 @@ fn region(
     let chunks = (samples / SAMPLES_PER_CHUNK).clamp(1, CHUNKS_AT_MOST);
     let page = if memory.is_huge(&range) { HUGE } else { PAGE };
     // A chunk that is larger than the capacity could never be fast, however hot.
-    let room = (input.capacity.0 / page * page).max(page);
+    let room = match input.capacity.0 / page * page {
+        // Nothing can be fast, and what is hot does not depend on that.
+        0 => u64::MAX,
+        room => room,
+    };
     let least = bytes.div_ceil(CHUNKS_AT_MOST);
     let grain = bytes.div_ceil(chunks).min(room).max(least);
     let grain = grain.checked_next_multiple_of(page)?;
