@@ -1,5 +1,7 @@
 //! Calls in functions: the method by which another build of a program is matched to its sites.
 
+use crate::site::Frame;
+
 /// The target of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Callee {
@@ -26,6 +28,26 @@ pub struct Call {
     pub callee: Callee,
     /// The variable that receives the result, where the source is unambiguous.
     pub variable: Option<String>,
+}
+
+impl Call {
+    /// The call that a frame of a calling context made: of the function of the frame within it, or of the allocating function.
+    #[must_use]
+    pub fn of_frame(frame: &Frame, inner: Option<&Frame>) -> Self {
+        Self {
+            offset: frame.offset,
+            line: frame.line,
+            column: frame.column,
+            callee: match inner {
+                None => Callee::Allocation,
+                Some(inner) => inner
+                    .function
+                    .clone()
+                    .map_or(Callee::Unknown, Callee::Function),
+            },
+            variable: frame.variable.clone(),
+        }
+    }
 }
 
 /// A function and calls in it.

@@ -188,7 +188,7 @@ impl<'a> Side<'a> {
                     first_line: frame.function_line,
                     calls: Vec::new(),
                 });
-                entry.calls.push(call(frame, inner));
+                entry.calls.push(Call::of_frame(frame, inner));
             }
         }
         let mut modules = BTreeMap::<ModuleName, Vec<FunctionCalls>>::new();
@@ -208,22 +208,6 @@ impl<'a> Side<'a> {
         frames
             .filter_map(|frame| Some((self.module(frame), frame.build_id.clone()?)))
             .collect()
-    }
-}
-
-fn call(frame: &Frame, inner: Option<&Frame>) -> Call {
-    Call {
-        offset: frame.offset,
-        line: frame.line,
-        column: frame.column,
-        callee: match inner {
-            None => Callee::Allocation,
-            Some(inner) => inner
-                .function
-                .clone()
-                .map_or(Callee::Unknown, Callee::Function),
-        },
-        variable: frame.variable.clone(),
     }
 }
 

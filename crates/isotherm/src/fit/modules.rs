@@ -212,19 +212,7 @@ fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCal
                     first_line: frame.function_line,
                     calls: Vec::new(),
                 });
-            entry.calls.push(Call {
-                offset: frame.offset,
-                line: frame.line,
-                column: frame.column,
-                callee: match inner {
-                    None => Callee::Allocation,
-                    Some(inner) => inner
-                        .function
-                        .clone()
-                        .map_or(Callee::Unknown, Callee::Function),
-                },
-                variable: frame.variable.clone(),
-            });
+            entry.calls.push(Call::of_frame(frame, inner));
         }
     }
     functions
