@@ -12,7 +12,7 @@ use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 use isotherm_observe::paged::PagedMemory;
@@ -55,16 +55,8 @@ pub(crate) fn tiers(dry_run: bool) -> Result<Tiers> {
     }
     let info = rustix::system::sysinfo();
     let memory = Bytes(info.totalram as u64 * u64::from(info.mem_unit));
-    let tier = |name: &str, capacity: Bytes, reason: &str| Tier {
-        name: name.to_owned(),
-        kind: TierKind::Nodes(Vec::new()),
-        capacity,
-        placement: Placement::Preferred,
-        latency: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        loaded: Vec::new(),
-        reason: reason.to_owned(),
+    let tier = |name, capacity, reason| {
+        Tier::unmeasured(name, TierKind::Nodes(Vec::new()), capacity, reason)
     };
     let tiers = vec![
         tier("memory", memory, "all nodes"),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::EpochReport;
 use isotherm_report::json_line::JsonLine;
@@ -113,16 +113,9 @@ fn open(recorded: &Recorded, cut: Cut) -> Result<Replay> {
 
 /// The two tiers that the replay assumes.
 fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
-    let tier = |name: &str, capacity| Tier {
-        name: name.to_owned(),
-        kind: TierKind::Nodes(Vec::new()),
-        capacity,
-        placement: Placement::Preferred,
-        latency: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        loaded: Vec::new(),
-        reason: "imagined for a recording".to_owned(),
+    let tier = |name, capacity| {
+        let kind = TierKind::Nodes(Vec::new());
+        Tier::unmeasured(name, kind, capacity, "imagined for a recording")
     };
     Tiers::new(vec![tier("fast", fast), tier("slow", footprint)]).context("the imagined tiers")
 }

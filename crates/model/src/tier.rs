@@ -64,6 +64,22 @@ pub struct Tier {
 }
 
 impl Tier {
+    /// A tier of which only the size is known: not its speed.
+    #[must_use]
+    pub fn unmeasured(name: &str, kind: TierKind, capacity: Bytes, reason: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            kind,
+            capacity,
+            placement: Placement::Preferred,
+            latency: None,
+            read_bandwidth: None,
+            write_bandwidth: None,
+            loaded: Vec::new(),
+            reason: reason.to_owned(),
+        }
+    }
+
     /// True for both halves of the emulated pair.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {
@@ -164,25 +180,14 @@ impl Tiers {
     /// The built-in emulated pair: `fast` bytes of fast memory, the rest slow.
     #[must_use]
     pub fn emulated(fast: Bytes, slow: Bytes, emulation: Emulation) -> Self {
-        let tier = |name: &str, kind, capacity, reason: &str| Tier {
-            name: name.to_owned(),
-            kind,
-            capacity,
-            placement: Placement::Preferred,
-            latency: None,
-            read_bandwidth: None,
-            write_bandwidth: None,
-            loaded: Vec::new(),
-            reason: reason.to_owned(),
-        };
         Self(vec![
-            tier(
+            Tier::unmeasured(
                 "fast",
                 TierKind::EmulatedFast,
                 fast,
                 "emulated: ordinary memory, bounded",
             ),
-            tier(
+            Tier::unmeasured(
                 "slow",
                 TierKind::EmulatedSlow(emulation),
                 slow,
