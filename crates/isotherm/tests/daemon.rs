@@ -681,5 +681,5 @@ fn what_no_daemon_left_needs_no_restoring_and_a_damaged_record_is_named() {
     .unwrap();
     let (succeeded, said) = restore();
     assert!(!succeeded && said.contains("line 2"), "{said}");
-    assert!(record.exists(), "it is kept for whoever mends it");
+    assert!(record.exists(), "the operator needs the record");
 }

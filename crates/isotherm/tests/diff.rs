@@ -147,10 +147,10 @@ fn profiles_of_two_depths_are_compared_and_bad_input_is_one_sentence() {
                 "deep.iso",
                 "flat.iso",
                 "--fail-if",
-                "footprint of nobody > +5%",
+                "footprint of missing > +5%",
             ][..],
             1,
-            "no site of the profiles has \"nobody\"",
+            "no site of the profiles has \"missing\"",
         ),
     ] {
         let output = isotherm(at, arguments);

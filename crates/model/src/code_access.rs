@@ -171,7 +171,7 @@ pub struct CodeAccess {
     pub walk: SampleWalk,
 }
 
-/// Threads that are told apart at one instruction.
+/// Most threads that are counted at one instruction.
 pub const CODE_THREADS_AT_MOST: usize = 16;
 
 /// Name of the counter of accesses whose instruction is in no row of a profile, because it has too many.

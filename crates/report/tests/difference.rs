@@ -189,10 +189,10 @@ fn conditions_are_of_the_program_of_a_named_site_or_of_any() {
         let (held, reason) = judged(&difference, condition);
         assert_eq!(held, Some(holds), "{condition}: {reason}");
     }
-    let (held, reason) = judged(&difference, "heat of nobody > +5%");
+    let (held, reason) = judged(&difference, "heat of missing > +5%");
     assert_eq!(held, None);
     assert!(
-        reason.contains("no site of the profiles has \"nobody\""),
+        reason.contains("no site of the profiles has \"missing\""),
         "{reason}"
     );
     let (held, reason) = judged(&difference, "heat > +5");

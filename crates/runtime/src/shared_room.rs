@@ -120,7 +120,7 @@ impl SharedRoom {
         }
     }
 
-    /// Gives back room that was taken for no page.
+    /// Gives back room that no page uses.
     pub(crate) fn return_unused(&self) {
         if let Some(slot) = self.slot() {
             self.ledger.give_back(slot, FAST, PAGE);

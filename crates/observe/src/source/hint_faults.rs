@@ -184,7 +184,7 @@ impl Source for HintFaults {
         let begin = scan.clock.busy();
         let (pages, source) = (self.drain(scan), SourceKind::HintFaults);
         for ((process, address), faults) in pages {
-            // One in so many faults was recorded, and stands for the others.
+            // One fault in each interval was recorded; it counts for all of them.
             let touches = faults.saturating_mul(u64::from(self.interval.get()));
             let access =
                 ObservedAccess::at((process, address), source, (touches, source.unit(false)));

@@ -45,7 +45,7 @@ impl FastRoom {
         }
     }
 
-    /// Gives back room that was taken for no page.
+    /// Gives back room that no page uses.
     pub(crate) fn return_unused(&self) {
         self.pages.fetch_sub(1, Ordering::Relaxed);
         if let Some(shared) = &self.shared {
