@@ -9,7 +9,7 @@
 //! - [`page_requests`] requests moves between emulated tiers from it.
 //!
 //! Executors reach the kernel through the trait of [`system`], so that a dry run prints the exact
-//! calls, and tests run on a simulated machine. [`limit`] and [`undo`] wrap any executor, [`obeyed_requests`] one of page requests; [`parallel`] moves by several at a time.
+//! calls, and tests run on a simulated machine. [`limit`], [`remembered`] and [`undo`] wrap any executor, [`obeyed_requests`] one of page requests; [`parallel`] moves by several at a time.
 
 mod batch;
 pub mod in_program;
@@ -20,6 +20,7 @@ pub mod page_out;
 pub mod page_requests;
 pub mod parallel;
 pub mod pieces;
+pub mod remembered;
 pub mod system;
 #[cfg(test)]
 mod test_machine;

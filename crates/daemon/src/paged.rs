@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::system::SwapKernel;
-use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_act::movement::remembered::Remembered;
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
 use isotherm_model::port::RangeExecutor;
@@ -93,11 +93,7 @@ impl PagedService {
             }
         };
         let unit = config.memory.unit.0;
-        let both = Nanos(costs.out.0.saturating_add(costs.back.0));
-        let moves = MoveCosts {
-            saved: both,
-            moved_page: Nanos((unit.0 / PAGE.0).max(1).saturating_mul(both.0) / 2),
-        };
+        let moves = MoveCosts::of_refaults(costs, unit);
         let policy = config.policy.clone();
         let make = move || by_name(&policy, moves).unwrap_or_else(|| Box::new(Payback::new(moves)));
         let step = PagedConfig {
@@ -152,12 +148,9 @@ impl PagedService {
             seen,
         };
         let span = seen.seen.span;
-        let mut remembered = Remembered {
-            inner: executor,
-            outcomes: Vec::new(),
-        };
+        let mut remembered = Remembered::new(executor);
         let report = self.step.run(&seen, &limits, &mut remembered);
-        self.memory.moved(&remembered.outcomes);
+        self.memory.moved(remembered.outcomes());
         self.count(&report, span);
         report.units
     }
@@ -174,11 +167,10 @@ impl PagedService {
     }
 
     fn count(&mut self, report: &PagedReport, span: Nanos) {
-        let (stored, memory) = isotherm_topology::swap(Path::new("/")).compressed();
-        let share = memory.0 as f64 / stored.0.max(1) as f64;
+        let swap = isotherm_topology::swap(Path::new("/"));
         let status = &mut self.status;
         status.out_bytes = report.out.0;
-        status.out_taken_bytes = (report.out.0 as f64 * share) as u64;
+        status.out_taken_bytes = swap.taken_by(report.out).0;
         status.left_bytes += report.left.0;
         status.returned_bytes += report.returned.0;
         status.brought_back_bytes += report.brought_back.0;
@@ -204,19 +196,5 @@ impl PagedService {
         let outcomes = PageOut::new(SwapKernel::default()).execute(&self.memory.ways_back());
         let came = |fate: &Fate| matches!(fate, Fate::Moved | Fate::Requested);
         outcomes.iter().map(|outcome| outcome.bytes_of(came)).sum()
-    }
-}
-
-/// Remembers the outcomes of an epoch.
-struct Remembered<'a, E> {
-    inner: &'a mut E,
-    outcomes: Vec<RangeOutcome>,
-}
-
-impl<E: RangeExecutor> RangeExecutor for Remembered<'_, E> {
-    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        let outcome = self.inner.carry_out(action);
-        self.outcomes.push(outcome.clone());
-        outcome
     }
 }

@@ -90,6 +90,18 @@ impl SwapSpace {
         Bytes(self.areas.iter().map(free).fold(0, u64::saturating_add))
     }
 
+    /// Bytes of memory that this part of what is swapped out takes: its share of all compressed memory, as if all pages were as
+    /// compressible. 0 where nothing is stored compressed.
+    #[must_use]
+    pub fn taken_by(&self, out: Bytes) -> Bytes {
+        let (stored, memory) = self.compressed();
+        if stored == Bytes::ZERO {
+            return Bytes::ZERO;
+        }
+        let taken = u128::from(out.0) * u128::from(memory.0) / u128::from(stored.0);
+        Bytes(u64::try_from(taken).unwrap_or(u64::MAX))
+    }
+
     /// Bytes of pages that are stored compressed, and bytes of memory that they take.
     #[must_use]
     pub fn compressed(&self) -> (Bytes, Bytes) {

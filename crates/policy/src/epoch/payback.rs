@@ -28,10 +28,12 @@ mod phase;
 use std::cmp::Reverse;
 
 use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::paged::RefaultCosts;
 use isotherm_model::port::EpochPolicy;
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Bytes, Nanos};
 
 use super::hottest::Hottest;
+use crate::PAGE;
 use budget::Budget;
 use heat::Heat;
 use outlook::Outlook;
@@ -54,6 +56,16 @@ impl MoveCosts {
         saved: Nanos(150),
         moved_page: Nanos(2_000),
     };
+
+    /// Of a unit of this size that is paged out: a touched page comes back and leaves again later, and each move is half of that.
+    #[must_use]
+    pub fn of_refaults(costs: RefaultCosts, unit: Bytes) -> Self {
+        let both = costs.out.0.saturating_add(costs.back.0);
+        Self {
+            saved: Nanos(both),
+            moved_page: Nanos((unit.0 / PAGE).max(1).saturating_mul(both) / 2),
+        }
+    }
 
     /// True where the accesses gained, in [`PARTS`], save more time than the given number of moves
     /// take.

@@ -18,9 +18,9 @@ use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::system::{DrySwap, PageOutCall, SwapKernel};
+use isotherm_act::movement::remembered::Remembered;
 use isotherm_console::Console;
 use isotherm_model::batch::{Batch, ObservedAccess, Process};
-use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
 use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -180,12 +180,7 @@ impl PagedPolicy {
             modelled: args.dry_run,
         };
         let policy = args.policy.clone().unwrap_or_else(|| "payback".to_owned());
-        let both = Nanos(costs.out.0.saturating_add(costs.back.0));
-        let move_costs = MoveCosts {
-            // A touched page comes back, and leaves again later.
-            saved: both,
-            moved_page: Nanos((unit.0 / PAGE.0).max(1).saturating_mul(both.0) / 2),
-        };
+        let move_costs = MoveCosts::of_refaults(costs, unit);
         let name = policy.clone();
         let make = move || {
             by_name(&name, move_costs).unwrap_or_else(|| Box::new(Payback::new(move_costs)))
@@ -236,12 +231,9 @@ impl PagedPolicy {
             groups: BTreeMap::new(),
             fair_start: 0,
         };
-        let mut moves = Remembered {
-            inner: self.executor(),
-            outcomes: Vec::new(),
-        };
+        let mut moves = Remembered::new(self.executor());
         let report = self.step.run(&seen, &limits, &mut moves);
-        self.memory.moved(&moves.outcomes);
+        self.memory.moved(moves.outcomes());
         self.sums.add(&report, seen.seen.span);
         let rest = reading.0.saturating_mul(READING);
         self.due = begun.saturating_add(Nanos(rest));
@@ -289,32 +281,10 @@ impl PagedPolicy {
     }
 }
 
-/// Remembers the outcomes of an epoch.
-struct Remembered<E> {
-    inner: E,
-    outcomes: Vec<RangeOutcome>,
-}
-
-impl<E: RangeExecutor> RangeExecutor for Remembered<E> {
-    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        let outcome = self.inner.carry_out(action);
-        self.outcomes.push(outcome.clone());
-        outcome
-    }
-}
-
 impl PagedSums {
     fn add(&mut self, report: &PagedReport, span: Nanos) {
         let swap = isotherm_topology::swap(Path::new("/"));
-        let (stored, memory) = swap.compressed();
-        // Of what this program has out its share of the compressed memory is taken; other programs' pages are as compressible.
-        let taken = |out: Bytes| match stored.0 {
-            0 => 0,
-            stored => {
-                let taken = u128::from(out.0) * u128::from(memory.0) / u128::from(stored);
-                u64::try_from(taken).unwrap_or(u64::MAX)
-            }
-        };
+        let taken = swap.taken_by(report.out).0;
         let run = &mut self.run;
         run.epochs += 1;
         run.left_bytes += report.left.0;
@@ -324,7 +294,7 @@ impl PagedSums {
         run.stalled_ns += report.stalled.0;
         if report.out.0 > run.most_out_bytes {
             run.most_out_bytes = report.out.0;
-            run.most_out_taken_bytes = taken(report.out);
+            run.most_out_taken_bytes = taken;
         }
         for (why, bytes) in &report.units.moves.not_moved {
             let most = run.not_moved.entry(why.clone()).or_default();
@@ -333,7 +303,7 @@ impl PagedSums {
         let span = u128::from(span.0);
         self.span += span;
         self.all += u128::from(report.present.0.saturating_add(report.out.0)) * span;
-        self.taken += u128::from(report.present.0.saturating_add(taken(report.out))) * span;
+        self.taken += u128::from(report.present.0.saturating_add(taken)) * span;
     }
 
     fn finish(mut self, took: Nanos) -> PagedRun {
