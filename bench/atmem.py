@@ -8,6 +8,7 @@ on the machine that is emulated: the ways to move (table 4), and what parts of a
 """
 import dataclasses
 import os
+from collections.abc import Iterator
 
 import atmem_allocations
 import atmem_moves
@@ -114,22 +115,21 @@ def on_machine(tools: Tools, files: dict[str, str], tiers: str, folder: str, opt
     return tables
 
 
-def run(tools: Tools, options, folder: str, say) -> list[Table]:
+def run(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     files = graphs(tools, folder, options.quick)
     machines = [options.tiers] if options.tiers else MACHINES
     parts = [lambda tiers=tiers: on_machine(tools, files, tiers, folder, options, say) for tiers in machines]
     parts.append(lambda: [atmem_moves.ways(tools, options, say)])
     parts.append(lambda: [atmem_allocations.allocations(tools, folder, options, say)])
-    tables, problems = [], []
+    problems = []
     for part in parts:
         try:
-            tables += part()
+            yield from part()
         except Problem as problem:
-            tables += problem.tables
+            yield from problem.tables
             problems.append(str(problem))
     if problems:
-        raise Problem("; ".join(problems), tables)
-    return tables
+        raise Problem("; ".join(problems))
 
 
 def summary(results: list[Result], tiers: str) -> Table:

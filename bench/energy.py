@@ -9,6 +9,7 @@ slower by nothing else (factors 1). Of accesses that are no stream it counts 64 
 import os
 import statistics
 import tomllib
+from collections.abc import Iterator
 
 from bandwidth import balance, remap
 from emulator import everything
@@ -178,12 +179,17 @@ def remote_plan(tools: Tools, settings: Settings, folder: str) -> str:
     return plan
 
 
-def run(tools: Tools, options, folder: str, say) -> list[Table]:
+def run(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     settings = Settings(options)
     runs = by_devices(tools, settings, folder, options, say)
     fits = [fit(tools, folder, runs, first) for first in (0, 1)]
-    tables = [figure_3(runs), figure_4(runs, fits[0]), figure_5(tools, settings, folder, options, say), table_1(runs[0]), table_2(fits)]
-    return [*tables, balance(tools, options, folder, say), remapping(tools, settings, folder, options, say)]
+    yield figure_3(runs)
+    yield figure_4(runs, fits[0])
+    yield figure_5(tools, settings, folder, options, say)
+    yield table_1(runs[0])
+    yield table_2(fits)
+    yield balance(tools, options, folder, say)
+    yield remapping(tools, settings, folder, options, say)
 
 
 def remapping(tools: Tools, settings: Settings, folder: str, options, say) -> Table:
