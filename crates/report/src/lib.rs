@@ -47,6 +47,8 @@ pub mod paged_run;
 pub mod paged_status;
 pub mod capacity_table;
 pub mod parts;
+mod rank_test;
+pub mod times;
 pub mod comparison;
 pub mod difference;
 pub mod simulation;

@@ -13,8 +13,9 @@ mod page;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Serialize, Serializer};
 
-use crate::comparison::Times;
+use crate::comparison::TOO_FEW;
 use crate::table::DataTable;
+use crate::times::Times;
 use crate::words::{clip, counted, percent};
 
 /// Characters of an object's name in a terminal.
@@ -169,9 +170,9 @@ impl PlacementTimes {
         let times = Times::of(rounds)?;
         let seconds = |nanos: Nanos| nanos.0 as f64 / 1e9;
         Some(Self {
-            median_seconds: seconds(times.median),
-            min_seconds: seconds(times.min),
-            max_seconds: seconds(times.max),
+            median_seconds: seconds(times.median()),
+            min_seconds: seconds(times.fastest()),
+            max_seconds: seconds(times.slowest()),
             runs_seconds: rounds.iter().copied().map(seconds).collect(),
             times: Some(times),
         })
@@ -179,10 +180,13 @@ impl PlacementTimes {
 }
 
 impl MeasuredSensitivity {
-    /// Whether the times with all data slow and with all data fast overlap, so that no benefit means anything; `None` for a single round.
+    /// Whether the times with all data slow and with all data fast differ by no more than noise, so that no benefit means anything; `None` of fewer than three rounds.
     #[must_use]
     pub fn within_noise(&self) -> Option<bool> {
-        self.all_slow.times?.within_noise_of(&self.all_fast.times?)
+        self.all_slow
+            .times
+            .as_ref()?
+            .within_noise_of(self.all_fast.times.as_ref()?)
     }
 }
 
@@ -247,12 +251,15 @@ impl SensitivityTable {
     /// What limits the figures: a line each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        match self.measured.as_ref().map(MeasuredSensitivity::within_noise) {
-            Some(None) => notes.push(
-                "one round shows no range; --rounds 3 or more tell whether placements differ".to_owned(),
-            ),
+        match self
+            .measured
+            .as_ref()
+            .map(MeasuredSensitivity::within_noise)
+        {
+            Some(None) => notes.push(TOO_FEW.to_owned()),
             Some(Some(true)) => notes.push(
-                "all slow and all fast: within noise, their ranges overlap, so the measured benefits mean nothing".to_owned(),
+                "all slow and all fast: within noise, so the measured benefits mean nothing"
+                    .to_owned(),
             ),
             Some(Some(false)) | None => {}
         }
@@ -299,7 +306,7 @@ impl SensitivityTable {
         let bound = |name: &str, size, times: Option<&PlacementTimes>, benefit: f64| Row {
             name: name.to_owned(),
             size,
-            times: times.and_then(|times| times.times),
+            times: times.and_then(|times| times.times.clone()),
             exceeded: None,
             benefit: measured.map(|_| benefit),
             range: String::new(),
@@ -325,7 +332,7 @@ impl SensitivityTable {
             table = table
                 .right("time", Row::time)
                 .left("min .. max", |row| {
-                    row.times.map_or_else(String::new, |it| it.range())
+                    row.times.as_ref().map_or_else(String::new, Times::range)
                 })
                 .right("benefit", move |row| figure(row.benefit))
                 .left("min .. max", |row| row.range.clone());
@@ -355,7 +362,7 @@ impl Row {
         Self {
             name: object.object.clone(),
             size: Bytes(object.size_bytes),
-            times: measured.and_then(|it| it.times.times),
+            times: measured.and_then(|it| it.times.times.clone()),
             exceeded: limit.filter(|_| object.exceeded_limit),
             benefit: measured.map(|it| it.of_medians.benefit),
             range: measured.map(range).unwrap_or_default(),
@@ -367,7 +374,7 @@ impl Row {
 
     fn time(&self) -> String {
         let exceeded = || self.exceeded.map(|limit| format!("over {limit}"));
-        let median = self.times.map(|it| it.median.to_string());
+        let median = self.times.as_ref().map(|it| it.median().to_string());
         median.or_else(exceeded).unwrap_or_default()
     }
 }

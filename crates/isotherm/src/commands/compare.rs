@@ -12,8 +12,9 @@ use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
 use isotherm_policy::FirstTouch;
-use isotherm_report::comparison::{Comparison, Times};
+use isotherm_report::comparison::Comparison;
 use isotherm_report::parts::{self, split_sites};
+use isotherm_report::times::Times;
 
 use super::run::{covered, warn_if_foreign};
 use crate::cli::CompareArgs;
@@ -257,13 +258,14 @@ fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
 
 fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
     let (slow, fast) = (runs.of(Placement::AllSlow), runs.of(Placement::AllFast));
-    let bounds = slow.zip(fast);
+    let bounds = slow.as_ref().zip(fast.as_ref());
+    let bound = bounds.map(|(slow, fast)| bound(plan, slow.fastest(), fast.fastest()));
     Comparison {
         all_slow: slow,
         first_touch: runs.of(Placement::FirstTouch),
         guided: runs.of(Placement::Guided),
         all_fast: fast,
-        bound: bounds.map(|(slow, fast)| bound(plan, slow.median, fast.median)),
+        bound,
         expected: plan.expected,
     }
 }
@@ -285,8 +287,8 @@ fn to_json(
             (placement.name().to_owned(), times.into())
         })
         .collect();
-    let each = |figure: fn(Times) -> Nanos| -> serde_json::Map<String, serde_json::Value> {
-        let figure = |placement: Placement| runs.of(placement).map(|times| seconds(figure(times)));
+    let each = |figure: fn(&Times) -> Nanos| -> serde_json::Map<String, serde_json::Value> {
+        let figure = |placement: Placement| runs.of(placement).map(|times| seconds(figure(&times)));
         let figures = PLACEMENTS
             .iter()
             .map(|placement| (placement.key(), figure(*placement).into()));
@@ -298,9 +300,9 @@ fn to_json(
         "valued": plan.valued(),
         "fast_bytes": plan.tiers.all()[0].capacity.0,
         "runs_seconds": all,
-        "median_seconds": each(|times| times.median),
-        "min_seconds": each(|times| times.min),
-        "max_seconds": each(|times| times.max),
+        "median_seconds": each(|times| times.median()),
+        "min_seconds": each(|times| times.fastest()),
+        "max_seconds": each(|times| times.slowest()),
         "modelled_bound_seconds": comparison.bound.map(seconds),
         "expected_over_all_fast": plan.expected.map(|expected| serde_json::json!({
             "all_slow": expected.all_slow,
@@ -412,7 +414,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
     #[test]
     fn what_is_shown_is_named_by_the_command_that_ran() {
         let plan = isotherm_plan_text::read(PLAN).unwrap();
-        let runs = runs([1_000_000_000; 2]);
+        let runs = runs([1_000_000_000; 3]);
         let command = ["other".to_owned(), "--size".to_owned()];
         for json in [false, true] {
             let shown = shown(&plan, &command, &runs, json);
@@ -420,7 +422,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
         }
     }
 
-    fn runs(rounds: [u64; 2]) -> Runs {
+    fn runs(rounds: [u64; 3]) -> Runs {
         Runs {
             times: [(); 4].map(|()| rounds.map(Nanos).to_vec()),
             outputs_differ: false,
@@ -430,7 +432,12 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
     #[test]
     fn json_has_the_range_beside_the_median_and_says_what_is_noise() {
         let plan = isotherm_plan_text::read(PLAN).unwrap();
-        let text = shown(&plan, &[], &runs([1_000_000_000, 3_000_000_000]), true);
+        let text = shown(
+            &plan,
+            &[],
+            &runs([1, 2, 3].map(|seconds| seconds * 1_000_000_000)),
+            true,
+        );
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         for (key, seconds) in [
             ("min_seconds", 1.0),
@@ -451,7 +458,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
         let slow = site.replace("fast value 1 weight 4KiB", "slow value 4 weight 16KiB");
         let text = PLAN.replace(site, &slow) + part;
         let plan = isotherm_plan_text::read(&text).unwrap();
-        let runs = runs([1_000_000_000; 2]);
+        let runs = runs([1_000_000_000; 3]);
         let json: serde_json::Value =
             serde_json::from_str(&shown(&plan, &[], &runs, true)).unwrap();
         let site = &json["split_sites"][0];

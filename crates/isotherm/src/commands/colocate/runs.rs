@@ -11,8 +11,8 @@ use isotherm_model::profile::Profile;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
-use isotherm_report::comparison::Times;
 use isotherm_report::sharing::{SharingRuns, SharingTimes};
+use isotherm_report::times::Times;
 
 use crate::commands::plan::of_selected;
 use crate::static_data::StaticPlacement;
@@ -81,7 +81,7 @@ impl TimedProgram {
     fn times(&self) -> Option<SharingTimes> {
         let median = |times: &[RunTimes], of: fn(&RunTimes) -> Nanos| {
             let times: Vec<Nanos> = times.iter().map(of).collect();
-            Times::of(&times).map(|times| times.median.0.max(1) as f64 / 1e9)
+            Times::of(&times).map(|times| times.median().0.max(1) as f64 / 1e9)
         };
         let seconds = |times| median(times, |run| run.took);
         let processor_seconds = |times| median(times, |run| run.processor_time);
