@@ -133,6 +133,10 @@ class Samples:
     def median(self, contender: str, measure: str) -> float:
         return statistics.median(self.values(contender, measure))
 
+    def most(self, contender: str, measure: str) -> float:
+        """The greatest: of a rate, that of the round which other work on the machine disturbed least."""
+        return max(self.values(contender, measure))
+
     def ratio(self, contender: str, base: str, measure: str) -> float:
         """Median of the ratios within the rounds."""
         pairs = zip(self.values(contender, measure), self.values(base, measure))

@@ -7,8 +7,8 @@
 //! devices 1 delay 150 bandwidth 1200000000 work 37500000
 //! ```
 //!
-//! `bandwidth` is in bytes a second, `delay` names the setting of the load, `work` is in any unit, more is better. Runs with the same
-//! devices and delay count by their median.
+//! `bandwidth` is in bytes a second, `delay` names the setting of the load, `work` is in any unit, more is better. Of the runs with the same
+//! devices and delay the one with most work counts: other work on the machine only makes a run slower, so it was disturbed least.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &FitBandwidthArgs, console: Console) -> Result<()> {
         false => read_input_text(&args.runs, RUNS_AT_MOST).context(shown.clone())?,
     };
     let all = runs(&text).context(shown.clone())?;
-    let runs = medians(&all);
+    let runs = undisturbed(&all);
     let model = BandwidthModel::fitted(&runs, args.tolerance).context(shown)?;
     let heading = format!(
         "fitted by isotherm fit-bandwidth from {}, tolerance {} %",
@@ -123,29 +123,16 @@ fn load_run(words: &[&str]) -> Result<LoadRun> {
     })
 }
 
-/// One run for each number of devices and load: the medians of its bandwidths and of its work.
-fn medians(runs: &[LoadRun]) -> Vec<LoadRun> {
-    let mut of_setting = BTreeMap::<(u32, u32), Vec<LoadRun>>::new();
+/// One run for each number of devices and load: that with most work, and of equal ones that with most bandwidth.
+fn undisturbed(runs: &[LoadRun]) -> Vec<LoadRun> {
+    let mut of_setting = BTreeMap::<(u32, u32), LoadRun>::new();
     for run in runs {
-        of_setting
-            .entry((run.devices, run.load))
-            .or_default()
-            .push(*run);
+        let best = of_setting.entry((run.devices, run.load)).or_insert(*run);
+        if (run.work, run.bandwidth) > (best.work, best.bandwidth) {
+            *best = *run;
+        }
     }
-    let middle = |runs: &[LoadRun], figure: fn(&LoadRun) -> u64| {
-        let mut figures: Vec<u64> = runs.iter().map(figure).collect();
-        figures.sort_unstable();
-        figures[figures.len() / 2]
-    };
-    of_setting
-        .into_iter()
-        .map(|((devices, load), runs)| LoadRun {
-            devices,
-            load,
-            bandwidth: middle(&runs, |run| run.bandwidth),
-            work: middle(&runs, |run| run.work),
-        })
-        .collect()
+    of_setting.into_values().collect()
 }
 
 /// A line for each number of devices, as table 2 of the paper.
@@ -164,20 +151,20 @@ fn in_words(model: &BandwidthModel) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{medians, runs};
+    use super::{runs, undisturbed};
 
     #[test]
-    fn a_line_is_a_run_and_repeated_ones_count_by_their_median() {
+    fn a_line_is_a_run_and_of_repeated_ones_the_one_with_most_work_counts() {
         let text = "# membench\nkernel_seconds 2.5\ndevices 1 threads 2 delay 0 bandwidth 50 work 5\n\n\
                     devices 1 delay 0 bandwidth 70 work 9 # late\ndevices 1 delay 0 bandwidth 60 work 7\n";
         let all = runs(text).unwrap();
         assert_eq!(all.len(), 3);
-        let [run] = medians(&all)[..] else {
+        let [run] = undisturbed(&all)[..] else {
             panic!("one setting");
         };
         assert_eq!(
             (run.devices, run.load, run.bandwidth, run.work),
-            (1, 0, 60, 7)
+            (1, 0, 70, 9)
         );
     }
 
