@@ -11,6 +11,9 @@
 //!                     one         two: remap      two: remap
 //! ```
 //!
+//! Near a bound, samples fall into one range and then into the next one, and never twice into the same. [`RemapSettings::nearest`] counts
+//! samples on one side of the own range together, and moves to the nearest range among them: the next samples show whether that is enough.
+//!
 //! A program that is itself the bottleneck (`sparse` with one thread in the paper) does not get
 //! faster with more devices. So after a remap to more devices the remapper waits for the same
 //! number of samples. If none exceeds the highest sample before by the least gain, the remap is
@@ -27,23 +30,27 @@ pub struct RemapSettings {
     /// Percentage by which bandwidth must rise to keep a remap to more devices; `None` keeps every
     /// remap, as the paper's implementation does.
     pub least_gain: Option<u32>,
+    /// Whether samples in different ranges on one side of the own one count together, for the nearest of these ranges.
+    pub nearest: bool,
 }
 
 impl RemapSettings {
-    /// The paper's implementation: two samples, no undo.
+    /// The paper's implementation: two samples in the same range, no undo.
     pub const PAPER: Self = Self {
         consecutive: 2,
         least_gain: None,
+        nearest: false,
     };
 }
 
 impl Default for RemapSettings {
-    /// Two samples; a remap that gains less than 5 % is undone. The number is ours: it is above the
+    /// Two samples on one side; a remap that gains less than 5 % is undone. The number is ours: it is above the
     /// variation of a steady program's bandwidth from second to second.
     fn default() -> Self {
         Self {
             consecutive: 2,
             least_gain: Some(5),
+            nearest: true,
         }
     }
 }
@@ -165,16 +172,33 @@ impl Remapper {
     }
 
     fn extend_streak(&mut self, bandwidth: u64) {
-        let devices = self.model.devices(bandwidth);
-        if devices == self.streak.devices {
-            self.streak.samples = self.streak.samples.saturating_add(1);
-            self.streak.highest = self.streak.highest.max(bandwidth);
-        } else {
-            self.streak = Streak {
+        let range = self.model.devices(bandwidth);
+        self.streak = match self.continued(range) {
+            Some(devices) => Streak {
                 devices,
+                samples: self.streak.samples.saturating_add(1),
+                highest: self.streak.highest.max(bandwidth),
+            },
+            None => Streak {
+                devices: range,
                 samples: 1,
                 highest: bandwidth,
-            };
+            },
+        };
+    }
+
+    /// The range that the streak is for once a sample in `range` continues it; `None` where it does not.
+    fn continued(&self, range: u32) -> Option<u32> {
+        let former = self.streak.devices;
+        let (above, below) = (
+            former.min(range) > self.devices,
+            former.max(range) < self.devices,
+        );
+        match (self.settings.nearest, range == former) {
+            (_, true) => Some(range),
+            (true, false) if above => Some(former.min(range)),
+            (true, false) if below => Some(former.max(range)),
+            _ => None,
         }
     }
 
@@ -275,10 +299,33 @@ mod tests {
         assert_eq!(decisions(RemapSettings::PAPER, &spikes), [Stay; 7]);
         let eager = RemapSettings {
             consecutive: 1,
-            least_gain: None,
+            ..RemapSettings::PAPER
         };
         let remaps = decisions(eager, &spikes);
         assert_eq!(remaps.iter().filter(|remap| **remap != Stay).count(), 6);
+    }
+
+    #[test]
+    fn samples_on_one_side_count_together_for_the_nearest_range() {
+        let nearest = RemapSettings {
+            nearest: true,
+            ..RemapSettings::PAPER
+        };
+        // Ranges 2, 3, 2, 3 from 1: never twice the same one.
+        let near_a_bound = [115, 135, 120, 135];
+        assert_eq!(
+            decisions(RemapSettings::PAPER, &near_a_bound),
+            [Stay; 4],
+            "the paper's"
+        );
+        let moved = [Stay, To { from: 1, to: 2 }, Stay, Stay];
+        assert_eq!(decisions(nearest, &near_a_bound), moved);
+        // Down from 4: ranges 2 and 3 bring it to 3.
+        let down = [200, 200, 115, 135];
+        let moved = [Stay, To { from: 1, to: 4 }, Stay, To { from: 4, to: 3 }];
+        assert_eq!(decisions(nearest, &down), moved);
+        // One sample on each side stays, as spikes do.
+        assert_eq!(decisions(nearest, &[50, 300, 50, 300])[..], [Stay; 4]);
     }
 
     #[test]
@@ -330,9 +377,9 @@ mod tests {
         #[test]
         fn devices_stay_in_range_moves_are_told_and_samples_in_the_own_range_move_nothing(
             samples in prop::collection::vec(0_u64..300, 0..80), start in 0_u32..9,
-            consecutive in 0_u32..4, least_gain in prop::option::of(0_u32..20)
+            consecutive in 0_u32..4, least_gain in prop::option::of(0_u32..20), nearest: bool
         ) {
-            let settings = RemapSettings { consecutive, least_gain };
+            let settings = RemapSettings { consecutive, least_gain, nearest };
             let mut remapper = Remapper::new(BandwidthModel::paper(), settings, start);
             let mut devices = remapper.devices();
             for tenths in samples {
@@ -342,8 +389,9 @@ mod tests {
                     Stay => {}
                     To { from, to } => {
                         prop_assert_eq!(from, devices);
-                        prop_assert_eq!(to, BandwidthModel::paper().devices(bandwidth));
-                        prop_assert!(from != to);
+                        let range = BandwidthModel::paper().devices(bandwidth);
+                        prop_assert!(from != to && (nearest || to == range));
+                        prop_assert!(from.min(range) <= to && to <= from.max(range));
                         devices = to;
                     }
                     Undo { from, to } => {
