@@ -183,6 +183,30 @@ pub struct ProcessStatus {
     pub warning: String,
 }
 
+impl ProcessStatus {
+    /// Share of its resident memory that is fast.
+    #[must_use]
+    pub fn fast_share(&self) -> f64 {
+        share(self.fast_bytes, self.resident_bytes)
+    }
+
+    /// These processes.
+    #[must_use]
+    pub fn table(processes: &[Self]) -> DataTable<'_, Self> {
+        let problem = |process: &Self| match process.warning.is_empty() {
+            true => clip(&process.control_group, NAME_AT_MOST),
+            false => printable(&process.warning),
+        };
+        DataTable::of(processes)
+            .right("process", |process| process.pid)
+            .left("program", |process| clip(&process.name, NAME_AT_MOST))
+            .right("resident", |process| Bytes(process.resident_bytes))
+            .right("fast", |process| percent(process.fast_share()))
+            .right("hit rate", |process| known(process.hit_rate))
+            .left("control group, or problem", problem)
+    }
+}
+
 /// A control group that the configuration names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupStatus {
@@ -202,6 +226,26 @@ pub struct GroupStatus {
     pub fast_bytes: u64,
     /// Share of their accesses that fast memory served; None where none was seen.
     pub hit_rate: Option<f64>,
+}
+
+impl GroupStatus {
+    /// These control groups.
+    #[must_use]
+    pub fn table(groups: &[Self]) -> DataTable<'_, Self> {
+        let size = |bytes: u64| Bytes(bytes).to_string();
+        let cap = move |group: &Self| group.cap_bytes.map_or_else(|| "-".to_owned(), size);
+        DataTable::of(groups)
+            .left("control group", |group| {
+                clip(&group.control_group, NAME_AT_MOST)
+            })
+            .right("processes", |group| group.processes)
+            .right("resident", |group| Bytes(group.resident_bytes))
+            .right("fast", |group| Bytes(group.fast_bytes))
+            .right("floor", |group| Bytes(group.floor_bytes))
+            .right("cap", cap)
+            .right("priority", |group| group.priority)
+            .right("hit rate", |group| known(group.hit_rate))
+    }
 }
 
 /// One source.
@@ -307,11 +351,11 @@ impl Status {
             true => "No process is watched: none is selected, or none uses 5 % of a processor or \
                      10 % of memory.\n"
                 .to_owned(),
-            false => self.process_table().render(),
+            false => ProcessStatus::table(&self.processes).render(),
         };
         let groups = match self.groups.is_empty() {
             true => String::new(),
-            false => self.group_table().render() + "\n",
+            false => GroupStatus::table(&self.groups).render() + "\n",
         };
         let mut text = format!(
             "{}\n\n{}\n{processes}\n{groups}{}\n{}\n{}\n",
@@ -397,41 +441,6 @@ impl Status {
             .left("nodes", move |tier| nodes(tier).join(","))
             .right("size", |tier| Bytes(tier.bytes))
             .right("available", |tier| Bytes(tier.available_bytes))
-    }
-
-    /// The watched processes.
-    #[must_use]
-    pub fn process_table(&self) -> DataTable<'_, ProcessStatus> {
-        let problem = |process: &ProcessStatus| match process.warning.is_empty() {
-            true => clip(&process.control_group, NAME_AT_MOST),
-            false => printable(&process.warning),
-        };
-        let fast = |process: &ProcessStatus| share(process.fast_bytes, process.resident_bytes);
-        DataTable::of(&self.processes)
-            .right("process", |process| process.pid)
-            .left("program", |process| clip(&process.name, NAME_AT_MOST))
-            .right("resident", |process| Bytes(process.resident_bytes))
-            .right("fast", move |process| percent(fast(process)))
-            .right("hit rate", |process| known(process.hit_rate))
-            .left("control group, or problem", problem)
-    }
-
-    /// The control groups that the configuration names.
-    #[must_use]
-    pub fn group_table(&self) -> DataTable<'_, GroupStatus> {
-        let size = |bytes: u64| Bytes(bytes).to_string();
-        let cap = move |group: &GroupStatus| group.cap_bytes.map_or_else(|| "-".to_owned(), size);
-        DataTable::of(&self.groups)
-            .left("control group", |group| {
-                clip(&group.control_group, NAME_AT_MOST)
-            })
-            .right("processes", |group| group.processes)
-            .right("resident", |group| Bytes(group.resident_bytes))
-            .right("fast", |group| Bytes(group.fast_bytes))
-            .right("floor", |group| Bytes(group.floor_bytes))
-            .right("cap", cap)
-            .right("priority", |group| group.priority)
-            .right("hit rate", |group| known(group.hit_rate))
     }
 
     /// The sources with their costs.
