@@ -162,13 +162,14 @@ impl Comparison {
             (_, Some(true)) => {
                 text += "first touch and all fast: within noise, so there is no gap that guiding could close\n";
             }
-            (Some(gap), _) => {
+            // A part of the gap that may be noise is none.
+            (Some(gap), _) if self.guided_within_noise() != Some(true) => {
                 text += &format!(
                     "guided closes {} of the gap between first touch and all fast\n",
                     percent(gap)
                 );
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
         text + &self.prediction()
     }
@@ -293,6 +294,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("as fast as"), "{text}");
+        assert!(!text.contains("closes"), "{text}");
         noisy.first_touch = times(&[31, 29, 32]);
         let text = noisy.render();
         assert!(
