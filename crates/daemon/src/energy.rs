@@ -312,6 +312,22 @@ impl RangeExecutor for AwakeOnly<'_> {
             false => self.inner.carry_out(action),
         }
     }
+
+    /// Keeps actions together that the inner executor may carry out at once.
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let of_one_kind = actions.chunk_by(|one, other| {
+            self.offline.contains(&one.node) == self.offline.contains(&other.node)
+        });
+        let kinds: Vec<&[RangeAction]> = of_one_kind.collect();
+        let mut outcomes = Vec::with_capacity(actions.len());
+        for kind in kinds {
+            match self.offline.contains(&kind[0].node) {
+                true => outcomes.extend(kind.iter().map(|action| self.carry_out(*action))),
+                false => outcomes.extend(self.inner.execute(kind)),
+            }
+        }
+        outcomes
+    }
 }
 
 #[cfg(test)]

@@ -82,12 +82,20 @@ impl<E: RangeExecutor + ?Sized> RangeExecutor for Box<E> {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         (**self).carry_out(action)
     }
+
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        (**self).execute(actions)
+    }
 }
 
 /// A borrowed executor is an executor, so that a wrapper can last for a part of its life.
 impl<E: RangeExecutor + ?Sized> RangeExecutor for &mut E {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         (**self).carry_out(action)
+    }
+
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        (**self).execute(actions)
     }
 }
 

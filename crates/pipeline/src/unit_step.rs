@@ -49,8 +49,8 @@ pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
 /// Most bytes demoted before the promotions that fit the room: some milliseconds of moves, and long
 /// enough that neighbours move together.
 const BATCH_BYTES: u64 = 16 << 20;
-/// The same as a fraction of the fast tier: one sixteenth of it may be empty if time runs out.
-const BATCH_PART: u64 = 16;
+/// The same as a fraction of the fast tier: one eighth of it may be empty if time runs out.
+const BATCH_PART: u64 = 8;
 
 /// Settings of the step.
 #[derive(Clone, Debug)]

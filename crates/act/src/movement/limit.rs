@@ -1,5 +1,10 @@
 //! Limits an executor for the sake of the running program: to a number of bytes a second, and of milliseconds of every
 //! second. With [`Limit::within`] the whole call is limited too: the rest is not attempted.
+//!
+//! ```text
+//! ranges    [.......]  [..]  [..]  [.....................]
+//! slices    [.......    ..    ..]  [........] [.......] [....]      the inner executor has a slice at a time
+//! ```
 
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
@@ -67,21 +72,27 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
     }
 
     /// Executes one slice when its time has come, and records its cost.
-    fn slice(&mut self, action: RangeAction) -> RangeOutcome {
+    fn slice(&mut self, pieces: &[RangeAction]) -> Vec<RangeOutcome> {
         let begin = self.clock.now().max(self.next);
         if begin >= self.deadline {
-            return RangeOutcome::whole(action, Fate::NotAttempted(Reason::OutOfTime));
+            let late = |piece: &RangeAction| {
+                RangeOutcome::whole(*piece, Fate::NotAttempted(Reason::OutOfTime))
+            };
+            return pieces.iter().map(late).collect();
         }
         let wait = begin.saturating_sub(self.clock.now());
         if wait > Nanos::ZERO {
             self.clock.sleep(wait);
         }
         let begun = self.clock.now();
-        let outcome = self.inner.carry_out(action);
+        let outcomes = self.inner.execute(pieces);
         let took = self.clock.now().saturating_sub(begun);
-        let moved = outcome.bytes_of(|fate| *fate == Fate::Moved);
+        let moved = outcomes
+            .iter()
+            .map(|outcome| outcome.bytes_of(|fate| *fate == Fate::Moved))
+            .sum();
         self.next = begun.saturating_add(self.cost(moved, took));
-        outcome
+        outcomes
     }
 
     /// The time that a slice costs: the longer of the two.
@@ -95,24 +106,55 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
     }
 }
 
+/// The pieces of an action, none across a multiple of `slice`, so that no unit is split.
+fn pieces(action: RangeAction, slice: u64) -> impl Iterator<Item = RangeAction> {
+    let end = action.range.end();
+    let next = move |at: u64| (at / slice * slice).saturating_add(slice).min(end);
+    let starts = std::iter::successors(Some(action.range.start), move |at| Some(next(*at)));
+    let starts = starts.take_while(move |start| *start < end);
+    starts.map(move |start| RangeAction {
+        range: AddressRange {
+            start,
+            bytes: Bytes(next(start) - start),
+        },
+        ..action
+    })
+}
+
 impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let mut outcomes = self.execute(&[action]);
+        outcomes
+            .pop()
+            .unwrap_or_else(|| RangeOutcome::begin(action))
+    }
+
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let slice = self.slice_bytes();
-        let mut outcome = RangeOutcome::begin(action);
-        let (mut at, end) = (action.range.start, action.range.end());
-        while at < end {
-            // Slices end on multiples of their size, so that no unit is split.
-            let until = (at / slice * slice).saturating_add(slice).min(end);
-            let range = AddressRange {
-                start: at,
-                bytes: Bytes(until - at),
-            };
-            for part in self.slice(RangeAction { range, ..action }).parts {
-                outcome.push(part.bytes, part.fate);
+        let mut outcomes: Vec<RangeOutcome> =
+            actions.iter().copied().map(RangeOutcome::begin).collect();
+        let all = actions.iter().enumerate();
+        let all = all.flat_map(|(of, action)| pieces(*action, slice).map(move |piece| (of, piece)));
+        let (mut waiting, mut bytes) = (Vec::new(), 0);
+        let mut all = all.peekable();
+        while let Some((of, piece)) = all.next() {
+            bytes += piece.range.bytes.0;
+            waiting.push((of, piece));
+            let is_whole = all
+                .peek()
+                .is_none_or(|(_, next)| bytes + next.range.bytes.0 > slice);
+            if !is_whole {
+                continue;
             }
-            at = until;
+            let (owners, pieces): (Vec<usize>, Vec<RangeAction>) = waiting.drain(..).unzip();
+            for (of, outcome) in owners.into_iter().zip(self.slice(&pieces)) {
+                for part in outcome.parts {
+                    outcomes[of].push(part.bytes, part.fate);
+                }
+            }
+            bytes = 0;
         }
-        outcome
+        outcomes
     }
 }
 
@@ -192,6 +234,40 @@ mod tests {
         assert_eq!(left.fate, Fate::NotAttempted(Reason::OutOfTime));
         assert!(moved.bytes > Bytes(0) && moved.bytes < Bytes(128 << 20));
         assert!(hands.0.get() < 2 * half.0, "one slice more at most");
+    }
+
+    #[test]
+    fn small_ranges_share_a_slice_and_have_an_outcome_each() {
+        struct Calls(Hands, Rc<Cell<usize>>);
+        impl RangeExecutor for Calls {
+            fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+                RangeOutcome::whole(action, Fate::Moved)
+            }
+
+            fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+                self.1.set(self.1.get() + 1);
+                self.0.0.set(self.0.0.get() + 1_000_000);
+                actions.iter().map(|it| self.carry_out(*it)).collect()
+            }
+        }
+        let (hands, calls) = (Hands::default(), Rc::new(Cell::new(0)));
+        let inner = Calls(hands.clone(), calls.clone());
+        // Slices of 2 MiB; 100 ranges of 64 KiB.
+        let allowance = Allowance {
+            bytes_a_second: Bytes(100 << 20),
+            ..Allowance::UNLIMITED
+        };
+        let mut limit = Limit::new(inner, hands, allowance);
+        let actions: Vec<RangeAction> = (0..100)
+            .map(|at| action(7, 32 * at, 16, NodeId(1)))
+            .collect();
+        let outcomes = limit.execute(&actions);
+        let moved: Vec<Bytes> = outcomes
+            .iter()
+            .map(|it| it.bytes_of(|fate| *fate == Fate::Moved))
+            .collect();
+        assert_eq!(moved, [Bytes(64 << 10); 100]);
+        assert_eq!(calls.get(), 4, "32 ranges a call");
     }
 
     #[test]

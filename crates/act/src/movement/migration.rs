@@ -5,6 +5,8 @@
 //! is an outcome. The nodes of the pages are queried first, so that *moved* and *already there* are
 //! distinguished and no page is moved in vain; after a failed call they are queried again, because
 //! the kernel's statuses are then unreliable (see [`isotherm_sys::pages`]).
+//!
+//! Ranges of one process that go to one node share their calls, because each call has a cost of its own ([`super::batch`]).
 
 use std::process;
 
@@ -64,6 +66,8 @@ impl From<Verdict> for Fate {
 /// A page to move: small, or a huge one named by its first address.
 #[derive(Clone, Copy, Debug)]
 struct Page {
+    /// The range that it belongs to, by its place among those that move together.
+    range: usize,
     address: usize,
     /// Bytes of the range that it covers.
     bytes: u64,
@@ -197,43 +201,83 @@ impl<S: PageSystem> Migration<S> {
     }
 }
 
-impl<S: PageSystem> RangeExecutor for Migration<S> {
-    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        let own = action.process.pid == process::id();
-        let process = if own { 0 } else { action.process.pid };
-        let mut outcome = RangeOutcome::begin(action);
+impl<S: PageSystem> Migration<S> {
+    /// Moves ranges of one process to one node.
+    fn move_together(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let mut outcomes: Vec<RangeOutcome> =
+            actions.iter().copied().map(RangeOutcome::begin).collect();
+        let Some(first) = actions.first() else {
+            return outcomes;
+        };
+        let own = first.process.pid == process::id();
+        let process = if own { 0 } else { first.process.pid };
         if self.system.has_ended(process) {
-            outcome.push(outcome.left(), ENDED.into());
-            return outcome;
+            rest_is(&mut outcomes, ENDED);
+            return outcomes;
         }
-        let resident = self.system.resident(process, action.range);
+        let listed = actions
+            .iter()
+            .map(|action| self.system.resident(process, action.range));
+        let listed: Vec<Option<Vec<PageRun>>> = listed.collect();
         // A huge page moves as a whole, whichever of its addresses is named. If the huge pages are
         // unknown, all parts of a possible huge page are queried before any of it is moved.
-        let grain = if resident.is_some() {
-            PAGE_BYTES
-        } else {
-            HUGE_BYTES
+        let grain = match listed.iter().all(Option::is_some) {
+            true => PAGE_BYTES,
+            false => HUGE_BYTES,
         };
-        let resident = resident.unwrap_or_else(|| {
+        let runs = actions.iter().zip(listed).map(|(action, listed)| {
             let range = action.range;
-            vec![PageRun { range, huge: false }]
+            listed.unwrap_or_else(|| vec![PageRun { range, huge: false }])
         });
-        let mut pages = Walk::new(action.range, &resident);
+        let runs: Vec<Vec<PageRun>> = runs.collect();
+        let walks = actions.iter().zip(&runs).enumerate();
+        let mut walks: Vec<Walk<'_>> = walks
+            .map(|(number, (action, runs))| Walk::new(number, action.range, runs))
+            .collect();
         let mut batch = Batch::default();
+        // The range at which the next batch begins: those before it have no further pages.
+        let mut at = 0;
         loop {
-            batch.fill(&mut pages, self.size.bytes(), grain);
-            if batch.pages.is_empty() {
+            batch.fill(&mut walks[at..], self.size.bytes(), grain);
+            let Some(last) = batch.pages.last() else {
                 break;
-            }
-            let stop = self.move_batch(process, action.node, &mut batch);
-            batch.report(&mut outcome);
+            };
+            at = last.range;
+            let stop = self.move_batch(process, first.node, &mut batch);
+            batch.report(&mut outcomes);
             if let Some(verdict) = stop {
-                outcome.push(outcome.left(), verdict.into());
-                return outcome;
+                rest_is(&mut outcomes[..at], Verdict::NotTouched);
+                rest_is(&mut outcomes[at..], verdict);
+                return outcomes;
             }
         }
-        outcome.push(outcome.left(), Verdict::NotTouched.into());
-        outcome
+        rest_is(&mut outcomes, Verdict::NotTouched);
+        outcomes
+    }
+}
+
+/// What is left of these ranges has this result.
+fn rest_is(outcomes: &mut [RangeOutcome], verdict: Verdict) {
+    for outcome in outcomes {
+        outcome.push(outcome.left(), verdict.into());
+    }
+}
+
+impl<S: PageSystem> RangeExecutor for Migration<S> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let outcome = self.move_together(&[action]).pop();
+        // One action has one outcome.
+        outcome.unwrap_or_else(|| RangeOutcome::whole(action, ENDED.into()))
+    }
+
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let alike = |one: &RangeAction, other: &RangeAction| {
+            (one.process, one.node) == (other.process, other.node)
+        };
+        let together = actions.chunk_by(alike);
+        together
+            .flat_map(|actions| self.move_together(actions))
+            .collect()
     }
 }
 
@@ -248,50 +292,62 @@ impl Verdict {
 }
 
 impl Batch {
-    /// Adds pages up to `most` bytes, and on to the next multiple of `grain`.
-    fn fill(&mut self, pages: &mut Walk<'_>, most: u64, grain: u64) {
+    /// Adds pages of the first ranges that have any, up to `most` bytes, and on to the next multiple of `grain`.
+    fn fill(&mut self, ranges: &mut [Walk<'_>], most: u64, grain: u64) {
         self.pages.clear();
         self.verdicts.clear();
         self.bytes = 0;
-        while self.pages.is_empty() || self.bytes < most || !pages.at.is_multiple_of(grain) {
-            let Some(page) = pages.next() else { break };
-            self.bytes += page.bytes;
-            self.pages.push(page);
+        for pages in ranges {
+            while self.bytes < most || !pages.at.is_multiple_of(grain) {
+                let Some(page) = pages.next() else { break };
+                self.bytes += page.bytes;
+                self.pages.push(page);
+            }
+            if self.bytes >= most {
+                break;
+            }
         }
     }
 
-    /// Adds the batch's parts to the outcome, one part for each run of equal verdicts.
-    fn report(&self, outcome: &mut RangeOutcome) {
-        let mut run: Option<(Verdict, u64)> = None;
-        for (page, verdict) in self.pages.iter().zip(&self.verdicts) {
-            let pieces = [(Verdict::NotTouched, page.gap), (*verdict, page.bytes)];
-            for (verdict, bytes) in pieces.into_iter().filter(|(_, bytes)| *bytes > 0) {
-                run = Some(match run {
-                    Some((same, sum)) if same == verdict => (same, sum + bytes),
-                    Some((other, sum)) => {
-                        outcome.push(Bytes(sum), other.into());
-                        (verdict, bytes)
-                    }
-                    None => (verdict, bytes),
-                });
-            }
+    /// Adds the batch's parts to the outcomes of their ranges, one part for each run of equal verdicts.
+    fn report(&self, outcomes: &mut [RangeOutcome]) {
+        let pieces = self.pages.iter().zip(&self.verdicts);
+        let pieces = pieces.flat_map(|(page, verdict)| {
+            let gap = (page.range, Verdict::NotTouched, page.gap);
+            [gap, (page.range, *verdict, page.bytes)]
+        });
+        let mut run: Option<(usize, Verdict, u64)> = None;
+        let mut push = |(range, verdict, bytes): (usize, Verdict, u64)| {
+            outcomes[range].push(Bytes(bytes), verdict.into());
+        };
+        for (range, verdict, bytes) in pieces.filter(|(.., bytes)| *bytes > 0) {
+            run = Some(match run {
+                Some((same, alike, sum)) if (same, alike) == (range, verdict) => {
+                    (range, verdict, sum + bytes)
+                }
+                ended => {
+                    ended.into_iter().for_each(&mut push);
+                    (range, verdict, bytes)
+                }
+            });
         }
-        if let Some((verdict, bytes)) = run {
-            outcome.push(Bytes(bytes), verdict.into());
-        }
+        run.into_iter().for_each(push);
     }
 }
 
 /// The resident pages of a range, one after the other.
 struct Walk<'a> {
+    /// The range, by its place among those that move together.
+    range: usize,
     at: u64,
     end: u64,
     regions: &'a [PageRun],
 }
 
 impl<'a> Walk<'a> {
-    const fn new(range: AddressRange, regions: &'a [PageRun]) -> Self {
+    const fn new(number: usize, range: AddressRange, regions: &'a [PageRun]) -> Self {
         Self {
+            range: number,
             at: range.start,
             end: range.end(),
             regions,
@@ -316,6 +372,7 @@ impl Iterator for Walk<'_> {
             let head = start / size * size;
             let end = (head + size).min(self.end);
             let page = Page {
+                range: self.range,
                 address: head as usize,
                 bytes: end - start,
                 gap: start - self.at,
@@ -428,11 +485,57 @@ mod tests {
             "{denied:?}"
         );
 
-        let mut machine = Machine::with_pages(&[0; 2048]);
+        let mut machine = Machine::with_pages(&[0; 4096]);
         machine.ends_after_calls = Some(2);
-        let parts = parts(&mut machine, 2048, 1);
+        let parts = parts(&mut machine, 4096, 1);
         let ended = Fate::NotAttempted("the process has ended".into());
         assert_eq!(parts.last().map(|part| &part.1), Some(&ended), "{parts:?}");
+    }
+
+    #[test]
+    fn ranges_of_one_process_share_a_call_and_have_an_outcome_each() {
+        let mut machine = Machine::with_pages(&[0, 0, -1, 1, 0, 0, 0, -1]);
+        let ranges = [(0, 3), (3, 1), (4, 2), (7, 1)];
+        let actions = ranges.map(|(first, pages)| action(7, first, pages, NodeId(1)));
+        let outcomes = Migration::new(&mut machine).execute(&actions);
+        let parts: Vec<Vec<(u64, Fate)>> = outcomes
+            .iter()
+            .map(|outcome| {
+                let parts = outcome.parts.iter();
+                parts
+                    .map(|part| (part.bytes.0 / PAGE, part.fate.clone()))
+                    .collect()
+            })
+            .collect();
+        let not_touched = Fate::NotAttempted(Reason::NotTouched);
+        assert_eq!(
+            parts,
+            [
+                vec![(2, Fate::Moved), (1, not_touched.clone())],
+                vec![(1, Fate::AlreadyThere)],
+                vec![(2, Fate::Moved)],
+                vec![(1, not_touched)],
+            ]
+        );
+        assert_eq!(machine.call_ns.len(), 1, "calls");
+        // The page between the ranges stays.
+        assert_eq!(machine.nodes(), [1, 1, -1, 1, 1, 1, 0, -1]);
+    }
+
+    #[test]
+    fn a_node_that_is_full_ends_all_ranges_of_the_call_and_leaves_gaps_untouched() {
+        let mut machine = Machine::with_pages(&[0, -1, 0, 0]);
+        machine.room = 0;
+        let actions = [action(7, 0, 2, NodeId(1)), action(7, 2, 2, NodeId(1))];
+        let outcomes = Migration::new(&mut machine).execute(&actions);
+        let full = Fate::Busy("the node has no room".into());
+        assert_eq!(outcomes[0].parts[0].fate, full);
+        assert_eq!(
+            outcomes[0].parts[1].fate,
+            Fate::NotAttempted(Reason::NotTouched)
+        );
+        assert_eq!(outcomes[1].parts.len(), 1);
+        assert_eq!(outcomes[1].parts[0].fate, full);
     }
 
     #[test]
