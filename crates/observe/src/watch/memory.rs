@@ -312,7 +312,8 @@ fn movable_line(line: &str) -> Option<Span> {
 }
 
 /// The fast tier's bytes that watched processes may use: their bytes there now and the free bytes
-/// beyond a reserve, but no more than `limit`. Where `promotes`, the reserve is what the kernel's own promotion needs to be free.
+/// beyond a reserve, but no more than `limit`. The reserve is at least the kernel's high watermark, because it moves no huge page to a node that has less
+/// free; where `promotes`, it comes on top, because the kernel's own promotion needs room above it.
 #[must_use]
 pub fn capacity(
     root: &Path,
@@ -327,8 +328,11 @@ pub fn capacity(
         let free = isotherm_topology::meminfo::available_bytes(&path).unwrap_or(0);
         // The kernel and new pages of programs need room too: on a node filled to the last page,
         // the kernel reclaims pages while we move others in.
-        let high = if promotes { high_bytes(root, *node) } else { 0 };
-        let reserve = high.saturating_add(total / RESERVE);
+        let (high, part) = (high_bytes(root, *node), total / RESERVE);
+        let reserve = match promotes {
+            true => high.saturating_add(part),
+            false => high.max(part),
+        };
         room = room.saturating_add(free.saturating_sub(reserve));
     }
     limit.min(Bytes(held.0.saturating_add(room)))
@@ -558,8 +562,14 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         std::fs::create_dir_all(root.path().join("proc")).unwrap();
         let pages = 16 * MIB / rustix::param::page_size() as u64;
         let zones = format!("Node 2, zone Normal\n        high     {pages}\n");
-        std::fs::write(root.path().join("proc/zoneinfo"), zones).unwrap();
+        std::fs::write(root.path().join("proc/zoneinfo"), &zones).unwrap();
         assert_eq!(room(100 * MIB, u64::MAX, true), 100 + 512 - 32 - 16);
+        assert_eq!(of(100 * MIB, u64::MAX), 100 + 512 - 32, "16 are in the 32");
+        let zones = zones.replace(&pages.to_string(), &(4 * pages).to_string());
+        std::fs::write(root.path().join("proc/zoneinfo"), &zones).unwrap();
+        assert_eq!(of(100 * MIB, u64::MAX), 100 + 512 - 64);
+        let zones = zones.replace(&(4 * pages).to_string(), &pages.to_string());
+        std::fs::write(root.path().join("proc/zoneinfo"), zones).unwrap();
         let lacks = |free: u64| {
             let free = free << 10;
             let text = format!("Node 2 MemTotal: 1048576 kB\nNode 2 MemFree: {free} kB\n");
