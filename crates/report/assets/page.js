@@ -1,4 +1,4 @@
-// The charts of every page; sorting, filtering and copying. All names come from strangers: they are only ever set as text (textContent, chart labels) or pass `text` before they become markup of a tooltip.
+// The charts of every page; sorting, filtering and copying.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -8,30 +8,8 @@
   const report = (problem) => { problems.push(String(problem)); root.dataset.problems = problems.join("\n"); };
   addEventListener("error", (event) => report(event.message));
 
-  const text = (value) => String(value).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
-  const percent = (share) => {
-    const p = share * 100;
-    return p > 0 && p < 0.05 ? "<0.1 %" : p > 0 && p < 9.95 ? `${p.toFixed(1)} %` : `${p.toFixed(0)} %`;
-  };
-  const bytes = (n, decimals = 1) => {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let i = 0;
-    while (n >= 1024 && i < 5) { n /= 1024; i += 1; }
-    return `${+n.toFixed(decimals)} ${units[i]}`;
-  };
-  const time = (ns) => ns >= 1e9 ? `${+(ns / 1e9).toFixed(1)} s` : `${+(ns / 1e6).toFixed(1)} ms`;
-  const rate = (n) => n >= 100 ? Math.round(n).toLocaleString("en") : n.toPrecision(2);
-  const cut = (label, n) => label.length > n ? `${label.slice(0, n - 1)}…` : label;
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const narrow = () => innerWidth < 640;
-  // Told apart by brightness too, so that they survive colour blindness and print.
-  const series = () => dark.matches
-    ? ["#f2915a", "#7fb2f0", "#f5c978", "#4f7fbf", "#c65f2c", "#a9cdb8", "#9a86c9", "#5f8f78", "#6d6c69"]
-    : ["#b3420d", "#1f5fae", "#e0a040", "#7fb0e3", "#e58a5b", "#2f6e55", "#6c56a3", "#9cc7b0", "#a9a69f"];
-  const heatColours = () => dark.matches
-    ? ["#2a2130", "#5a2340", "#9c3038", "#d9602e", "#f6a94a", "#fdf0b0"]
-    : ["#fbf0dc", "#f8d7a0", "#f0a55e", "#dc6a32", "#aa3320", "#5c1420"];
+  const { text, percent, bytes, time, rate, cut } = words;
+  const { dark, colour, narrow, series } = theme;
 
   const base = () => ({
     animation: false,
@@ -144,7 +122,7 @@
       yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), splitLine: { show: false },
         axisLabel: label({ fontSize: 12, interval: 0, hideOverlap: true, formatter: (v) => cut(rows[+v].label, room) }) }),
       visualMap: { type: "continuous", min: low, max: high > low ? high : low + 1, dimension: 2, orient: "horizontal", left: "center", bottom: 0, itemHeight: narrow() ? 120 : 220, itemWidth: 12,
-        inRange: { color: heatColours() }, textStyle: label(), text: [`${rate(10 ** high)}`, `${rate(10 ** low)}`] },
+        inRange: { color: theme.heat() }, textStyle: label(), text: [`${rate(10 ** high)}`, `${rate(10 ** low)}`] },
       series: [{ type: "heatmap", progressive: 0, data: cells.map((cell, i) => [cell[0], cell[1], values[i], i]), itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1 } } }],
     };
   }

@@ -5,7 +5,7 @@
 //! section.chart  p, div#curve, noscript          one for each chart, in the order of the page
 //! script#data    {"curve": {"kind": .., ..}, ..} the figures by the id of the chart
 //! script         ECharts
-//! script         page.js: draws each chart by its kind, sorts, filters, copies
+//! script         words.js, theme.js; page.js draws each chart by its kind, sorts, filters, copies
 //! ```
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -20,7 +20,11 @@ const STYLE: &str = include_str!("../assets/page.css");
 /// The scripts of every page.
 const SCRIPTS: [&str; 2] = [
     include_str!("../assets/echarts.min.js"),
-    include_str!("../assets/page.js"),
+    concat!(
+        include_str!("../assets/words.js"),
+        include_str!("../assets/theme.js"),
+        include_str!("../assets/page.js"),
+    ),
 ];
 
 /// Characters of a name.

@@ -1,0 +1,20 @@
+// Colours, light and dark, and the width of the window.
+"use strict";
+const theme = (() => {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  // Each colour is computed once: to ask anew after each change of the page would compute the styles of the whole page.
+  let known = {};
+  const colour = (name) => known[name] ??= getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  dark.addEventListener("change", () => { known = {}; });
+  const narrow = () => innerWidth < 640;
+  const pick = (light, other) => () => dark.matches ? other : light;
+  // Of different brightness, too, so that they survive colour blindness and print.
+  const series = pick(
+    ["#b3420d", "#1f5fae", "#e0a040", "#7fb0e3", "#e58a5b", "#2f6e55", "#6c56a3", "#9cc7b0", "#a9a69f"],
+    ["#f2915a", "#7fb2f0", "#f5c978", "#4f7fbf", "#c65f2c", "#a9cdb8", "#9a86c9", "#5f8f78", "#6d6c69"]);
+  // From cold to hot.
+  const heat = pick(
+    ["#fbf0dc", "#f8d7a0", "#f0a55e", "#dc6a32", "#aa3320", "#5c1420"],
+    ["#2a2130", "#5a2340", "#9c3038", "#d9602e", "#f6a94a", "#fdf0b0"]);
+  return { dark, colour, narrow, series, heat };
+})();
