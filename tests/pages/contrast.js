@@ -19,4 +19,12 @@ for (const element of document.querySelectorAll("body *")) {
   const large = parseFloat(style.fontSize) >= 24;
   if (contrast < (large ? 3 : 4.5)) weak.push(`${element.textContent.trim().slice(0, 40)}: ${contrast.toFixed(2)}`);
 }
+// Frames of a flame graph: their text is on the rectangle beside it.
+for (const label of document.querySelectorAll("g.frame div")) {
+  if (label.textContent === "" || label.getClientRects().length === 0) continue;
+  const fill = getComputedStyle(label.closest("g").querySelector("rect")).fill;
+  const [a, b] = [light(parse(getComputedStyle(label).color)), light(parse(fill))];
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < 4.5) weak.push(`frame ${label.textContent}: ${contrast.toFixed(2)}`);
+}
 return weak;

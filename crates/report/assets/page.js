@@ -1,4 +1,4 @@
-// The charts of every page; sorting, filtering and copying.
+// The charts of every page; sorting, filtering, selecting and copying.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -10,6 +10,8 @@
 
   const { text, percent, bytes, time, rate, cut } = words;
   const { dark, colour, narrow, series } = theme;
+  // Of a chart whose data is of sites: full colour where a site is selected, or nothing is.
+  const opacity = (site) => selection.has(site) ? 1 : 0.15;
 
   const base = () => ({
     animation: false,
@@ -62,7 +64,7 @@
     if (data.plan) legend("curve", [[fast, `planned for ${data.plan.tiers[0].name}`], [slow, "planned for a slower tier"]]);
     const points = data.sites.map((site) => ({
       value: [site.capacity, site.accesses], site,
-      itemStyle: { color: data.plan ? (site.fast ? fast : slow) : fast, borderColor: colour("--card"), borderWidth: 1.5 },
+      itemStyle: { color: data.plan ? (site.fast ? fast : slow) : fast, borderColor: colour("--card"), borderWidth: 1.5, opacity: opacity(site.site) },
     }));
     return {
       ...base(),
@@ -83,7 +85,7 @@
           markLine: mark > 0 && mark <= end ? { symbol: "none", silent: true, lineStyle: { color: colour("--ink"), type: "solid", width: 1 },
             label: { formatter: words, color: colour("--ink"), fontSize: 13, position: "insideEndBottom", rotate: 0, align: mark > end * 0.6 ? "right" : "left", verticalAlign: "bottom",
               padding: [0, 8, 14, 8] }, data: [[{ coord: [mark, 1] }, { coord: [mark, 0] }]] } : undefined },
-        { type: "scatter", symbolSize: (_, p) => 8 + 14 * Math.sqrt(p.data.site.accesses_share), data: points, cursor: "default" },
+        { type: "scatter", symbolSize: (_, p) => 8 + 14 * Math.sqrt(p.data.site.accesses_share), data: points },
       ],
     };
   }
@@ -105,8 +107,11 @@
   function heat({ columns, rows, cells, counted, valued }) {
     if (cells.length === 0) return null;
     const room = narrow() ? 14 : 30;
+    const all = cells.map((cell, i) => [cell[0], cell[1], 0, i]), isLit = ([, row]) => selection.has(rows[row].site);
     const values = cells.map((cell) => Math.log10(Math.max(cell[3], 1e-9)));
     const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
+    all.forEach((cell, i) => { cell[2] = values[i]; });
+    const part = (data, more) => ({ type: "heatmap", progressive: 0, data, itemStyle: { borderWidth: 0, ...more }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1, opacity: 1 } } });
     return {
       ...base(),
       grid: { left: 8, right: 8, top: 8, bottom: 92, containLabel: true },
@@ -119,11 +124,11 @@
         },
       },
       xAxis: axis({ type: "category", data: columns.map((c) => time(c.start_ns)), splitLine: { show: false }, name: "time since start", nameLocation: "middle", nameGap: 28 }),
-      yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), splitLine: { show: false },
+      yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), triggerEvent: true, splitLine: { show: false },
         axisLabel: label({ fontSize: 12, interval: 0, hideOverlap: true, formatter: (v) => cut(rows[+v].label, room) }) }),
       visualMap: { type: "continuous", min: low, max: high > low ? high : low + 1, dimension: 2, orient: "horizontal", left: "center", bottom: 0, itemHeight: narrow() ? 120 : 220, itemWidth: 12,
         inRange: { color: theme.heat() }, textStyle: label(), text: [`${rate(10 ** high)}`, `${rate(10 ** low)}`] },
-      series: [{ type: "heatmap", progressive: 0, data: cells.map((cell, i) => [cell[0], cell[1], values[i], i]), itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1 } } }],
+      series: [part(all.filter(isLit)), part(all.filter((cell) => !isLit(cell)), { opacity: 0.15 })],
     };
   }
 
@@ -191,16 +196,23 @@
       xAxis: axis({ type: "value", min: 0, max: times[times.length - 1], splitLine: { show: false }, axisLabel: label({ hideOverlap: true, formatter: time, showMaxLabel: false }) }),
       yAxis: axis({ type: "value", ...binary(peak), axisLabel: label({ formatter: (n) => bytes(n, 2) }) }),
       series: list.map((s, i) => ({
-        name: `${i}`, type: "line", stack: "all", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 }, emphasis: { disabled: true },
+        name: `${i}`, type: "line", stack: "all", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: opacity(s.site) }, emphasis: { disabled: true },
         color: colourOf(i), data: s.bytes.map((b, at) => [times[at], b]),
       })),
     };
   }
 
+  // The site of what was clicked.
+  const clicked = {
+    curve: (_, { data }) => data?.site?.site,
+    heat: ({ rows }, { componentType, value }) => rows[componentType === "yAxis" ? +value : value[1]]?.site,
+  };
   const kinds = { curve, standing, heat, lines, bars, resident };
   const drawn = {};
   function draw() {
+    try { flame.draw(); } catch (problem) { report(`flame: ${problem}`); }
     for (const [id, chart] of Object.entries(charts)) {
+      if (chart.kind === "flame") continue;
       const place = document.getElementById(id);
       try {
         const options = kinds[chart.kind](chart, id);
@@ -215,9 +227,27 @@
         if (chart.kind === "bars") place.style.height = `${60 + 48 * Math.max(2, chart.categories.length)}px`;
         drawn[id] = echarts.init(place, null, { renderer: chart.kind === "heat" ? "canvas" : "svg" });
         drawn[id].setOption(options);
+        drawn[id].on("click", (event) => {
+          const site = clicked[chart.kind]?.(chart, event);
+          if (site) selection.toggle(site);
+        });
       } catch (problem) { report(`${id}: ${problem}`); }
     }
     root.dataset.charts = Object.keys(drawn).length;
+  }
+
+  // Draws the selection in the charts that show sites, one in each frame of the screen, so that the flame graph and the table do not wait for them.
+  const stale = new Set();
+  function follow() {
+    const isWaiting = stale.size > 0;
+    Object.keys(drawn).filter((id) => ["curve", "heat", "resident"].includes(charts[id].kind)).forEach((id) => stale.add(id));
+    if (!isWaiting && stale.size > 0) requestAnimationFrame(freshen);
+  }
+  function freshen() {
+    const [id] = stale;
+    stale.delete(id);
+    drawn[id]?.setOption(kinds[charts[id].kind](charts[id], id));
+    if (stale.size > 0) requestAnimationFrame(freshen);
   }
 
   function sorting() {
@@ -242,17 +272,51 @@
       });
     });
     const filter = document.getElementById("filter");
-    const matches = document.getElementById("matches");
     filter.closest(".filter").hidden = body.rows.length < 2;
-    filter.addEventListener("input", () => {
-      const wanted = filter.value.toLowerCase();
-      let shown = 0;
-      for (const row of body.rows) {
-        row.hidden = !row.textContent.toLowerCase().includes(wanted);
-        shown += !row.hidden;
-      }
-      matches.textContent = wanted ? `${shown} of ${body.rows.length}` : "";
-    });
+    filter.addEventListener("input", matching);
+  }
+
+  // The rows that the filter names; of the sites of a frame or function, only those. A site that is selected by itself is marked among the others.
+  function matching() {
+    const body = document.getElementById("site-table").tBodies[0];
+    const wanted = document.getElementById("filter").value.toLowerCase(), isFrame = selection.selectedFrame() !== null;
+    let shown = 0;
+    for (const row of body.rows) {
+      const { site } = row.dataset, isChosen = selection.sites?.has(site) ?? false;
+      row.hidden = !row.textContent.toLowerCase().includes(wanted) || (isFrame && !isChosen);
+      row.classList.toggle("chosen", isChosen && !isFrame);
+      row.querySelector(".choose")?.setAttribute("aria-pressed", site === selection.state.site);
+      shown += !row.hidden;
+    }
+    document.getElementById("matches").textContent = wanted || isFrame ? `${shown} of ${body.rows.length}` : "";
+  }
+
+  // A button in each row of the site table, and the words that say what is selected.
+  function selecting(figures) {
+    for (const row of document.getElementById("site-table")?.tBodies[0].rows ?? []) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "choose";
+      button.setAttribute("aria-label", `Select ${row.cells[0].dataset.v}`);
+      button.addEventListener("click", () => selection.toggle(row.dataset.site));
+      row.cells[0].prepend(button);
+    }
+    const bar = document.getElementById("selected");
+    bar.querySelector(".clear").addEventListener("click", selection.clear);
+    for (const to of bar.querySelectorAll("[data-to]")) {
+      to.addEventListener("click", () => document.getElementById(to.dataset.to).scrollIntoView());
+    }
+    const show = () => {
+      matching();
+      bar.hidden = selection.sites === null;
+      if (bar.hidden) return;
+      const frame = selection.selectedFrame(), chosen = figures.sites.filter(({ site }) => selection.sites.has(site));
+      const sum = (key) => chosen.reduce((all, site) => all + site[key], 0);
+      bar.querySelector("b").textContent = frame ? figures.graphs[frame.graph][frame.at].name : chosen[0].location;
+      bar.querySelector("span").textContent = `${frame ? `${words.counted(chosen.length, "site")}, ` : ""}${percent(sum("accesses_share"))} of the ${figures.counted}, ${bytes(sum("peak_rss_bytes"))}`;
+    };
+    selection.onChange(show);
+    show();
   }
 
   function copying() {
@@ -276,6 +340,12 @@
 
   sorting();
   copying();
+  if (charts.flame) {
+    selection.start(charts.flame);
+    selecting(charts.flame);
+    flame.start(charts.flame);
+    selection.onChange(follow);
+  }
   draw();
   dark.addEventListener("change", draw);
   addEventListener("beforeprint", () => Object.values(drawn).forEach((chart) => chart.resize()));
@@ -283,7 +353,12 @@
   addEventListener("resize", () => {
     const crossed = (width < 640) !== narrow();
     width = innerWidth;
-    if (crossed) draw(); else Object.values(drawn).forEach((chart) => chart.resize());
+    if (crossed) {
+      draw();
+      return;
+    }
+    flame.draw();
+    Object.values(drawn).forEach((chart) => chart.resize());
   });
   root.dataset.ready = "yes";
 })();

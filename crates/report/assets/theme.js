@@ -16,5 +16,9 @@ const theme = (() => {
   const heat = pick(
     ["#fbf0dc", "#f8d7a0", "#f0a55e", "#dc6a32", "#aa3320", "#5c1420"],
     ["#2a2130", "#5a2340", "#9c3038", "#d9602e", "#f6a94a", "#fdf0b0"]);
-  return { dark, colour, narrow, series, heat };
+  // Frames of code by what they are, and those that a search found.
+  const frames = pick(
+    { all: "#e7e3da", function: ["#f4c7a6", "#efb58d", "#f8d8bd", "#eaa87c"], line: "#fae6d6", data: "#c4dbf3", rest: "#dedbd3", found: "#6a3fb5" },
+    { all: "#36373b", function: ["#6e3c22", "#7d4829", "#5d321d", "#8a5433"], line: "#4b3023", data: "#264a72", rest: "#36373b", found: "#c9a8ff" });
+  return { dark, colour, narrow, series, heat, frames };
 })();

@@ -16,5 +16,6 @@ const words = (() => {
   const time = (ns) => ns >= 1e9 ? `${+(ns / 1e9).toFixed(1)} s` : `${+(ns / 1e6).toFixed(1)} ms`;
   const rate = (n) => n >= 100 ? Math.round(n).toLocaleString("en") : n.toPrecision(2);
   const cut = (label, n) => label.length > n ? `${label.slice(0, n - 1)}…` : label;
-  return { text, percent, bytes, time, rate, cut };
+  const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+  return { text, percent, bytes, time, rate, cut, counted };
 })();

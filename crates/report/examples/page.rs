@@ -1,11 +1,18 @@
 //! Writes the report of an invented graph program:
-//! `page html|text|json [plain|planned|hostile] [columns]`.
+//! `page html|text|json [plain|planned|hostile|many] [columns]`: without a plan or accessing code, with both, with hostile names,
+//! with 50,000 sites.
 //! `page daemon` writes the page of an invented daemon, one of whose processes has a hostile name, and `page simulation`
 //! that of an invented sweep over a file with such a name, `page sensitivity` that of a program with a data object of such a name.
 //! `tests/pages` opens what it prints.
 
 #[path = "../tests/support/graph.rs"]
 mod graph;
+
+#[path = "../tests/support/accessing.rs"]
+mod accessing;
+
+#[path = "../tests/support/many.rs"]
+mod many;
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::count_unit::CountUnit;
@@ -158,7 +165,13 @@ fn main() {
     let kind = arguments.next().unwrap_or_default();
     let planned = kind != "plain" && !kind.is_empty();
     let columns = arguments.next().and_then(|text| text.parse().ok());
-    let mut profile = graph::profile();
+    let mut profile = match kind.as_str() {
+        "many" => many::profile(),
+        _ => graph::profile(),
+    };
+    if kind == "planned" || kind == "hostile" {
+        accessing::add(&mut profile);
+    }
     if kind == "hostile" {
         graph::make_hostile(&mut profile);
     }

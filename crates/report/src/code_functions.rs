@@ -63,7 +63,7 @@ pub(crate) fn functions(profile: &Profile, sites: &[SiteRow]) -> Vec<CodeFunctio
     let mut functions = BTreeMap::<String, CodeFunction>::new();
     for (site, lines) in lines_by_site(profile, |_| 0) {
         for line in lines {
-            let name = name(&line);
+            let name = function_name(&line);
             let function = functions
                 .entry(name)
                 .or_insert_with_key(|name| CodeFunction {
@@ -111,7 +111,7 @@ pub(crate) fn functions(profile: &Profile, sites: &[SiteRow]) -> Vec<CodeFunctio
 }
 
 /// The function of a line; the module where it is not known.
-fn name(line: &CodeLine) -> String {
+pub(crate) fn function_name(line: &CodeLine) -> String {
     let module = line.module.rsplit('/').next().unwrap_or_default();
     match &line.function {
         Some(function) => function.clone(),

@@ -4,6 +4,7 @@
 //! characters of each name; the grid and the series are bounded where they are made. All text
 //! is escaped by `maud` (in markup) or by [`document`] (in the script element).
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use isotherm_model::units::{Bytes, Nanos};
@@ -18,7 +19,10 @@ use crate::summary::{HeatCell, HeatRow, SiteSeries, Summary};
 use crate::text::EMULATED;
 use crate::words::{clip, counted, grouped, percent};
 
+use flame::FlameGraphs;
+
 mod code;
+mod flame;
 mod tables;
 
 /// Sites with a row and a point of their own.
@@ -28,12 +32,14 @@ const NOTES: usize = 50;
 
 /// The page.
 pub(crate) fn render(summary: &Summary) -> String {
+    let flame = FlameGraphs::new(summary, &sites_shown(summary));
     let body = html! {
         a.skip href="#sites" { "Skip to the sites" }
         (header(summary))
         main {
             (curve(summary))
             @if let Some(plan) = &summary.plan { (standing(plan)) }
+            (flame.section())
             @if !summary.split_sites.is_empty() { (tables::split_sites(summary)) }
             (tables::sites(summary, SITES))
             @if !summary.functions.is_empty() { (code::section(summary)) }
@@ -44,10 +50,24 @@ pub(crate) fn render(summary: &Summary) -> String {
             (next(summary))
             (tables::counters(summary))
             (tables::run(summary))
+            (flame.selected())
         }
     };
     let title = format!("Isotherm: {}", name(&summary.run.program));
-    document(&title, &body, &charts(summary))
+    let mut charts = charts(summary);
+    if let Some(flame) = flame.figures() {
+        charts["flame"] = flame;
+    }
+    document(&title, &body, &charts)
+}
+
+/// The sites that are a row of the site table, a point of the curve or a row of the heat map: those that a selection can link.
+fn sites_shown(summary: &Summary) -> BTreeSet<&str> {
+    let rows = tables::rows(summary, SITES).into_iter();
+    let points = summary.sites.iter().take(SITES);
+    let heat = summary.heat.rows.iter().map(|row| row.site.as_str());
+    let sites = rows.chain(points).map(|site| site.site.as_str());
+    sites.chain(heat).filter(|site| !site.is_empty()).collect()
 }
 
 /// The figures that the charts draw.
@@ -68,6 +88,7 @@ fn curve_figures(summary: &Summary) -> Value {
     let fastest = summary.plan.as_ref().and_then(|plan| plan.tiers.first());
     let point = |site: &SiteRow| {
         json!({
+            "site": site.site,
             "location": name(&site.location),
             "tier": site.tier,
             "fast": fastest.is_some_and(|fastest| Some(&fastest.name) == site.tier.as_ref()),
@@ -80,6 +101,7 @@ fn curve_figures(summary: &Summary) -> Value {
     let mut points: Vec<Value> = summary.sites.iter().take(SITES).map(point).collect();
     if let ([.., drawn], [.., last]) = summary.sites.split_at(summary.sites.len().min(SITES)) {
         let mut rest = point(last);
+        rest["site"] = Value::Null;
         rest["location"] = counted(summary.sites.len() - SITES, "other site").into();
         rest["tier"] = Value::Null;
         let share = last.cumulative_accesses_share - drawn.cumulative_accesses_share;
@@ -107,7 +129,7 @@ fn heat_figures(summary: &Summary) -> Value {
             (parts, 1) => (location.clone(), format!("{location} part 1 of {parts}")),
             (parts, part) => (String::new(), format!("{location} part {part} of {parts}")),
         };
-        json!({ "label": label, "title": title })
+        json!({ "label": label, "title": title, "site": row.site })
     };
     let cell = |cell: &HeatCell| {
         json!([

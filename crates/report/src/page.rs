@@ -5,7 +5,8 @@
 //! section.chart  p, div#curve, noscript          one for each chart, in the order of the page
 //! script#data    {"curve": {"kind": .., ..}, ..} the figures by the id of the chart
 //! script         ECharts
-//! script         words.js, theme.js; page.js draws each chart by its kind, sorts, filters, copies
+//! script         D3 with d3-flame-graph
+//! script         words.js, theme.js, selection.js, flame.js; page.js draws each chart by its kind, sorts, filters, copies
 //! ```
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -18,11 +19,14 @@ use crate::words::clip;
 
 const STYLE: &str = include_str!("../assets/page.css");
 /// The scripts of every page.
-const SCRIPTS: [&str; 2] = [
+const SCRIPTS: [&str; 3] = [
     include_str!("../assets/echarts.min.js"),
+    include_str!("../assets/d3.min.js"),
     concat!(
         include_str!("../assets/words.js"),
         include_str!("../assets/theme.js"),
+        include_str!("../assets/selection.js"),
+        include_str!("../assets/flame.js"),
         include_str!("../assets/page.js"),
     ),
 ];

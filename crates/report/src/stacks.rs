@@ -12,10 +12,12 @@ use crate::sites::SiteRow;
 mod folded;
 mod pprof;
 mod speedscope;
+mod tree;
 
 pub use folded::folded;
 pub use pprof::pprof;
 pub use speedscope::speedscope;
+pub(crate) use tree::{TreeFrame, tree};
 
 /// What the stacks are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,12 @@
 #[allow(dead_code, reason = "plans are for the report's other forms")]
 mod graph;
 
-use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
+#[path = "support/accessing.rs"]
+mod accessing;
+
+use isotherm_model::code_access::CodeAccess;
 use isotherm_model::profile::Profile;
-use isotherm_model::site::{Frame, SiteId};
-use isotherm_model::units::{Accesses, Bytes};
+use isotherm_model::site::Frame;
 use isotherm_report::Report;
 use isotherm_report::stacks::{StackKind, StackWeight, folded, speedscope, stacks};
 use serde_json::Value;
@@ -23,72 +25,10 @@ fn golden(name: &str, text: &str) {
     assert_eq!(text, wanted, "{name}");
 }
 
-/// Function, line, offset, kind, share of the site's accesses in percent, pairs that continue of 100, divisor.
-type Made = (&'static str, Option<u32>, u64, AccessKind, u64, u64, u64);
-
-/// The graph program, in which each of its sites is accessed by three instructions of two lines and by a library.
+/// The graph program with its accessing code.
 fn profile() -> Profile {
-    const MADE: [Made; 4] = [
-        (
-            "visit(Graph const&, unsigned)",
-            Some(311),
-            0x4100,
-            AccessKind::Load,
-            55,
-            30,
-            8,
-        ),
-        (
-            "visit(Graph const&, unsigned)",
-            Some(311),
-            0x4108,
-            AccessKind::Store,
-            20,
-            30,
-            8,
-        ),
-        (
-            "pagerank(Graph const&, int)",
-            Some(340),
-            0x4200,
-            AccessKind::Load,
-            15,
-            95,
-            4096,
-        ),
-        ("", None, 0x9010, AccessKind::Both, 5, 99, 8),
-    ];
     let mut profile = graph::profile();
-    let accesses = profile.accesses_by_site();
-    for (site, accesses) in accesses.iter().filter(|(site, _)| **site > SiteId::SHARED) {
-        for (function, line, offset, kind, percent, continued, divisor) in MADE {
-            let frame = Frame {
-                module: match line {
-                    Some(_) => "/home/user/graphs/bin/bfs".into(),
-                    None => "/usr/lib/libc.so.6".into(),
-                },
-                offset,
-                function: line.map(|_| function.to_owned()),
-                file: line.map(|_| "/home/user/graphs/src/graph.cc".to_owned()),
-                line,
-                ..Frame::default()
-            };
-            profile.code.push(CodeAccess {
-                site: *site,
-                code: frame.into(),
-                kind: Some(kind),
-                accesses: Accesses(accesses.0 * percent / 100),
-                streamed: Accesses::ZERO,
-                served: Accesses(7),
-                threads: 4,
-                walk: SampleWalk {
-                    pairs: 101,
-                    continued,
-                    divisor: Bytes(divisor),
-                },
-            });
-        }
-    }
+    accessing::add(&mut profile);
     profile
 }
 
@@ -233,4 +173,45 @@ fn hostile_names_cannot_add_lines_or_calls_to_folded_stacks() {
         text.lines().all(|line| line.matches(';').count() <= 2),
         "{text}"
     );
+}
+
+#[test]
+fn the_flame_graphs_of_the_page_hold_the_heat_the_bytes_and_the_sites_of_the_report() {
+    let report = Report::new(&profile(), None);
+    let summary = report.summary();
+    let page = report.html();
+    let data = page.split("id=\"data\">").nth(1).unwrap();
+    let data = data.split("</script>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let graph = |name: &str| data["flame"]["graphs"][name].as_array().unwrap().clone();
+    let numbers = |frame: &Value| {
+        let of = |key: &str| frame[key].as_u64().unwrap();
+        (of("heat"), of("bytes"))
+    };
+    let (allocation, code) = (graph("allocation"), graph("code"));
+    let totals = &summary.totals;
+    assert_eq!(
+        numbers(&allocation[0]),
+        (totals.accesses, totals.peak_rss_sum_bytes)
+    );
+    let lines = summary.sites.iter().flat_map(|site| &site.code);
+    let of_code: u64 = lines.map(|line| line.accesses).sum();
+    assert_eq!(numbers(&code[0]), (of_code, 0));
+    for graph in [&allocation, &code] {
+        for (at, frame) in graph.iter().enumerate().skip(1) {
+            let parent = frame["parent"].as_u64().unwrap() as usize;
+            assert!(parent < at, "a frame is behind the one that it is in");
+            assert!(numbers(frame).0 <= numbers(&graph[parent]).0);
+        }
+    }
+    let sites = data["flame"]["sites"].as_array().unwrap();
+    let of_allocation = allocation
+        .iter()
+        .flat_map(|frame| frame["sites"].as_array().unwrap());
+    assert_eq!(
+        of_allocation.count(),
+        sites.len(),
+        "each site is in one frame"
+    );
+    assert!(page.contains("Call tree by code"));
 }

@@ -229,8 +229,8 @@ fn hostile_names_are_text_everywhere() {
         .with_notes(notes);
     let page = report.html();
     assert!(!page.contains("<img"), "a name became markup");
-    // One for the data, one for the charts, one for the script of the page.
-    assert_eq!(page.matches("</script>").count(), 3);
+    // One for the data, two for the charts, one for the script of the page.
+    assert_eq!(page.matches("</script>").count(), 4);
     assert!(
         page.contains("&lt;/script&gt;&lt;img"),
         "the names are shown"

@@ -34,15 +34,20 @@ fn head(text: &[&str], numbers: &[&str], more: &[&str]) -> Markup {
     }
 }
 
-/// The site table: sortable and filterable with a script, complete without.
-pub(super) fn sites(summary: &Summary, limit: usize) -> Markup {
-    let unit = summary.totals.counted;
+/// The sites that are rows of the site table.
+pub(super) fn rows(summary: &Summary, limit: usize) -> Vec<&SiteRow> {
     // A site that shared an arena has neither accesses nor RSS of its own; rows of zeroes tell
     // nothing.
     let telling = |site: &&SiteRow| site.accesses > 0 || site.peak_rss_bytes > 0;
     let telling = |site: &&SiteRow| telling(site) && !site.below_noise;
     let sorted = by_share(&summary.sites).into_iter();
-    let drawn: Vec<&SiteRow> = sorted.filter(telling).take(limit).collect();
+    sorted.filter(telling).take(limit).collect()
+}
+
+/// The site table: sortable and filterable with a script, complete without.
+pub(super) fn sites(summary: &Summary, limit: usize) -> Markup {
+    let unit = summary.totals.counted;
+    let drawn = rows(summary, limit);
     let table = html! {
         table id="site-table" {
             thead { tr { (site_titles(summary)) } }
@@ -134,7 +139,7 @@ fn site_row(site: &SiteRow, summary: &Summary) -> Markup {
     let interval = interval.map(|(low, high)| interval_words(low, high));
     let hotness = site.accesses_per_mib;
     html! {
-        tr {
+        tr data-site=(site.site) {
             th scope="row" data-v=(name(&site.location)) {
                 details { summary { (name(&site.location)) } (context(site)) }
             }

@@ -237,6 +237,11 @@ pub(crate) fn make_hostile(profile: &mut Profile) {
             frame.module = name("module").into();
         }
     }
+    for access in &mut profile.code {
+        let frame = std::sync::Arc::make_mut(&mut access.code);
+        frame.function = Some(name("accessing function"));
+        frame.file = Some(name("accessing file"));
+    }
     profile.meta.command = vec![name("program"), name("argument")];
     profile.meta.machine = vec![(name("fact"), name("value"))];
     profile.meta.started = name("started");

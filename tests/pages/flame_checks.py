@@ -1,0 +1,271 @@
+"""Checks of the flame graph of a report, and of the selection that it shares with the table and the charts.
+
+Each takes a browser and a page of an invented graph program, whose hottest sites are made by pagerank, graph.cc:203 and 204.
+"""
+import time
+
+STATE = "return {...document.documentElement.dataset}.problems ?? null"
+HASH = "return location.hash"
+FRAMES = """
+    const width = (g) => g.querySelector("rect").getBoundingClientRect().width;
+    return [...document.querySelectorAll("g.frame")].map((g) => ({
+        number: +g.dataset.number, label: g.getAttribute("aria-label"), level: +g.getAttribute("aria-level"), width: width(g),
+        fill: getComputedStyle(g.querySelector("rect")).fill, isDim: g.classList.contains("dim"), tab: g.getAttribute("tabindex"),
+        text: g.querySelector("div").textContent, isChosen: g.getAttribute("aria-selected") === "true",
+    }))
+"""
+ROWS = "return [...document.querySelectorAll('#site-table tbody tr')].filter((r) => !r.hidden).map((r) => r.cells[0].dataset.v)"
+MARKED = "return [...document.querySelectorAll('#site-table tr.chosen')].map((r) => r.cells[0].dataset.v)"
+BAR = "const bar = document.getElementById('selected'); return bar.hidden ? null : bar.querySelector('p').textContent"
+FOUND = "return document.getElementById('flame-found').textContent"
+SEEN = "return document.getElementById('flame').getBoundingClientRect().width"
+POINTS = "const points = [...document.querySelectorAll('#curve path')].filter((path) => path.getAttribute('d').startsWith('M1 0A1 1'));"
+# Points of the curve in full colour, of how many.
+LIT = POINTS + "return [points.filter((path) => +(path.getAttribute('fill-opacity') ?? 1) === 1).length, points.length]"
+
+
+def frames(browser):
+    return browser.script(FRAMES)
+
+
+def number(browser, name):
+    """The number of the first frame of this name."""
+    return next(frame["number"] for frame in frames(browser) if frame["label"].startswith(name))
+
+
+def click_frame(browser, name):
+    browser.click(f'g.frame[data-number="{number(browser, name)}"]')
+
+
+def by_number(browser, of):
+    return next((frame for frame in frames(browser) if frame["number"] == of), None)
+
+
+def silent(browser):
+    assert browser.script(STATE) is None, browser.script(STATE)
+    messages = browser.console()
+    assert messages == [], messages
+
+
+def is_drawn(browser, page):
+    for width in (1280, 400):
+        for scheme in ("light", "dark"):
+            browser.open(page, width=width, scheme=scheme)
+            drawn = frames(browser)
+            full = browser.script(SEEN)
+            assert len(drawn) > 10, drawn
+            assert abs(drawn[0]["width"] - full) < 1 and drawn[0]["text"] == "all sites", (drawn[0], full)
+            assert len({frame["fill"] for frame in drawn}) > 5, "hotter frames have other colours"
+            assert [frame["tab"] for frame in drawn].count("0") == 1, "one stop of the tab key"
+            for level in range(2, 5):
+                row = sum(frame["width"] for frame in drawn if frame["level"] == level)
+                assert row <= full + 1, f"level {level} is {row} pixels wide of {full}"
+            assert browser.script("return document.documentElement.scrollWidth <= innerWidth")
+            silent(browser)
+
+
+def zooms_by_a_click(browser, page):
+    browser.open(page)
+    full = browser.script(SEEN)
+    pagerank = number(browser, "pagerank")
+    assert by_number(browser, pagerank)["width"] < full - 1
+    click_frame(browser, "pagerank")
+    assert abs(by_number(browser, pagerank)["width"] - full) < 1
+    assert not any(frame["label"].startswith("bfs") for frame in frames(browser)), "what is beside it is gone"
+    browser.click("#flame-whole")
+    assert by_number(browser, pagerank)["width"] < full - 1
+    assert browser.script(BAR) is None and browser.script(HASH) == "", browser.script(HASH)
+    silent(browser)
+
+
+def goes_back(browser, page):
+    browser.open(page)
+    click_frame(browser, "pagerank")
+    browser.script("history.back()")
+    browser.settle()
+    assert browser.script(BAR) is None
+    assert any(frame["label"].startswith("bfs") for frame in frames(browser))
+
+
+def frame_filters_the_table(browser, page):
+    browser.open(page)
+    everything = browser.script(ROWS)
+    click_frame(browser, "pagerank")
+    rows = browser.script(ROWS)
+    assert sorted(rows) == ["graph.cc:203 pagerank(Graph const&, int)", "graph.cc:204 pagerank(Graph const&, int)"], rows
+    assert browser.script(BAR).startswith("Selected: pagerank(Graph const&, int) 2 sites, 61 % of the"), browser.script(BAR)
+    lit, points = browser.script(LIT)
+    assert lit == 2 and points > 2, (lit, points)
+    browser.click("#selected .clear")
+    assert browser.script(ROWS) == everything
+    lit, points = browser.script(LIT)
+    assert lit == points, (lit, points)
+
+
+def row_is_found_in_the_graph(browser, page):
+    browser.open(page)
+    browser.click("#site-table tbody tr:nth-child(3) .choose")
+    assert browser.script(MARKED) == ["graph.cc:92 Graph::Graph(EdgeList const&)"], browser.script(MARKED)
+    lit = [frame["label"].split(":")[0] for frame in frames(browser) if not frame["isDim"]]
+    assert sorted(lit) == ["Graph", "all sites", "graph.cc", "main in main.cc", "std"], lit
+    browser.click("#flame-controls [value=code]")
+    lit = [frame["label"] for frame in frames(browser) if not frame["isDim"]]
+    assert any(label.startswith("visit(") for label in lit), lit
+    data = [label for label in lit if label.startswith("graph.cc:") and "Graph::Graph" in label]
+    assert data and all(label.startswith("graph.cc:92") for label in data), data
+    browser.click("#site-table tbody tr:nth-child(3) .choose")
+    assert browser.script(BAR) is None and not any(frame["isDim"] for frame in frames(browser))
+    silent(browser)
+
+
+def function_selects_the_data_that_it_accesses(browser, page):
+    browser.open(page, fragment="#flame=code")
+    click_frame(browser, "visit(")
+    assert len(browser.script(ROWS)) > 5
+    browser.click("#flame-controls [value=allocation]")
+    assert len(browser.script(ROWS)) > 5, "the selection outlives the change of the graph"
+
+
+def point_and_heat_row_select_their_site(browser, page):
+    browser.open(page)
+    x, y = browser.script(
+        POINTS + "points[0].scrollIntoView({block: 'center'}); const r = points[0].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]"
+    )
+    browser.click_at(x, y)
+    assert len(browser.script(MARKED)) == 1, "a click on the first point of the curve"
+    browser.click("#selected .clear")
+    x, y = browser.script(
+        "const chart = document.getElementById('heat'); chart.scrollIntoView({block: 'start'}); const r = chart.getBoundingClientRect();"
+        "return [r.x + r.width * 0.8, r.y + 14]"
+    )
+    browser.click_at(x, y)
+    assert browser.script(MARKED) == ["graph.cc:203 pagerank(Graph const&, int)"], browser.script(MARKED)
+    silent(browser)
+
+
+def searches(browser, page):
+    browser.open(page)
+    before = {frame["number"]: frame["fill"] for frame in frames(browser)}
+    browser.script("document.getElementById('flame-find').focus()")
+    browser.command("Input.insertText", text="PageRank")
+    browser.settle()
+    found = [frame for frame in frames(browser) if frame["fill"] != before[frame["number"]]]
+    assert len(found) == 3 and all("pagerank" in frame["label"] for frame in found), found
+    assert browser.script(FOUND) == "3 frames, 61 % of the width", browser.script(FOUND)
+    assert browser.script(HASH) == "#find=PageRank"
+    browser.script("const f = document.getElementById('flame-find'); f.value = '['; f.dispatchEvent(new Event('input', {bubbles: true}))")
+    assert browser.script(FOUND).startswith("0 frames"), "what is searched is text, no expression"
+    silent(browser)
+
+
+def restores_what_the_address_says(browser, page):
+    browser.open(page)
+    click_frame(browser, "bfs")
+    browser.click("#flame-controls [value=bytes]")
+    wanted, rows, fragment = frames(browser), browser.script(ROWS), browser.script(HASH)
+    browser.open(page, fragment=fragment)
+    assert frames(browser) == wanted and browser.script(ROWS) == rows
+    assert browser.script("return document.querySelector('[name=flame-width]:checked').value") == "bytes"
+    browser.open(page, fragment="#flame=code&find=pagerank")
+    assert browser.script("return document.getElementById('flame-find').value") == "pagerank"
+    assert browser.script(FOUND).startswith("7 frames"), browser.script(FOUND)
+    assert frames(browser)[0]["text"] == "all code"
+    silent(browser)
+
+
+def bad_addresses_do_nothing(browser, page):
+    for fragment in ("#zoom=-1", "#zoom=99999&frame=allocation.99999", "#flame=__proto__&width=x", "#site=%3Cimg%20src=x%3E", "#frame=code.x", "#=&&==%", "#sites"):
+        browser.open(page, fragment=fragment)
+        drawn = frames(browser)
+        assert drawn[0]["text"] == "all sites" and len(drawn) > 10, fragment
+        assert browser.script(BAR) is None, fragment
+    silent(browser)
+
+
+def works_by_keyboard(browser, page):
+    browser.open(page)
+    browser.script("document.querySelector('g.frame[tabindex=\"0\"]').focus()")
+    focus = "return document.activeElement.getAttribute('aria-label')"
+    for key, name in (("ArrowDown", "main"), ("ArrowDown", "pagerank"), ("ArrowRight", "Graph::Graph"), ("ArrowLeft", "pagerank"), ("ArrowUp", "main"), ("ArrowDown", "pagerank")):
+        browser.key(key)
+        assert browser.script(focus).startswith(name), (key, browser.script(focus))
+    assert browser.script("return document.getElementById('flame-details').textContent").startswith("pagerank")
+    browser.key("Enter")
+    assert len(browser.script(ROWS)) == 2
+    assert browser.script(focus).startswith("pagerank"), "the focus stays"
+    browser.key("Escape")
+    assert browser.script(BAR) is None and len(browser.script(ROWS)) > 2
+    browser.script("document.querySelector('.choose').focus()")
+    browser.key("Enter")
+    assert len(browser.script(MARKED)) == 1
+    silent(browser)
+
+
+def draws_allocation_alone_without_code(browser, page):
+    browser.open(page, fragment="#flame=code")
+    assert frames(browser)[0]["text"] == "all sites"
+    assert browser.script("return document.querySelectorAll('[name=flame-kind]').length") == 0
+    silent(browser)
+
+
+def stands_out_when_selected(browser, page, contrast):
+    for width in (1280, 400):
+        for scheme in ("light", "dark"):
+            for fragment in ("#frame=allocation.2", "#flame=code&find=pagerank", "#width=bytes&site=" + site(browser, page)):
+                browser.open(page, width=width, scheme=scheme, fragment=fragment)
+                weak = browser.script(contrast)
+                assert weak == [], f"{width} {scheme} {fragment}: {weak}"
+
+
+def site(browser, page):
+    browser.open(page)
+    return browser.script("return document.querySelector('#site-table tbody tr').dataset.site")
+
+
+def draws_many_sites(browser, page):
+    browser.open(page)
+    assert len(frames(browser)) > 50
+    assert page.stat().st_size < 5_000_000
+    silent(browser)
+
+
+def print_times(browser, page):
+    """How long a page takes to be drawn and to answer a selection: printed, since it is the machine's, too."""
+    browser.open(page)
+    painted, complete = browser.script(
+        "const paint = performance.getEntriesByName('first-contentful-paint')[0]; return [paint?.startTime, performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd]"
+    )
+    answers = []
+    for turn in range(6):
+        of = "document.querySelectorAll('.choose')[%d]" % turn if turn % 2 else "document.querySelectorAll('g.frame')[2]"
+        event = "new MouseEvent('click', {bubbles: true})"
+        body = (
+            f"const done = arguments[0], start = performance.now(); {of}.dispatchEvent({event}); let left = 4;"
+            "const step = () => left-- ? requestAnimationFrame(step) : done(performance.now() - start); step();"
+        )
+        answers.append(browser.call("POST", "/execute/async", {"script": body, "args": []}))
+        time.sleep(0.2)
+    middle = sorted(answers)[len(answers) // 2]
+    print(
+        f"page of 50,000 sites: {page.stat().st_size / 1e6:.1f} MB, first picture after {painted:.0f} ms, all charts after {complete:.0f} ms, "
+        f"a selection drawn everywhere after {middle:.0f} ms ({min(answers):.0f} to {max(answers):.0f})"
+    )
+
+
+def checks(contrast):
+    return [
+        ("the flame graph is drawn, 400 and 1280 wide, light and dark", is_drawn, "planned"),
+        ("a click in the flame graph zooms", zooms_by_a_click, "planned"),
+        ("the browser's back button undoes a selection", goes_back, "planned"),
+        ("a frame filters the site table", frame_filters_the_table, "planned"),
+        ("a row of the site table is found in the flame graph", row_is_found_in_the_graph, "planned"),
+        ("a function selects the data that it accesses", function_selects_the_data_that_it_accesses, "planned"),
+        ("a point of the curve and a row of the heat map select their site", point_and_heat_row_select_their_site, "planned"),
+        ("the flame graph is searched", searches, "planned"),
+        ("the address restores the selection", restores_what_the_address_says, "planned"),
+        ("a bad address does nothing", bad_addresses_do_nothing, "planned"),
+        ("the flame graph works by keyboard", works_by_keyboard, "planned"),
+        ("a page without code has a flame graph of allocations", draws_allocation_alone_without_code, "plain"),
+        ("text stands out in selected and found frames", stands_out_when_selected, "planned", contrast),
+        ("50,000 sites are drawn", draws_many_sites, "many"),
+    ]
