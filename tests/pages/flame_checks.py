@@ -143,6 +143,34 @@ def point_and_heat_row_select_their_site(browser, page):
     silent(browser)
 
 
+def zooms_in_time(browser, page):
+    labels = "return [...document.querySelectorAll('#resident text')].map((text) => text.textContent).filter((text) => / m?s$/.test(text))"
+    ends = "return ['from', 'to'].map((end) => +document.getElementById('time-' + end).value)"
+    browser.open(page)
+    whole = browser.script(ends)
+    assert whole[0] == 0 and whole[1] > 30 and browser.script(labels)[0] == "0 ms"
+    browser.script("const from = document.getElementById('time-from'); from.value = 10; from.dispatchEvent(new Event('change'))")
+    browser.settle()
+    assert browser.script(labels)[0] == "10 s" and browser.script(HASH).startswith("#time=10-30"), browser.script(HASH)
+    fragment = browser.script(HASH)
+    browser.open(page, fragment=fragment)
+    assert browser.script(labels)[0] == "10 s" and browser.script(ends)[0] == 10
+    browser.script("const to = document.getElementById('time-to'); to.value = 3; to.dispatchEvent(new Event('change'))")
+    assert browser.script(ends) == [10, whole[1]], "no part of the run, put right"
+    browser.click("#time-whole")
+    assert browser.script(labels)[0] == "0 ms" and browser.script(ends) == whole
+    handle = (
+        "const chart = document.getElementById('resident'); chart.scrollIntoView({block: 'center'}); const box = chart.getBoundingClientRect();"
+        "const low = [...chart.querySelectorAll('path')].map((path) => path.getBoundingClientRect()).filter((r) => r.top > box.bottom - 40 && r.width < 15 && r.height > 10);"
+        "const left = low.sort((a, b) => a.x - b.x)[0]; return [left.x + left.width / 2, left.y + left.height / 2]"
+    )
+    browser.drag(*browser.script(handle), 300)
+    shown = browser.script(ends)
+    assert 5 < shown[0] < 15 and shown[1] == whole[1], shown
+    assert browser.script(HASH).startswith("#time=")
+    silent(browser)
+
+
 def searches(browser, page):
     browser.open(page)
     before = {frame["number"]: frame["fill"] for frame in frames(browser)}
@@ -174,7 +202,7 @@ def restores_what_the_address_says(browser, page):
 
 
 def bad_addresses_do_nothing(browser, page):
-    for fragment in ("#zoom=-1", "#zoom=99999&frame=allocation.99999", "#flame=__proto__&width=x", "#site=%3Cimg%20src=x%3E", "#frame=code.x", "#=&&==%", "#sites"):
+    for fragment in ("#zoom=-1", "#zoom=99999&frame=allocation.99999", "#flame=__proto__&width=x", "#site=%3Cimg%20src=x%3E", "#frame=code.x", "#time=9-3", "#time=1-1e99", "#time=.-5", "#=&&==%", "#sites"):
         browser.open(page, fragment=fragment)
         drawn = frames(browser)
         assert drawn[0]["text"] == "all sites" and len(drawn) > 10, fragment
@@ -261,6 +289,7 @@ def checks(contrast):
         ("a row of the site table is found in the flame graph", row_is_found_in_the_graph, "planned"),
         ("a function selects the data that it accesses", function_selects_the_data_that_it_accesses, "planned"),
         ("a point of the curve and a row of the heat map select their site", point_and_heat_row_select_their_site, "planned"),
+        ("the charts over time zoom together", zooms_in_time, "planned"),
         ("the flame graph is searched", searches, "planned"),
         ("the address restores the selection", restores_what_the_address_says, "planned"),
         ("a bad address does nothing", bad_addresses_do_nothing, "planned"),

@@ -55,6 +55,19 @@
     place.after(list);
   }
 
+  // The slider below a chart over time, from and to these values of its axis; none of a page that keeps no state.
+  const slider = (bottom, startValue, endValue, labelFormatter) => selection.span === 0 ? undefined : [{
+    type: "slider", bottom, height: 18, startValue, endValue, labelFormatter, filterMode: "none", realtime: false, showDataShadow: false, brushSelect: false,
+    borderColor: colour("--line"), backgroundColor: colour("--page"), fillerColor: colour("--accent-soft"), textStyle: label(),
+    handleStyle: { color: colour("--card"), borderColor: colour("--accent") }, moveHandleSize: 0, handleSize: "110%",
+    emphasis: { handleStyle: { color: colour("--accent-soft"), borderColor: colour("--accent") } },
+  }];
+  // The columns that have any of the shown time; ends that are equal but for rounding touch and do not overlap.
+  const shownColumns = (columns) => {
+    const [from, to] = selection.time, end = ({ start_ns: start, span_ns: length }) => (start + length) / 1e9;
+    return [columns.findIndex((column) => end(column) > from + 1e-6), columns.findLastIndex(({ start_ns: start }) => start / 1e9 < to - 1e-6)];
+  };
+
   function curve(data) {
     if (data.sites.length === 0) return null;
     const fast = colour("--accent"), slow = colour("--cool");
@@ -112,9 +125,11 @@
     const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
     all.forEach((cell, i) => { cell[2] = values[i]; });
     const part = (data, more) => ({ type: "heatmap", progressive: 0, data, itemStyle: { borderWidth: 0, ...more }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1, opacity: 1 } } });
+    const extra = selection.span > 0 ? 34 : 0;
     return {
       ...base(),
-      grid: { left: 8, right: 8, top: 8, bottom: 92, containLabel: true },
+      grid: { left: 8, right: 8, top: 8, bottom: 92 + extra, containLabel: true },
+      dataZoom: slider(54, ...shownColumns(columns), (at) => time(columns[at]?.start_ns ?? 0)),
       tooltip: {
         ...base().tooltip,
         formatter: ({ value: [c, r, , at] }) => {
@@ -187,7 +202,8 @@
     const peak = Math.max(...times.map((_, at) => list.reduce((sum, s) => sum + s.bytes[at], 0)));
     return {
       ...base(),
-      grid: { left: 8, right: 20, top: 16, bottom: 8, containLabel: true },
+      grid: { left: 8, right: 20, top: 16, bottom: selection.span > 0 ? 44 : 8, containLabel: true },
+      dataZoom: slider(8, ...selection.time.map((seconds) => seconds * 1e9), time),
       tooltip: {
         ...base().tooltip, trigger: "axis",
         formatter: (points) => `<b>${time(points[0].value[0])}</b>` + points.filter((p) => p.value[1] > 0).reverse()
@@ -223,7 +239,7 @@
           place.textContent = "Nothing was seen to draw.";
           continue;
         }
-        if (chart.kind === "heat") place.style.height = `${Math.max(300, 120 + 16 * chart.rows.length)}px`;
+        if (chart.kind === "heat") place.style.height = `${Math.max(300, 154 + 16 * chart.rows.length)}px`;
         if (chart.kind === "bars") place.style.height = `${60 + 48 * Math.max(2, chart.categories.length)}px`;
         drawn[id] = echarts.init(place, null, { renderer: chart.kind === "heat" ? "canvas" : "svg" });
         drawn[id].setOption(options);
@@ -231,9 +247,40 @@
           const site = clicked[chart.kind]?.(chart, event);
           if (site) selection.toggle(site);
         });
+        drawn[id].on("datazoom", () => zoomed(chart, drawn[id].getOption().dataZoom[0]));
       } catch (problem) { report(`${id}: ${problem}`); }
     }
     root.dataset.charts = Object.keys(drawn).length;
+  }
+
+  // A slider was moved: of a heat map over columns, else over nanoseconds.
+  function zoomed(chart, { startValue: from, endValue: to }) {
+    const first = chart.columns?.[from], last = chart.columns?.[to];
+    const ends = chart.kind === "heat" ? [first.start_ns, last.start_ns + last.span_ns] : [from, to];
+    showTime(...ends.map((ns) => ns / 1e9));
+  }
+  const showTime = (from, to) => selection.change({ time: `${Math.max(0, +from.toFixed(6))}-${Math.min(selection.span, +to.toFixed(6))}` });
+
+  // The same by the keyboard: two numbers.
+  function timing() {
+    const at = (id) => document.getElementById(id), ends = [at("time-from"), at("time-to")];
+    at("time-controls").hidden = false;
+    const show = () => {
+      selection.time.forEach((seconds, i) => { ends[i].value = +seconds.toFixed(3); });
+      at("time-whole").hidden = selection.state.time === "";
+    };
+    for (const input of ends) {
+      input.max = +selection.span.toFixed(3);
+      input.addEventListener("change", () => {
+        const [from, to] = ends.map(({ value, max }) => Math.min(+value, +max));
+        if (from < to) showTime(from, to);
+        // What is no part of the run is put right.
+        show();
+      });
+    }
+    at("time-whole").addEventListener("click", () => selection.change({ time: "" }));
+    selection.onChange(show);
+    show();
   }
 
   // Draws the selection in the charts that show sites, one in each frame of the screen, so that the flame graph and the table do not wait for them.
@@ -341,8 +388,10 @@
   sorting();
   copying();
   if (charts.flame) {
-    selection.start(charts.flame);
+    const { start_ns: start, span_ns: length } = charts.heat.columns.at(-1) ?? { start_ns: 0, span_ns: 0 };
+    selection.start(charts.flame, (start + length) / 1e9);
     selecting(charts.flame);
+    if (selection.span > 0) timing();
     flame.start(charts.flame);
     selection.onChange(follow);
   }

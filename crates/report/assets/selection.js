@@ -4,12 +4,15 @@
 //   #flame=code&width=heat&zoom=12&find=grow     stacks, width, number of the frame that fills the width, search
 //   #site=ea63f6d42c7dfa69                       a site is selected
 //   #frame=allocation.12                         the sites of a frame are selected
+//   #time=5.2-12                                 the charts over time show these seconds of the run
 "use strict";
 const selection = (() => {
-  const initial = { flame: "allocation", width: "heat", zoom: 0, find: "", site: "", frame: "" };
+  const initial = { flame: "allocation", width: "heat", zoom: 0, find: "", site: "", frame: "", time: "" };
   const followers = [];
   // Of a report: its sites, which frames name by number, and its graphs: frames, each before those within it.
   let sites = [], graphs = {};
+  // Seconds of the run; 0 of a page without a selection.
+  let span = 0;
   let state = { ...initial };
 
   // The first frame behind `at` that is not within it.
@@ -34,6 +37,13 @@ const selection = (() => {
     chosen = state.site ? new Set([state.site]) : frame ? sitesOf(frame.graph, frame.at) : null;
   };
 
+  // First and last second that are shown; of the whole run where no others are chosen.
+  const timeOf = ({ time }) => time ? time.split("-").map(Number) : [0, span];
+  const isTime = (time) => {
+    const [from, to] = timeOf({ time });
+    return /^[\d.]+-[\d.]+$/.test(time) && from < to && to <= span && (from > 0 || to < span);
+  };
+
   // What another page or an old link says and this page does not have is left out.
   function checked(wanted) {
     const next = { ...wanted };
@@ -42,6 +52,7 @@ const selection = (() => {
     if (next.width !== "bytes" || next.flame === "code") next.width = "heat";
     if (!has(next.flame, next.zoom)) next.zoom = 0;
     if (!sites.some(({ site }) => site === next.site)) next.site = "";
+    if (!isTime(next.time)) next.time = "";
     const frame = selectedFrame(next);
     if (next.site || (frame && !has(frame.graph, frame.at))) next.frame = "";
     return next;
@@ -52,7 +63,7 @@ const selection = (() => {
     if (fragment && !fragment.includes("=")) return state;
     const said = new URLSearchParams(fragment);
     const of = (key) => said.get(key) ?? initial[key];
-    return checked({ flame: of("flame"), width: of("width"), zoom: +of("zoom"), find: of("find"), site: of("site"), frame: of("frame") });
+    return checked({ flame: of("flame"), width: of("width"), zoom: +of("zoom"), find: of("find"), site: of("site"), frame: of("frame"), time: of("time") });
   }
   function fragment() {
     const said = Object.entries(state).filter(([key, value]) => value !== initial[key]);
@@ -75,8 +86,9 @@ const selection = (() => {
   const toggle = (site) => change({ site: site === state.site ? "" : site, frame: "" });
   const clear = () => change({ site: "", frame: "", zoom: 0 });
 
-  function start(figures) {
+  function start(figures, seconds) {
     ({ sites, graphs } = figures);
+    span = seconds;
     state = read();
     choose();
     addEventListener("popstate", () => follow(read()));
@@ -85,6 +97,8 @@ const selection = (() => {
     start, change, toggle, clear, selectedFrame, end,
     get state() { return state; },
     get sites() { return chosen; },
+    get time() { return timeOf(state); },
+    get span() { return span; },
     // True where a site is selected, or nothing is.
     has: (site) => chosen === null || chosen.has(site),
     onChange: (follower) => followers.push(follower),

@@ -253,8 +253,20 @@ fn charts_last(summary: &Summary) -> Markup {
         Bytes(summary.totals.footprint_bytes)
     );
     html! {
-        (chart("heat", "Heat over time", &heat_words, &heat_label, &html! {}))
+        (chart("heat", "Heat over time", &heat_words, &heat_label, &time_controls()))
         (chart("resident", "Resident memory over time", &words, &words, &html! {}))
+    }
+}
+
+/// What part of the run both charts over time show; a script shows it.
+fn time_controls() -> Markup {
+    let number = |id: &str| html! { input type="number" id=(id) min="0" step="any"; };
+    html! {
+        div.controls id="time-controls" hidden {
+            label { "Shown from " (number("time-from")) }
+            label { "to " (number("time-to")) " seconds of the run" }
+            button.plain type="button" id="time-whole" hidden { "Whole run" }
+        }
     }
 }
 
