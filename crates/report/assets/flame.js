@@ -135,6 +135,7 @@ const flame = (() => {
     for (const input of document.querySelectorAll("#flame-controls input[type=radio]")) {
       input.checked = input.value === (input.name === "flame-kind" ? kind : width);
       input.disabled = input.value === "bytes" && isCode();
+      input.parentElement.classList.toggle("off", input.disabled);
     }
     const field = at("flame-find");
     if (field.value !== find) field.value = find;

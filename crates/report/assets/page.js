@@ -283,18 +283,32 @@
     show();
   }
 
-  // Draws the selection in the charts that show sites, one in each frame of the screen, so that the flame graph and the table do not wait for them.
-  const stale = new Set();
+  // Draws the selection in the charts that show sites or time: in those that are seen, one in each frame of the screen, so that the flame graph
+  // and the table do not wait for them; in the others when they are scrolled to.
+  const stale = new Set(), seen = new Set();
+  const watch = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target.id);
+    freshen();
+  });
   function follow() {
-    const isWaiting = stale.size > 0;
     Object.keys(drawn).filter((id) => ["curve", "heat", "resident"].includes(charts[id].kind)).forEach((id) => stale.add(id));
-    if (!isWaiting && stale.size > 0) requestAnimationFrame(freshen);
+    freshen();
   }
+  let isWaiting = false;
   function freshen() {
-    const [id] = stale;
+    const next = () => [...stale].find((id) => seen.has(id));
+    if (isWaiting || !next()) return;
+    isWaiting = true;
+    requestAnimationFrame(() => {
+      isWaiting = false;
+      const id = next();
+      if (id) redraw(id);
+      freshen();
+    });
+  }
+  function redraw(id) {
     stale.delete(id);
     drawn[id]?.setOption(kinds[charts[id].kind](charts[id], id));
-    if (stale.size > 0) requestAnimationFrame(freshen);
   }
 
   function sorting() {
@@ -394,9 +408,11 @@
     if (selection.span > 0) timing();
     flame.start(charts.flame);
     selection.onChange(follow);
+    Object.keys(charts).forEach((id) => watch.observe(document.getElementById(id)));
   }
   draw();
   dark.addEventListener("change", draw);
+  addEventListener("beforeprint", () => stale.forEach(redraw));
   addEventListener("beforeprint", () => Object.values(drawn).forEach((chart) => chart.resize()));
   let width = innerWidth;
   addEventListener("resize", () => {

@@ -193,10 +193,10 @@ fn list(tree: &[TreeFrame<'_>], at: usize, end: usize, has_bytes: bool) -> Marku
     html! {
         ul.tree {
             @for (entry, past) in entries {
-                li {
-                    @if past == entry + 1 {
-                        (line(&tree[entry], &tree[0], has_bytes))
-                    } @else {
+                @if past == entry + 1 {
+                    li.leaf { (line(&tree[entry], &tree[0], has_bytes)) }
+                } @else {
+                    li {
                         details open[tree[entry].depth < OPEN] {
                             summary { (line(&tree[entry], &tree[0], has_bytes)) }
                             (list(tree, entry + 1, past, has_bytes))
