@@ -171,8 +171,8 @@ fn header(summary: &Summary) -> Markup {
                 p.emulated { strong { (EMULATED) } }
             }
             @if !summary.notes.is_empty() {
-                ul.notes role="alert" {
-                    @for note in summary.notes.iter().take(NOTES) { li { (clip(note, 1000)) } }
+                div role="alert" {
+                    ul.notes { @for note in summary.notes.iter().take(NOTES) { li { (clip(note, 1000)) } } }
                 }
             }
             dl.figures { (figures(summary)) }

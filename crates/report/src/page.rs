@@ -99,8 +99,9 @@ pub(crate) fn chart(id: &str, title: &str, words: &str, label: &str, after: &Mar
     }
 }
 
-/// A table that scrolls where it is wider than the window.
+/// A table that scrolls where it is wider than the window. Its name differs from that of the section that it may be the table of.
 pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
+    let label = format!("{label}, table");
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 

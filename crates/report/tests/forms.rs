@@ -280,7 +280,7 @@ fn a_source_that_delivers_nothing_is_loud() {
     assert!(
         report
             .html()
-            .contains("<ul class=\"notes\" role=\"alert\">")
+            .contains("<div role=\"alert\"><ul class=\"notes\">")
     );
     assert!(report.html().contains("class=\"silent\""));
 }
