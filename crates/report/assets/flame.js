@@ -167,6 +167,7 @@ const flame = (() => {
       g.setAttribute("aria-selected", picked?.graph === shown.kind && picked.at === number);
       g.setAttribute("tabindex", `${number}` === stop ? 0 : -1);
       g.classList.toggle("dim", !marks[number]);
+      g.classList.toggle("lit", marks[number] && selection.sites !== null);
       g.querySelector("div").style.color = marks[number] ? ink(g.querySelector("rect").getAttribute("fill")) : "";
     }
     place.querySelector("svg").setAttribute("role", "presentation");
