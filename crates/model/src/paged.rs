@@ -29,6 +29,8 @@ pub struct PagedUnit {
     pub returned: Bytes,
     /// Bytes of the aligned range that leave memory as a whole: the unit's own size, or that of the huge page it is a part of.
     pub grain: Bytes,
+    /// True where a part of it is in huge pages.
+    pub has_huge: bool,
 }
 
 impl PagedUnit {

@@ -223,6 +223,7 @@ fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) ->
                     out: Bytes::ZERO,
                     returned: Bytes::ZERO,
                     grain: Bytes(unit),
+                    has_huge: false,
                 });
             }
             let Some(last) = units.last_mut() else { break };
@@ -234,6 +235,7 @@ fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) ->
                 }
             }
             if placed.is_huge {
+                last.has_huge = true;
                 last.grain = Bytes(unit.max(HUGE_PAGE));
             }
             at = end;

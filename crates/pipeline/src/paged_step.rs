@@ -1,47 +1,49 @@
 //! The step of memory that is paged out: to compressed memory, or to another swap area.
 //!
 //! ```text
-//! PagedObservation --> touches --> UnitStep (policy) --> Guard --> RangeExecutor
-//!                         |            ^ capacity           |
-//!                         |       StallBudget               |
-//!                         +--> mistakes, sweep <--- units out
+//! PagedObservation --> touches --> UnitStep (policy) --> Guard --> RangeExecutor      what exceeds a limit
+//!        |                |                                 |            ^
+//!        |                +--> mistakes, sweep <--- units out            |
+//!        +--> Savings (probes, StallBudget) -----------------------------+             what a budget of lost time allows
 //! ```
 //!
-//! Ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:
+//! Two rules page memory out. What exceeds a size in memory leaves whatever it costs. Below it leaves what the budget of lost
+//! time allows ([`saving`]).
+//!
+//! Under a limit the ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:
 //!
 //! - A unit that was paged out stays *out* for the policies, although pages of it came back. Those are paged out again once the unit
 //!   rests for an epoch: a scan of an array that does not fit keeps a fixed part of it in memory. A least-recently-used rule would
 //!   page each part out just before it is needed.
-//! - A unit of which much came back soon after it was paged out was a mistake, if there is a budget or room: the rest of it is
+//! - A unit of which much came back soon after it was paged out was a mistake, if there is room: the rest of it is
 //!   brought back at once, and it stays for 32, 64, 128 ... epochs.
-//! - The budget of lost time limits how much is out. What is given as a size in memory comes before the budget.
 
+mod floors;
 mod guard;
+mod saving;
+mod settings;
 mod touches;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::unit_step::{Combine, EpochReport, MakePolicy, StepLimits, UnitStep, UnitStepConfig};
+use floors::Floors;
+use guard::{Guard, UnitOutcome, by_unit};
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
-use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
+use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
-use isotherm_policy::StallBudget;
-
-use crate::unit_step::{
-    Combine, EpochReport, GroupLimit, MakePolicy, StepLimits, UnitStep, UnitStepConfig,
-};
-use guard::{Guard, UnitOutcome, by_unit};
+use saving::Savings;
+pub use settings::{PagedConfig, PagedLimits};
 use touches::{PARTS, touches};
 
 /// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
 const SMALL: u64 = 8;
-/// Epochs after which an untouched unit may leave for the budget's sake alone.
-const IDLE_EPOCHS: u32 = 20;
 /// Epochs within which the return of a unit is a mistake.
 const SOON_EPOCHS: u32 = 20;
 /// Epochs after which a unit that the kernel did not page out is tried again.
@@ -54,38 +56,6 @@ const MUCH: u64 = 8;
 const HELD_EPOCHS: u32 = 32;
 /// Doublings at most: 8,192 epochs.
 const DOUBLED_AT_MOST: u32 = 8;
-
-/// Settings of the step.
-#[derive(Clone, Debug)]
-pub struct PagedConfig {
-    /// Size of a unit; a multiple of the page size.
-    pub unit: Bytes,
-    /// Size of the kernel's pages.
-    pub page: Bytes,
-    /// Measured costs of a page of 4 KiB.
-    pub costs: RefaultCosts,
-    /// Share of the time that may be lost; from 1 on there is no budget.
-    pub slowdown: f64,
-    /// True if no data really moves.
-    pub modelled: bool,
-}
-
-/// Limits that may change from epoch to epoch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PagedLimits {
-    /// Bytes that stay in memory whatever the budget allows: no more than the rest leaves.
-    pub keep: Bytes,
-    /// Bytes that may stay in memory: the rest leaves, whatever it costs.
-    pub most: Bytes,
-    /// Bytes that may be moved in one epoch.
-    pub moves: Bytes,
-    /// Share of the units that are touched as a whole in which a sample falls.
-    pub seen_share: f64,
-    /// Limits of control groups, as of [`StepLimits`].
-    pub groups: BTreeMap<String, GroupLimit>,
-    /// Epochs for which a new process keeps a fair share of memory.
-    pub fair_start: u32,
-}
 
 /// The results of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,8 +83,6 @@ pub struct PagedReport {
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitRecord {
-    /// The epoch of its last touch, or in which it was found.
-    touched: u32,
     /// The epoch in which it was paged out; `None` while it belongs to memory.
     out_since: Option<u32>,
     mistakes: u32,
@@ -122,8 +90,6 @@ struct UnitRecord {
     held_until: u32,
     /// It stays before this epoch, because the kernel did not page it out.
     stays_until: u32,
-    /// A part of it returned in this epoch.
-    returned: bool,
 }
 
 /// The step and its state between epochs.
@@ -131,7 +97,8 @@ pub struct PagedStep {
     config: PagedConfig,
     units: UnitStep,
     records: BTreeMap<Unit, UnitRecord>,
-    budget: StallBudget,
+    /// `None` without a budget.
+    savings: Option<Savings>,
 }
 
 /// The present sums of the units.
@@ -142,10 +109,6 @@ struct Sums {
     returned: u64,
     /// Bytes of the units that belong to memory.
     fast: u64,
-    /// Units that do, and the others of which a part returned.
-    staying: u64,
-    /// Units that belong to memory and were not touched for a while.
-    idle: u64,
 }
 
 impl PagedStep {
@@ -163,7 +126,7 @@ impl PagedStep {
         Self {
             units: UnitStep::new(units, make),
             records: BTreeMap::new(),
-            budget: StallBudget::new(config.slowdown),
+            savings: (config.slowdown < 1.0).then(|| Savings::new(&config)),
             config,
         }
     }
@@ -180,13 +143,15 @@ impl PagedStep {
         let sizes = (unit, page);
         let accesses = touches(&seen.seen.accesses, &seen.units, sizes, limits.seen_share);
         let touched = touched_units(&accesses, unit);
-        let mistakes = self.follow(&seen, &touched);
         let stalled = self.stalled(&seen);
-        self.budget.spend(seen.seen.span, stalled);
-        self.budget.learn(0, mistakes.len() as u64);
+        let wrongly_saved = match &mut self.savings {
+            Some(savings) => savings.follow(&seen, &touched, stalled),
+            None => Vec::new(),
+        };
+        let mistakes = self.follow(&seen);
         let undone = self.undo(&mistakes, &seen, &limits);
         let sums = self.sums(&seen);
-        let observation = self.observation(&seen, accesses, Bytes(self.capacity(sums, &limits)));
+        let observation = self.observation(&seen, accesses, self.most_of_units(&limits));
         let now = seen.seen.epoch.0;
         let mut guard = Guard {
             inner: executor,
@@ -200,25 +165,57 @@ impl PagedStep {
             groups: limits.groups.clone(),
             fair_start: limits.fair_start,
         };
-        let units = self.units.run(&observation, &step_limits, &mut guard);
+        let mut units = self.units.run(&observation, &step_limits, &mut guard);
         guard.execute(&actions(&undone, unit, IN_MEMORY));
         if !self.config.modelled {
             let again = self.leaving_again(&seen, &touched, &limits);
             guard.execute(&actions(&again, unit, PAGED_OUT));
         }
-        let outcomes = std::mem::take(&mut guard.outcomes);
+        let mut outcomes = std::mem::take(&mut guard.outcomes);
         self.settle(&outcomes, now);
+        outcomes.extend(executor.execute(&actions(&wrongly_saved, unit, IN_MEMORY)));
+        outcomes.extend(self.save(&seen, &limits, &mut units, executor));
         PagedReport {
             units,
             present: Bytes(sums.present.saturating_add(fixed)),
             out: Bytes(sums.out),
             returned: Bytes(sums.returned),
             stalled,
-            mistakes: mistakes.len() as u64,
+            mistakes: (mistakes.len() + wrongly_saved.len()) as u64,
             left: moved(&outcomes, PAGED_OUT),
             brought_back: moved(&outcomes, IN_MEMORY),
-            is_overdrawn: self.budget.is_overdrawn(),
+            is_overdrawn: self.savings.as_ref().is_some_and(Savings::is_overdrawn),
         }
+    }
+
+    /// Pages out what the budget allows: whole units, and probes of others. Units that the limit paged out are its own.
+    fn save(
+        &mut self,
+        seen: &PagedObservation,
+        limits: &PagedLimits,
+        units: &mut EpochReport,
+        executor: &mut impl RangeExecutor,
+    ) -> Vec<RangeOutcome> {
+        let Some(savings) = &mut self.savings else {
+            return Vec::new();
+        };
+        let floors = Floors::find(seen, &limits.groups);
+        let is_out = |unit: &Unit| {
+            let record = self.records.get(unit);
+            record.is_some_and(|record| record.out_since.is_some())
+        };
+        let is_free = |unit: Unit| !is_out(&unit) && !floors.keeps(unit.process);
+        let saving = savings.choose(seen, limits.keep, is_free);
+        let leaving = actions(&saving.leaving, self.config.unit.0.max(1), PAGED_OUT);
+        let mut outcomes = executor.execute(&leaving);
+        savings.left(&outcomes);
+        for outcome in &outcomes {
+            units.moves.add(outcome, false, self.config.modelled);
+        }
+        let probes = executor.execute(&savings.probe_actions(&saving.probes));
+        savings.probed(&probes);
+        outcomes.extend(probes);
+        outcomes
     }
 
     /// The observations of each unit in the last processed epoch.
@@ -227,22 +224,14 @@ impl PagedStep {
     }
 
     /// Updates what is known of the units; returns those that were paged out by mistake.
-    fn follow(&mut self, seen: &PagedObservation, touched: &BTreeSet<Unit>) -> Vec<Unit> {
+    fn follow(&mut self, seen: &PagedObservation) -> Vec<Unit> {
         let now = seen.seen.epoch.0;
         let living: BTreeSet<Unit> = seen.units.iter().map(|held| held.unit).collect();
         self.records
             .retain(|unit, record| living.contains(unit) || now < record.stays_until);
         let mut mistakes = Vec::new();
         for held in &seen.units {
-            let new = UnitRecord {
-                touched: now,
-                ..UnitRecord::default()
-            };
-            let record = self.records.entry(held.unit).or_insert(new);
-            record.returned = held.returned > Bytes::ZERO;
-            if record.returned || touched.contains(&held.unit) {
-                record.touched = now;
-            }
+            let record = self.records.entry(held.unit).or_default();
             let is_soon = record
                 .out_since
                 .is_some_and(|since| now.saturating_sub(since) <= SOON_EPOCHS);
@@ -260,8 +249,7 @@ impl PagedStep {
         by_pages.max(seen.stalled.unwrap_or_default())
     }
 
-    /// Makes the mistakes belong to memory again, as far as there is room: a fast tier of a given size has none beyond it, but under a
-    /// budget the size is the least that stays.
+    /// Makes the mistakes belong to memory again, as far as there is room.
     fn undo(
         &mut self,
         mistakes: &[Unit],
@@ -288,42 +276,22 @@ impl PagedStep {
     }
 
     fn sums(&self, seen: &PagedObservation) -> Sums {
-        let now = seen.seen.epoch.0;
         let mut sums = Sums::default();
         for held in &seen.units {
             sums.present += held.present.0;
             sums.out += held.out.0;
             sums.returned += held.returned.0;
-            let record = self.records.get(&held.unit).copied().unwrap_or_default();
-            match record.out_since {
-                None => {
-                    sums.fast += held.all().0;
-                    sums.staying += 1;
-                    let rests = now.saturating_sub(record.touched) >= IDLE_EPOCHS;
-                    sums.idle += u64::from(rests && now >= record.held_until);
-                }
-                Some(_) if record.returned => sums.staying += 1,
-                Some(_) => {}
+            if !self.is_out(&held.unit) {
+                sums.fast += held.all().0;
             }
         }
         sums
     }
 
-    /// Bytes of the units that may belong to memory in the epoch that begins.
-    fn capacity(&self, sums: Sums, limits: &PagedLimits) -> u64 {
-        let limit = self.most_of_units(limits);
-        if self.budget.is_unlimited() {
-            return limit;
-        }
-        let pages = self.config.unit.0 / 4096;
-        let back = Nanos(self.config.costs.back.0.saturating_mul(pages.max(1)));
-        let leaving = match self.budget.is_overdrawn() {
-            true => 0,
-            false => self.budget.units(back).min(sums.idle),
-        };
-        // In whole units, as the policies count: those that are not full must not push others out.
-        let stays = (sums.staying - leaving.min(sums.staying)).saturating_mul(self.config.unit.0);
-        stays.max(limits.keep.0).min(limit)
+    /// True of units that a limit paged out.
+    fn is_out(&self, unit: &Unit) -> bool {
+        let record = self.records.get(unit);
+        record.is_some_and(|record| record.out_since.is_some())
     }
 
     /// Bytes that units may have that belong to memory: a part of the limit is for what comes back meanwhile.
@@ -334,9 +302,9 @@ impl PagedStep {
 
     /// Bytes that may be in memory, whatever the budget.
     fn limit(&self, limits: &PagedLimits) -> Bytes {
-        match self.budget.is_unlimited() {
-            true => limits.keep.min(limits.most),
-            false => limits.most,
+        match &self.savings {
+            None => limits.keep.min(limits.most),
+            Some(_) => limits.most,
         }
     }
 
@@ -380,7 +348,7 @@ impl PagedStep {
         &self,
         seen: &PagedObservation,
         accesses: Vec<ObservedAccess>,
-        capacity: Bytes,
+        capacity: u64,
     ) -> Observation {
         Observation {
             epoch: seen.seen.epoch,
@@ -388,7 +356,7 @@ impl PagedStep {
             processes: seen.seen.processes.clone(),
             residency: self.residency(&seen.units),
             accesses,
-            capacity,
+            capacity: Bytes(capacity),
             sources: seen.seen.sources.clone(),
             ..Observation::default()
         }
@@ -396,15 +364,10 @@ impl PagedStep {
 
     /// What the policies see: a unit that was paged out is slow, although parts of it may have returned.
     fn residency(&self, units: &[PagedUnit]) -> Vec<UnitResidency> {
-        let is_out = |unit: &Unit| {
-            self.records
-                .get(unit)
-                .is_some_and(|it| it.out_since.is_some())
-        };
         let residency = units.iter().map(|held| UnitResidency {
             unit: held.unit,
             resident: held.all(),
-            fast: match is_out(&held.unit) {
+            fast: match self.is_out(&held.unit) {
                 true => Bytes::ZERO,
                 false => held.all(),
             },
@@ -432,7 +395,7 @@ impl PagedStep {
         let returned = seen.units.iter().filter(returned);
         let (mut leaving, mut others): (Vec<&PagedUnit>, Vec<&PagedUnit>) =
             returned.partition(rests);
-        if self.budget.is_overdrawn() {
+        if self.savings.as_ref().is_some_and(Savings::is_overdrawn) {
             leaving.clear();
         }
         others.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
@@ -455,7 +418,6 @@ impl PagedStep {
 
     /// Records which units are out.
     fn settle(&mut self, outcomes: &[RangeOutcome], now: u32) {
-        let mut left = 0;
         for outcome in outcomes {
             let is_out = outcome.action.node == PAGED_OUT;
             for (unit, result) in by_unit(outcome, self.config.unit.0.max(1), self.config.modelled)
@@ -464,10 +426,7 @@ impl PagedStep {
                     continue;
                 };
                 match result {
-                    UnitOutcome::There => {
-                        left += u64::from(is_out);
-                        record.out_since = is_out.then_some(now);
-                    }
+                    UnitOutcome::There => record.out_since = is_out.then_some(now),
                     UnitOutcome::Stays if is_out => {
                         record.stays_until = now.saturating_add(STAYS_EPOCHS)
                     }
@@ -475,7 +434,6 @@ impl PagedStep {
                 }
             }
         }
-        self.budget.learn(left, 0);
     }
 }
 

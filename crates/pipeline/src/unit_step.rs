@@ -36,6 +36,7 @@ use isotherm_model::watch::{Observation, UnitHeat};
 use crate::retry_backoff::RetryBackoff;
 use floors::{Floors, PlacementState};
 use groups::Groups;
+pub(crate) use groups::entry_of;
 pub use groups::{GroupLimit, Priority};
 use huge_page_groups::HugePageGroups;
 use index::Index;

@@ -86,6 +86,13 @@ impl StallBudget {
         (self.saved / (self.risk() * back.0.max(1) as f64)) as u64
     }
 
+    /// Time that may yet be lost: nothing in debt.
+    #[must_use]
+    pub fn available(&self) -> Nanos {
+        // The cast saturates at zero.
+        Nanos(self.saved as u64)
+    }
+
     /// True where the program has waited longer than it may.
     #[must_use]
     pub fn is_overdrawn(&self) -> bool {

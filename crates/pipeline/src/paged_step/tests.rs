@@ -16,22 +16,25 @@ use proptest::prelude::*;
 use super::{PagedConfig, PagedLimits, PagedReport, PagedStep};
 
 const PAGE: u64 = 4096;
-const UNIT: u64 = 16 * PAGE;
+const PAGES: u64 = 16;
+const UNIT: u64 = PAGES * PAGE;
 const COSTS: RefaultCosts = RefaultCosts {
     out: Nanos(12_000),
     back: Nanos(8_000),
 };
 const EPOCH: Nanos = Nanos(100_000_000);
 
-/// A program whose units are wholly in memory or wholly out.
+/// A program of small pages. Sets hold numbers of pages.
 #[derive(Default)]
 struct Program {
-    out: BTreeSet<u64>,
     units: u64,
+    out: BTreeSet<u64>,
     returned: BTreeSet<u64>,
     /// Units that the kernel never pages out.
     locked: BTreeSet<u64>,
+    /// Times that all of a unit left.
     paged_out: BTreeMap<u64, u32>,
+    has_huge: bool,
 }
 
 impl Program {
@@ -46,39 +49,52 @@ impl Program {
         Process { pid: 7, image: 0 }
     }
 
-    fn touch(&mut self, unit: u64) {
-        if self.out.remove(&unit) {
-            self.returned.insert(unit);
+    fn touch(&mut self, page: u64) {
+        if self.out.remove(&page) {
+            self.returned.insert(page);
         }
     }
 
-    /// The observation of an epoch in which these units were touched; samples fall on those that are in memory.
+    fn pages_of(unit: u64) -> std::ops::Range<u64> {
+        unit * PAGES..(unit + 1) * PAGES
+    }
+
+    /// The units of which most pages are out.
+    fn units_out(&self) -> BTreeSet<u64> {
+        let is_out = |unit: &u64| 2 * count(&self.out, *unit) > PAGES;
+        (0..self.units).filter(is_out).collect()
+    }
+
+    /// The observation of an epoch in which all pages of these units were touched.
     fn observe(&mut self, epoch: u32, touched: &[u64]) -> PagedObservation {
-        let in_memory: Vec<u64> = touched
-            .iter()
-            .copied()
-            .filter(|unit| !self.out.contains(unit))
-            .collect();
-        touched.iter().for_each(|unit| self.touch(*unit));
+        let pages = touched.iter().flat_map(|unit| Self::pages_of(*unit));
+        self.observe_pages(epoch, &pages.collect::<Vec<u64>>())
+    }
+
+    /// Samples fall on one of the touched pages of a unit that are in memory.
+    fn observe_pages(&mut self, epoch: u32, touched: &[u64]) -> PagedObservation {
+        let in_memory = touched.iter().filter(|page| !self.out.contains(page));
+        let sampled: BTreeMap<u64, u64> = in_memory.map(|page| (page / PAGES, *page)).collect();
+        touched.iter().for_each(|page| self.touch(*page));
         let source = SourceKind::Timer;
-        let sample = |unit: &u64| {
+        let sample = |page: &u64| {
             ObservedAccess::at(
-                (Self::process(), unit * UNIT + 8),
+                (Self::process(), page * PAGE + 8),
                 source,
                 (1, source.unit(false)),
             )
         };
         let returned = std::mem::take(&mut self.returned);
-        let bytes = |is: bool| if is { Bytes(UNIT) } else { Bytes::ZERO };
         let units = (0..self.units).map(|unit| PagedUnit {
             unit: Unit {
                 process: Self::process(),
                 start: unit * UNIT,
             },
-            present: bytes(!self.out.contains(&unit)),
-            out: bytes(self.out.contains(&unit)),
-            returned: bytes(returned.contains(&unit)),
+            present: Bytes((PAGES - count(&self.out, unit)) * PAGE),
+            out: Bytes(count(&self.out, unit) * PAGE),
+            returned: Bytes(count(&returned, unit) * PAGE),
             grain: Bytes(UNIT),
+            has_huge: self.has_huge,
         });
         PagedObservation {
             units: units.collect(),
@@ -92,28 +108,34 @@ impl Program {
                     control_group: String::new(),
                     warning: String::new(),
                 }],
-                accesses: in_memory.iter().map(sample).collect(),
+                accesses: sampled.values().map(sample).collect(),
                 ..Observation::default()
             },
         }
     }
 }
 
+fn count(pages: &BTreeSet<u64>, unit: u64) -> u64 {
+    pages.range(Program::pages_of(unit)).count() as u64
+}
+
 impl RangeExecutor for Program {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         let mut outcome = RangeOutcome::begin(action);
-        for unit in action.range.start / UNIT..action.range.end() / UNIT {
+        for page in action.range.start / PAGE..action.range.end() / PAGE {
+            let unit = page / PAGES;
             let fate = match action.node == PAGED_OUT {
                 _ if unit >= self.units => Fate::NotAttempted(Reason::NotTouched),
                 true if self.locked.contains(&unit) => Fate::Denied("locked".into()),
-                true if self.out.insert(unit) => {
-                    *self.paged_out.entry(unit).or_default() += 1;
+                true if self.out.insert(page) => {
+                    let all = count(&self.out, unit) == PAGES;
+                    *self.paged_out.entry(unit).or_default() += u32::from(all);
                     Fate::Moved
                 }
-                false if self.out.remove(&unit) => Fate::Moved,
+                false if self.out.remove(&page) => Fate::Moved,
                 _ => Fate::AlreadyThere,
             };
-            outcome.push(Bytes(UNIT), fate);
+            outcome.push(Bytes(PAGE), fate);
         }
         outcome
     }
@@ -166,7 +188,7 @@ fn the_cold_half_leaves_under_a_limit_and_the_hot_half_stays() {
     let hot = |_| (0..10).collect();
     // A sixteenth is for what comes back.
     let reports = follow(&mut step(1.0), &mut program, 11, 0..20, hot);
-    assert_eq!(program.out, (10..20).collect());
+    assert_eq!(program.units_out(), (10..20).collect());
     assert!(
         reports[2..]
             .iter()
@@ -180,10 +202,63 @@ fn under_a_budget_only_idle_units_leave_and_a_hot_program_keeps_everything() {
     let mut program = Program::of(20);
     let all = |_| (0..20).collect();
     follow(&mut step(0.02), &mut program, 0, 0..40, all);
-    assert!(program.out.is_empty(), "{:?}", program.out);
+    assert!(program.units_out().is_empty(), "{:?}", program.out);
     let part = |_| (0..5).collect();
     follow(&mut step(0.02), &mut program, 0, 0..40, part);
-    assert_eq!(program.out, (5..20).collect());
+    assert_eq!(program.units_out(), (5..20).collect());
+}
+
+#[test]
+fn under_a_budget_a_size_in_memory_stays() {
+    let mut program = Program::of(20);
+    follow(&mut step(0.02), &mut program, 12, 0..100, |_| vec![0]);
+    let out = program.out.len() as u64;
+    assert!((7 * PAGES..=8 * PAGES).contains(&out), "{out} pages");
+}
+
+#[test]
+fn the_hot_pages_of_cold_units_stay() {
+    let mut program = Program::of(20);
+    let mut step = step(0.02);
+    let mut late = 0;
+    for epoch in 0..200 {
+        // One page of each unit is hot.
+        let hot: Vec<u64> = (0..20).map(|unit| unit * PAGES + 3).collect();
+        let seen = program.observe_pages(epoch, &hot);
+        let report = step.run(&seen, &limits(0), &mut program);
+        late += if epoch < 100 { 0 } else { report.returned.0 };
+    }
+    assert_eq!(program.units_out().len(), 20);
+    assert_eq!(late, 0, "bytes that returned later");
+}
+
+#[test]
+fn a_slow_scan_under_a_budget_stays_and_cold_memory_leaves() {
+    // A scan of 40 units, one an epoch; 20 others are cold. Not one sample falls on the scan.
+    let mut program = Program::of(60);
+    let mut step = step(0.02);
+    let mut returned = 0;
+    for epoch in 0..400 {
+        let touched: Vec<u64> = Program::pages_of(u64::from(epoch) % 40).collect();
+        let mut seen = program.observe_pages(epoch, &touched);
+        seen.seen.accesses.clear();
+        let report = step.run(&seen, &limits(0), &mut program);
+        returned += report.returned.0 / PAGE;
+    }
+    let out = program.units_out();
+    assert!((40..60).all(|cold| out.contains(&cold)), "{out:?}");
+    assert!(returned < 800, "{returned} of 6,400 pages");
+}
+
+#[test]
+fn huge_pages_leave_without_probes() {
+    let mut program = Program::of(20);
+    program.has_huge = true;
+    let part = |_| (0..5).collect();
+    follow(&mut step(0.02), &mut program, 0, 0..4, part);
+    assert!(program.out.is_empty(), "no single page leaves");
+    follow(&mut step(0.02), &mut program, 0, 4..60, part);
+    assert_eq!(program.units_out(), (5..20).collect());
 }
 
 #[test]
@@ -217,7 +292,8 @@ fn a_scan_of_more_than_fits_keeps_a_fixed_part() {
         .sum();
     // 800 units are scanned. A least-recently-used rule misses all of them; 20 of 40 could be kept.
     assert!(returned < 560, "{returned} of 800 came back");
-    assert!((0..4).all(|hot| !program.out.contains(&hot)));
+    let out = program.units_out();
+    assert!((0..4).all(|hot| !out.contains(&hot)));
 }
 
 #[test]
@@ -228,7 +304,7 @@ fn what_cannot_leave_stays_and_the_rest_leaves() {
     let hot = |_| (0..5).collect();
     follow(&mut step, &mut program, 16, 0..40, hot);
     assert_eq!(
-        program.out,
+        program.units_out(),
         (5..10).collect(),
         "6 may stay beside the locked ones, less what is kept for what comes back"
     );
@@ -244,7 +320,7 @@ fn what_exceeds_the_most_leaves_whatever_the_budget() {
         let most = Bytes(15 * UNIT);
         step.run(&seen, &PagedLimits { most, ..limits(0) }, &mut program);
     }
-    assert!(program.out.len() >= 5, "{:?}", program.out);
+    assert!(program.units_out().len() >= 5, "{:?}", program.out);
 }
 
 proptest! {

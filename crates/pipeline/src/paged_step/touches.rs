@@ -129,6 +129,7 @@ mod tests {
             out: Bytes::ZERO,
             returned: Bytes(returned * PAGE),
             grain: Bytes(UNIT),
+            has_huge: false,
         }
     }
 

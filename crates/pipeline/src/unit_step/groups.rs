@@ -61,7 +61,7 @@ impl Default for GroupLimit {
 }
 
 /// The number and name of the entry that a control group obeys.
-pub(super) fn entry_of<'a>(
+pub(crate) fn entry_of<'a>(
     limits: &'a BTreeMap<String, GroupLimit>,
     control_group: &str,
 ) -> Option<(usize, &'a str)> {

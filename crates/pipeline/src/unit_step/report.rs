@@ -136,7 +136,7 @@ pub struct Sums {
 }
 
 impl Sums {
-    pub(super) fn add(&mut self, outcome: &RangeOutcome, to_fast: bool, modelled: bool) {
+    pub(crate) fn add(&mut self, outcome: &RangeOutcome, to_fast: bool, modelled: bool) {
         for part in &outcome.parts {
             match &part.fate {
                 Fate::Moved | Fate::Requested => self.moved(part.bytes, to_fast),

@@ -1,0 +1,40 @@
+//! Which processes keep their memory because their control group has no more than its floor.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::Process;
+use isotherm_model::paged::PagedObservation;
+
+use crate::unit_step::{GroupLimit, entry_of};
+
+/// Processes whose memory may not leave for a budget's sake.
+pub(super) struct Floors(BTreeSet<Process>);
+
+impl Floors {
+    /// Those of all groups that have a floor and no more than that in memory.
+    pub(super) fn find(seen: &PagedObservation, groups: &BTreeMap<String, GroupLimit>) -> Self {
+        let mut of_process = BTreeMap::new();
+        for watched in &seen.seen.processes {
+            if let Some((_, name)) = entry_of(groups, &watched.control_group) {
+                of_process.insert(watched.process, name);
+            }
+        }
+        let mut present: BTreeMap<&str, u64> = BTreeMap::new();
+        for held in &seen.units {
+            if let Some(name) = of_process.get(&held.unit.process) {
+                *present.entry(name).or_default() += held.present.0;
+            }
+        }
+        let is_low = |name: &str| {
+            let floor = groups.get(name).map_or(0, |group| group.floor.0);
+            present.get(name).is_some_and(|present| *present <= floor)
+        };
+        let low = of_process.iter().filter(|(_, name)| is_low(name));
+        Self(low.map(|(process, _)| *process).collect())
+    }
+
+    /// True of a process whose memory stays.
+    pub(super) fn keeps(&self, process: Process) -> bool {
+        self.0.contains(&process)
+    }
+}

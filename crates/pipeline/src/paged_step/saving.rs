@@ -1,0 +1,461 @@
+//! Which units leave memory under a budget of lost time: those whose probes stayed out.
+//!
+//! Samples say which memory is hot, but not which is cold: of a thousand samples a second none falls on most of the units that a scan
+//! reads. So a few pages of a unit are paged out first, as in Thermostat (ASPLOS 2017). Each that is needed returns at the price of
+//! one page, and the page table tells that it did. The rest of the unit leaves once its probe stayed out for the *patience*.
+//!
+//! ```text
+//! in memory --8 pages leave--> probed --at most 2 returned within the patience--> out --half of it returned--> in memory
+//!     ^                          |                                                 |     (the rest is brought back)
+//!     +---- more returned -------+                                                 +-- its pages that returned are probed again
+//! ```
+//!
+//! Pages that return of a unit that is out stay in memory: they are its hot ones. Where half of it returns soon it was a mistake. A scan
+//! makes all its units mistakes, one after another, so mistakes lengthen the patience: a probe that is out for longer than a round of
+//! the scan returns.
+//!
+//! Huge pages leave as a whole, and cannot be probed. They leave once no sample fell on them for the patience.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::paged::{PAGED_OUT, PagedObservation, PagedUnit};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::Unit;
+use isotherm_policy::StallBudget;
+
+use super::guard::{UnitOutcome, by_unit};
+use super::settings::PagedConfig;
+
+/// Part of a unit that is a probe, one in this number, and pages of a probe at most.
+const PROBE_PART: u64 = 64;
+const PROBE_PAGES_AT_MOST: u64 = 8;
+/// Pages of a probe that may return: the unit has some that are hot, and they will return once.
+const MAY_RETURN: u64 = 2;
+/// The same of pages of the unit that were out before its probe, one in this number.
+const MAY_RETURN_OF_OUT: u64 = 64;
+/// Addresses that are tried for the pages of a probe at most: of some units few pages exist.
+const TRIES: u64 = 64;
+/// Patience with programs of which nothing is known.
+const FIRST_PATIENCE: Nanos = Nanos(500_000_000);
+/// The longest patience, and the time without mistakes after which the patience is halved.
+const LONGEST_PATIENCE: Nanos = Nanos(60_000_000_000);
+/// Share of the units that left of which more mistakes lengthen the patience with all others.
+const MANY_MISTAKES: f64 = 0.12;
+/// The time within which a return is a mistake, in patiences.
+const SOON: u64 = 8;
+/// Time after a probe that returned until the next one; doubled by each further one.
+const NEXT_PROBE: Nanos = Nanos(2_000_000_000);
+/// Doublings at most: 64 s.
+const DOUBLED_AT_MOST: u32 = 5;
+/// The least part of a unit that is worth a probe, one in this number.
+const WORTH: u64 = 8;
+
+/// Where a unit is between memory and swap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// In memory.
+    #[default]
+    InMemory,
+    /// This many pages of it were paged out then; pages that returned since.
+    Probed {
+        since: Nanos,
+        pages: u64,
+        returned: u64,
+    },
+    /// It was paged out then; bytes that returned since, and whether it stayed out for the patience.
+    Out {
+        since: Nanos,
+        returned: u64,
+        is_proven: bool,
+    },
+}
+
+/// What is known of a unit.
+#[derive(Clone, Copy, Debug, Default)]
+struct SavedUnit {
+    place: Place,
+    /// The time of its last known touch, or at which it was found.
+    touched: Nanos,
+    /// The least patience with it.
+    patience: Nanos,
+    /// It is left alone before this time.
+    rests_until: Nanos,
+    /// Probes in a row that returned or could not be made.
+    failed: u32,
+    /// Probes so far: each takes other pages.
+    probes: u64,
+}
+
+impl SavedUnit {
+    /// Leaves it alone for a while, twice as long after each further failure.
+    fn fail(&mut self, now: Nanos) {
+        let rests = NEXT_PROBE.0 << self.failed.min(DOUBLED_AT_MOST);
+        self.failed = self.failed.saturating_add(1);
+        self.rests_until = now.saturating_add(self.patience.max(Nanos(rests)));
+    }
+}
+
+/// The units that leave for a budget's sake, and the probes for the choice of the next ones.
+pub(super) struct Savings {
+    unit: u64,
+    page: u64,
+    /// Time that a unit takes on its way back.
+    back: Nanos,
+    modelled: bool,
+    budget: StallBudget,
+    units: BTreeMap<Unit, SavedUnit>,
+    /// Observed time.
+    now: Nanos,
+    patience: Nanos,
+    /// The time at which the patience last changed.
+    changed: Nanos,
+}
+
+/// What an epoch pages out.
+#[derive(Debug, Default)]
+pub(super) struct Saving {
+    /// Units that leave as a whole, in order.
+    pub leaving: Vec<Unit>,
+    /// Addresses of single pages, by unit.
+    pub probes: Vec<(Unit, Vec<u64>)>,
+}
+
+/// What units may cost that leave in an epoch.
+struct Allowance {
+    /// Time that the program may yet lose.
+    left: f64,
+    /// Bytes that may leave.
+    spare: u64,
+}
+
+impl Allowance {
+    /// Takes the expected loss of time and the bytes; false where there is too little of either.
+    fn takes(&mut self, loss: f64, bytes: u64) -> bool {
+        let fits = loss <= self.left && bytes <= self.spare;
+        if fits {
+            self.left -= loss;
+            self.spare -= bytes;
+        }
+        fits
+    }
+}
+
+impl Savings {
+    /// No unit is known.
+    pub(super) fn new(config: &PagedConfig) -> Self {
+        let (unit, page) = (config.unit.0.max(1), config.page.0.max(1));
+        Self {
+            unit,
+            page,
+            back: Nanos(config.costs.back.0.saturating_mul((unit / 4096).max(1))),
+            modelled: config.modelled,
+            budget: StallBudget::new(config.slowdown),
+            units: BTreeMap::new(),
+            now: Nanos::ZERO,
+            patience: FIRST_PATIENCE,
+            changed: Nanos::ZERO,
+        }
+    }
+
+    /// True where the program has waited longer than it may.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.budget.is_overdrawn()
+    }
+
+    /// Ends an epoch in which the program waited for this time. Returns the units that were paged out by mistake, and which must be brought
+    /// back.
+    pub(super) fn follow(
+        &mut self,
+        seen: &PagedObservation,
+        touched: &BTreeSet<Unit>,
+        stalled: Nanos,
+    ) -> Vec<Unit> {
+        self.now = self.now.saturating_add(seen.seen.span);
+        self.budget.spend(seen.seen.span, stalled);
+        let living: BTreeSet<Unit> = seen.units.iter().map(|held| held.unit).collect();
+        self.units.retain(|unit, _| living.contains(unit));
+        let mut mistakes = Vec::new();
+        for held in &seen.units {
+            let new = SavedUnit {
+                touched: self.now,
+                ..SavedUnit::default()
+            };
+            let mut unit = *self.units.get(&held.unit).unwrap_or(&new);
+            if held.returned > Bytes::ZERO || touched.contains(&held.unit) {
+                unit.touched = self.now;
+            }
+            let place = unit.place;
+            match place {
+                Place::InMemory => {}
+                Place::Probed { .. } => self.follow_probe(held, &mut unit),
+                Place::Out { .. } if self.follow_out(held, &mut unit) => mistakes.push(held.unit),
+                Place::Out { .. } => {}
+            }
+            self.units.insert(held.unit, unit);
+        }
+        if self.now.saturating_sub(self.changed) > LONGEST_PATIENCE {
+            self.patience = FIRST_PATIENCE.max(Nanos(self.patience.0 / 2));
+            self.changed = self.now;
+        }
+        mistakes
+    }
+
+    fn follow_probe(&self, held: &PagedUnit, unit: &mut SavedUnit) {
+        let Place::Probed {
+            since,
+            pages,
+            mut returned,
+        } = unit.place
+        else {
+            return;
+        };
+        returned += held.returned.0 / self.page;
+        let others = (held.out.0 / self.page).saturating_sub(pages);
+        let may_return = MAY_RETURN.min(pages / 2) + others / MAY_RETURN_OF_OUT;
+        unit.place = Place::Probed {
+            since,
+            pages,
+            returned,
+        };
+        if returned > may_return {
+            unit.place = Place::InMemory;
+            unit.fail(self.now);
+        }
+    }
+
+    /// True where the unit returned as a whole, so soon that it was a mistake.
+    fn follow_out(&mut self, held: &PagedUnit, unit: &mut SavedUnit) -> bool {
+        let Place::Out {
+            since,
+            mut returned,
+            is_proven,
+        } = unit.place
+        else {
+            return false;
+        };
+        returned += held.returned.0;
+        let age = self.now.saturating_sub(since);
+        let patience = unit.patience.max(self.patience);
+        if returned.saturating_mul(2) < held.all().0 {
+            let proves = age >= patience;
+            self.budget.learn(u64::from(proves && !is_proven), 0);
+            unit.failed = if proves { 0 } else { unit.failed };
+            unit.place = Place::Out {
+                since,
+                returned,
+                is_proven: is_proven || proves,
+            };
+            return false;
+        }
+        unit.place = Place::InMemory;
+        if age.0 > patience.0.saturating_mul(SOON) {
+            return false;
+        }
+        unit.patience = LONGEST_PATIENCE.min(patience.max(Nanos(age.0.saturating_mul(2))));
+        unit.fail(self.now);
+        self.budget.learn(u64::from(!is_proven), 1);
+        if self.budget.risk() > MANY_MISTAKES && unit.patience > self.patience {
+            self.patience = unit.patience;
+            self.changed = self.now;
+        }
+        true
+    }
+
+    /// What leaves in the epoch that begins: of units that are `free` to leave, as long as `keep` bytes stay in memory.
+    pub(super) fn choose(
+        &self,
+        seen: &PagedObservation,
+        keep: Bytes,
+        free: impl Fn(Unit) -> bool,
+    ) -> Saving {
+        let mut saving = Saving::default();
+        let present: Bytes = seen.units.iter().map(|held| held.present).sum();
+        let pending = self.pending() * self.budget.risk() * self.back.0 as f64;
+        let mut allowance = Allowance {
+            left: self.budget.available().0 as f64 - pending,
+            spare: present.saturating_sub(keep).0,
+        };
+        for held in self.ripe(seen) {
+            let loss = self.budget.risk().max(self.hot_share(held.unit)) * self.back.0 as f64;
+            if free(held.unit) && allowance.takes(loss, held.present.0) {
+                saving.leaving.push(held.unit);
+            }
+        }
+        saving.leaving.sort_unstable();
+        for held in &seen.units {
+            let unit = held.unit;
+            // Those that samples fell on, too: a few pages of a unit may take all of them.
+            if !self.may_be_probed(held) || !free(unit) {
+                continue;
+            }
+            let bytes = self.probe_pages() * self.page;
+            let loss = self.back.0 as f64 * bytes as f64 / self.unit as f64;
+            if allowance.spare < self.unit || !allowance.takes(loss, bytes) {
+                break;
+            }
+            let turn = self.units.get(&unit).map_or(0, |known| known.probes);
+            saving.probes.push((unit, self.probe(held, turn)));
+        }
+        saving
+    }
+
+    /// Units that left lately, of which nothing is known yet.
+    fn pending(&self) -> f64 {
+        let is_pending =
+            |unit: &&SavedUnit| matches!(unit.place, Place::Out { is_proven, .. } if !is_proven);
+        self.units.values().filter(is_pending).count() as f64
+    }
+
+    /// The units that may leave as a whole: those of which least returned, and of these those that rest longest, first.
+    fn ripe<'a>(&self, seen: &'a PagedObservation) -> Vec<&'a PagedUnit> {
+        let now = self.now;
+        let mut ripe: Vec<(u64, Nanos, &PagedUnit)> = Vec::new();
+        for held in &seen.units {
+            let Some(unit) = self.units.get(&held.unit) else {
+                continue;
+            };
+            let patience = unit.patience.max(self.patience);
+            match unit.place {
+                Place::Probed {
+                    since, returned, ..
+                } if now.saturating_sub(since) >= patience => {
+                    ripe.push((returned, unit.touched, held));
+                }
+                Place::InMemory | Place::Out { .. } if self.rests_unprobed(held, unit) => {
+                    ripe.push((0, unit.touched, held));
+                }
+                Place::InMemory | Place::Probed { .. } | Place::Out { .. } => {}
+            }
+        }
+        ripe.sort_unstable_by_key(|(returned, touched, held)| (*returned, *touched, held.unit));
+        ripe.into_iter().map(|(_, _, held)| held).collect()
+    }
+
+    /// True of a unit that cannot be probed, and on which no sample fell for the patience.
+    fn rests_unprobed(&self, held: &PagedUnit, unit: &SavedUnit) -> bool {
+        let rests = self.now.saturating_sub(unit.touched) >= unit.patience.max(self.patience);
+        rests && !self.has_probes(held) && self.is_worth(held, unit)
+    }
+
+    /// The share of the unit that will return at once, by its probe.
+    fn hot_share(&self, unit: Unit) -> f64 {
+        match self.units.get(&unit).map(|known| known.place) {
+            Some(Place::Probed {
+                pages, returned, ..
+            }) => returned as f64 / pages.max(1) as f64,
+            Some(Place::InMemory | Place::Out { .. }) | None => 0.0,
+        }
+    }
+
+    /// True of small pages that really leave: huge ones leave as a whole, and what leaves in a model only never returns.
+    const fn has_probes(&self, held: &PagedUnit) -> bool {
+        !self.modelled && !held.has_huge
+    }
+
+    fn is_worth(&self, held: &PagedUnit, unit: &SavedUnit) -> bool {
+        held.present.0 >= self.unit / WORTH && self.now >= unit.rests_until
+    }
+
+    fn may_be_probed(&self, held: &PagedUnit) -> bool {
+        self.has_probes(held)
+            && self.units.get(&held.unit).is_some_and(|unit| {
+                let is_settled = match unit.place {
+                    Place::InMemory => true,
+                    Place::Probed { .. } => false,
+                    Place::Out { is_proven, .. } => is_proven,
+                };
+                is_settled && self.is_worth(held, unit)
+            })
+    }
+
+    fn probe_pages(&self) -> u64 {
+        (self.unit / self.page / PROBE_PART).clamp(1, PROBE_PAGES_AT_MOST)
+    }
+
+    /// The addresses of a probe: one page in each of equal parts of the unit, of which there are more where fewer of its pages are in
+    /// memory.
+    fn probe(&self, held: &PagedUnit, turn: u64) -> Vec<u64> {
+        let pages = (self.unit / self.page).max(1);
+        let wanted = self.probe_pages();
+        let tries = wanted * self.unit / held.present.0.max(1);
+        let tries = tries.clamp(wanted, TRIES.min(pages).max(wanted));
+        let part = pages / tries;
+        let mut at = held.unit.start ^ turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let addresses = (0..tries).map(|number| {
+            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            held.unit.start + (number * part + (at >> 33) % part) * self.page
+        });
+        addresses.collect()
+    }
+
+    /// The actions of a probe.
+    pub(super) fn probe_actions(&self, probes: &[(Unit, Vec<u64>)]) -> Vec<RangeAction> {
+        let action = |unit: &Unit, start: &u64| RangeAction {
+            process: unit.process,
+            range: AddressRange {
+                start: *start,
+                bytes: Bytes(self.page),
+            },
+            node: PAGED_OUT,
+        };
+        let all = probes.iter();
+        all.flat_map(|(unit, pages)| pages.iter().map(move |page| action(unit, page)))
+            .collect()
+    }
+
+    /// Records which probes left.
+    pub(super) fn probed(&mut self, outcomes: &[RangeOutcome]) {
+        let mut left: BTreeMap<Unit, u64> = BTreeMap::new();
+        for outcome in outcomes {
+            let RangeAction { process, range, .. } = outcome.action;
+            let start = range.start / self.unit * self.unit;
+            let pages = outcome.bytes_of(|fate| *fate == Fate::Moved).0 / self.page;
+            *left.entry(Unit { process, start }).or_default() += pages;
+        }
+        for (unit, pages) in left {
+            let Some(known) = self.units.get_mut(&unit) else {
+                continue;
+            };
+            known.probes += 1;
+            match pages {
+                0 => known.fail(self.now),
+                pages => {
+                    known.place = Place::Probed {
+                        since: self.now,
+                        pages,
+                        returned: 0,
+                    };
+                }
+            }
+        }
+    }
+
+    /// Records which units left.
+    pub(super) fn left(&mut self, outcomes: &[RangeOutcome]) {
+        let units = outcomes.iter();
+        let units: Vec<(Unit, UnitOutcome)> = units
+            .flat_map(|outcome| by_unit(outcome, self.unit, self.modelled))
+            .collect();
+        for (unit, result) in units {
+            let Some(known) = self.units.get_mut(&unit) else {
+                continue;
+            };
+            match result {
+                UnitOutcome::There => {
+                    known.place = Place::Out {
+                        since: self.now,
+                        returned: 0,
+                        is_proven: false,
+                    };
+                }
+                UnitOutcome::Stays => {
+                    known.place = Place::InMemory;
+                    known.fail(self.now);
+                }
+                UnitOutcome::Later => {}
+            }
+        }
+    }
+}
