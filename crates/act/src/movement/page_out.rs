@@ -10,6 +10,7 @@
 //!
 //! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
 
+mod group_room;
 pub mod system;
 #[cfg(test)]
 mod test_swap;
@@ -26,6 +27,8 @@ use super::batch::BatchSize;
 use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal};
 use system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
 
+/// What stays free below a limit of a control group.
+const GROUP_RESERVE: Bytes = Bytes(8 << 20);
 /// The longest time of one call.
 const LONGEST_CALL: Nanos = Nanos(20_000_000);
 
@@ -155,10 +158,20 @@ impl<S: SwapSystem> PageOut<S> {
                 .step_by(PAGE_BYTES as usize)
                 .collect();
             for pages in pages.chunks(RANGES_AT_MOST) {
-                self.back_pages(process, pages, fates)?;
+                let whole = pages_from(pages[0], pages.len());
+                match self.fits_in_groups(process, whole.bytes) {
+                    true => self.back_pages(process, pages, fates)?,
+                    false => fates.add(whole, Fate::Busy(NO_ROOM.to_owned())),
+                }
             }
         }
         Ok(())
+    }
+
+    /// True where so much may come back: the kernel ends a program of a control group that another process brings beyond its limit. The
+    /// program itself needs room, too.
+    fn fits_in_groups(&mut self, process: u32, bytes: Bytes) -> bool {
+        self.system.group_room(process) >= bytes.saturating_add(GROUP_RESERVE)
     }
 
     fn back_pages(&mut self, process: u32, pages: &[u64], fates: &mut Fates) -> Result<(), Stop> {
@@ -477,6 +490,17 @@ mod tests {
         machine.is_readable = false;
         let outcome = PageOut::new(&mut machine).carry_out(action(0, 5, IN_MEMORY));
         assert_eq!(parts(&outcome), [(5, Fate::Requested)], "by advice");
+    }
+
+    #[test]
+    fn nothing_comes_back_beyond_the_limit_of_a_control_group() {
+        let mut machine = SwapMachine::new(&[TestPage::Out; 4]);
+        machine.group_room = super::GROUP_RESERVE;
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, IN_MEMORY));
+        assert_eq!(parts(&outcome), [(4, busy(NO_ROOM))]);
+        machine.group_room = Bytes(super::GROUP_RESERVE.0 + 4 * PAGE);
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, IN_MEMORY));
+        assert_eq!(parts(&outcome), [(4, Fate::Moved)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::Instant;
 
 use isotherm_model::movement::AddressRange;
@@ -13,6 +14,7 @@ use isotherm_sys::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, 
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::remote_memory::{self, PageAdvice};
 
+use super::group_room::group_room;
 use crate::movement::system::{PAGE_BYTES, Refusal};
 
 /// Regions read in one scan of a page table.
@@ -121,6 +123,9 @@ pub trait SwapSystem {
     /// Whether swap has room for a page.
     fn has_room(&mut self) -> bool;
 
+    /// Bytes that may come back before a control group of the process reaches a limit of memory.
+    fn group_room(&mut self, process: u32) -> Bytes;
+
     /// Whether the process has ended since the first query.
     fn has_ended(&mut self, process: u32) -> bool;
 
@@ -217,6 +222,10 @@ impl SwapSystem for SwapKernel {
             .find_map(|line| line.strip_prefix("SwapFree:"));
         let free = free.and_then(|words| words.split_ascii_whitespace().next()?.parse().ok());
         free.unwrap_or(0_u64) > 0
+    }
+
+    fn group_room(&mut self, process: u32) -> Bytes {
+        group_room(Path::new("/"), process)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {
@@ -408,6 +417,10 @@ impl<S: SwapSystem, F: FnMut(&PageOutCall)> SwapSystem for DrySwap<S, F> {
 
     fn has_room(&mut self) -> bool {
         self.inner.has_room()
+    }
+
+    fn group_room(&mut self, process: u32) -> Bytes {
+        self.inner.group_room(process)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {

@@ -58,6 +58,8 @@ pub(super) struct SwapMachine {
     pub(super) pages: Vec<TestPage>,
     /// Pages for which swap has room.
     pub(super) room: usize,
+    /// Bytes that its control groups have left.
+    pub(super) group_room: Bytes,
     /// Whether the process may be paged out.
     pub(super) is_permitted: bool,
     /// Whether its memory may be read.
@@ -77,6 +79,7 @@ impl SwapMachine {
         Self {
             pages: pages.to_vec(),
             room: usize::MAX,
+            group_room: Bytes(u64::MAX),
             is_permitted: true,
             is_readable: true,
             ended: false,
@@ -189,6 +192,10 @@ impl SwapSystem for &mut SwapMachine {
 
     fn has_room(&mut self) -> bool {
         self.room > 0
+    }
+
+    fn group_room(&mut self, _: u32) -> Bytes {
+        self.group_room
     }
 
     fn has_ended(&mut self, _: u32) -> bool {
