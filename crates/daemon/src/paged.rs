@@ -16,9 +16,8 @@ use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 use isotherm_observe::paged::PagedMemory;
-use isotherm_observe::source::process_samples::SampleWorth;
 use isotherm_pipeline::{
-    EpochReport, PagedConfig, PagedLimits, PagedReport, PagedStep, StepLimits, seen_share,
+    EpochReport, PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, StepLimits,
 };
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
 use isotherm_report::paged_status::PagedStatus;
@@ -29,8 +28,6 @@ use crate::config::Config;
 /// The value of `memory.tiers` for compressed memory.
 pub(crate) const COMPRESSED: &str = "compressed";
 
-/// Bytes of a cache line: what a sampled access stands for at least.
-const LINE: f64 = 64.0;
 const PAGE: Bytes = Bytes(4096);
 
 /// The step and what it observes by itself.
@@ -101,6 +98,7 @@ impl PagedService {
             page: PAGE,
             costs,
             slowdown: config.slowdown(),
+            rule: SavingRule::Probes,
             modelled: dry_run,
         };
         Ok(Self {
@@ -122,7 +120,6 @@ impl PagedService {
         seen: Observation,
         config: &Config,
         limits: StepLimits,
-        worth: Option<SampleWorth>,
         executor: &mut impl RangeExecutor,
     ) -> EpochReport {
         self.memory.forget_ended();
@@ -138,7 +135,6 @@ impl PagedService {
             keep: config.compressed.keep.0.of(all),
             most,
             moves: limits.moves,
-            seen_share: self.seen_share(worth),
             groups: limits.groups,
             fair_start: limits.fair_start,
         };
@@ -153,17 +149,6 @@ impl PagedService {
         self.memory.moved(remembered.outcomes());
         self.count(&report, span);
         report.units
-    }
-
-    /// The share of the touched units in which a sample falls.
-    fn seen_share(&self, worth: Option<SampleWorth>) -> f64 {
-        match worth {
-            Some(SampleWorth::Time(interval)) => seen_share(self.unit, interval),
-            Some(SampleWorth::Accesses(period)) => {
-                (self.unit.0 as f64 / LINE / period.max(1) as f64).min(1.0)
-            }
-            None => 1.0,
-        }
     }
 
     fn count(&mut self, report: &PagedReport, span: Nanos) {

@@ -27,7 +27,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::probe::{KernelProbe, Probe};
-use isotherm_observe::source::process_samples::{SampleRate, SampleWorth};
+use isotherm_observe::source::process_samples::SampleRate;
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, StepLimits, UnitStep, UnitStepConfig};
 use isotherm_policy::epoch::{Payback, by_name};
@@ -188,12 +188,11 @@ impl DaemonStep {
         seen: Observation,
         config: &Config,
         limits: StepLimits,
-        worth: Option<SampleWorth>,
         mut executor: &mut dyn RangeExecutor,
     ) -> EpochReport {
         match self {
             Self::Units(step) => step.run(&seen, &limits, &mut executor),
-            Self::Paged(paged) => paged.epoch(seen, config, limits, worth, &mut executor),
+            Self::Paged(paged) => paged.epoch(seen, config, limits, &mut executor),
         }
     }
 
@@ -343,9 +342,7 @@ impl Service {
             true => &mut dry_run,
             false => &mut mover,
         };
-        let report = self
-            .step
-            .epoch(observation, &self.config, limits, worth, executor);
+        let report = self.step.epoch(observation, &self.config, limits, executor);
         self.watcher.end_moves();
         print(&dry_run.lines())?;
         self.follow_kernel(&report);

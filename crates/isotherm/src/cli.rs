@@ -299,7 +299,8 @@ pub(crate) struct RunArgs {
     /// With --optimize-after: what chooses, a policy of `isotherm plan` [default: atmem]. Without it: move pages of the emulated machine
     /// each epoch, as the daemon does, by this epoch policy: payback, history, first-come (moves nothing, for comparison), or oracle (needs
     /// --profile). Memory is fast in the order of first touch while the fast tier has room. With none the program runs unobserved, and
-    /// `isotherm daemon` may move its pages
+    /// `isotherm daemon` may move its pages. With --tiers compressed payback or history, or tmo: the least recently used memory leaves until
+    /// the program waits for as much as --slowdown says
     #[arg(long, value_name = "NAME", conflicts_with = "plan", value_parser = RUN_POLICIES, hide_possible_values = true)]
     pub policy: Option<String>,
     /// With --policy oracle: a profile of an earlier run of the program, made by `isotherm record`. The policy expects the same

@@ -20,9 +20,12 @@ pub(crate) const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| {
         .chain([isotherm_policy::ATMEM])
         .collect()
 });
-/// Policies of `isotherm run`: epoch policies, the one that leaves the moves to the daemon, and those that choose once.
-pub(crate) const RUN_POLICIES: KnownValues<String> =
-    KnownValues::any(|| run_policies::all_names().collect());
+/// Policies of `isotherm run`: epoch policies, the one that leaves the moves to the daemon, those that choose once, and TMO's rule.
+pub(crate) const RUN_POLICIES: KnownValues<String> = KnownValues::any(|| {
+    run_policies::all_names()
+        .chain([run_policies::TMO])
+        .collect()
+});
 /// When `isotherm run` optimizes.
 pub(crate) const OPTIMIZE_AFTER: KnownValues<OptimizeAfter> =
     KnownValues::new(|| vec![FIRST_ITERATION], OptimizeAfter::read);

@@ -10,6 +10,9 @@ pub(crate) const NONE: &str = "none";
 /// The policy that needs the future, which only a recording of the program has.
 pub(crate) const ORACLE: &str = "oracle";
 
+/// TMO's rule, of runs with compressed memory only.
+pub(crate) const TMO: &str = "tmo";
+
 /// Their names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     epoch::names().chain([FIRST_COME, NONE])
@@ -32,6 +35,12 @@ pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
 pub(crate) fn check(name: &str) -> Result<()> {
     if names().any(|known| known == name) {
         return Ok(());
+    }
+    if name == TMO {
+        bail!(
+            "--policy {TMO}: is a rule of --tiers compressed; add that, or name one of {}",
+            list()
+        );
     }
     if all_names().any(|known| Some(known) == name.split('=').next()) {
         bail!(

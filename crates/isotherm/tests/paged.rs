@@ -240,6 +240,12 @@ fn flags_of_other_runs_are_refused() {
     refused(&run(&["--undo"]), "leave out --mover and --undo");
     refused(&run(&["--policy", "oracle"]), "--policy oracle");
     refused(&run(&["--slowdown", "100%"]), "add --fast");
+    let pressure = ["--policy", "tmo", "--fast", "50%", "--slowdown", "100%"];
+    refused(&run(&pressure), "--policy tmo: needs a budget");
+    refused(
+        &["run", "--policy", "tmo", "--", "true"],
+        "a rule of --tiers compressed",
+    );
     refused(&run(&["--slowdown", "2"]), "no share of the time");
     refused(
         &["run", "--slowdown", "2%", "--", "true"],

@@ -37,8 +37,23 @@ struct LastScan {
     tables: PageTables,
     /// What was in swap, in order.
     out: Vec<Span>,
+    /// Bytes that came back since and were paged out again, by the start of the unit.
+    returned: BTreeMap<u64, u64>,
     stalls: Option<StallCounter>,
     turn: u64,
+}
+
+impl LastScan {
+    /// Records spans that left memory. What was out at the scan had come back meanwhile.
+    fn left(&mut self, mut spans: Vec<Span>, unit: u64) {
+        spans.sort_unstable_by_key(|span| span.start);
+        for span in &spans {
+            for (start, bytes) in by_unit(&self.out, span, unit) {
+                *self.returned.entry(start).or_default() += bytes;
+            }
+        }
+        self.out = joined(std::mem::take(&mut self.out), spans);
+    }
 }
 
 impl PagedMemory {
@@ -63,18 +78,16 @@ impl PagedMemory {
     /// # Errors
     /// Its mappings or page tables may not be read.
     pub fn units(&mut self, process: Process) -> io::Result<Vec<PagedUnit>> {
-        let proc_root = self.root.join("proc");
-        let maps = proc_root.join(process.pid.to_string()).join("maps");
-        let ranges = match std::fs::read_to_string(maps) {
-            Ok(maps) => movable(&maps),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
+        let Some(ranges) = self.ranges(process)? else {
+            return Ok(Vec::new());
         };
+        let proc_root = self.root.join("proc");
         let last = match self.processes.entry(process) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => entry.insert(LastScan {
                 tables: PageTables::open(&proc_root, process.pid)?,
                 out: Vec::new(),
+                returned: BTreeMap::new(),
                 stalls: StallCounter::open(&self.root, process.pid),
                 turn: self.turn,
             }),
@@ -83,32 +96,71 @@ impl PagedMemory {
         // What came back in epochs without a scan came back at an unknown time.
         let is_next = last.turn + 1 >= self.turn;
         let before: &[Span] = if is_next { &last.out } else { &[] };
-        let units = units(process, self.unit, &placed, before);
+        let mut units = units(process, self.unit, &placed, before);
+        let returned = std::mem::take(&mut last.returned);
+        if is_next {
+            for unit in &mut units {
+                unit.returned += Bytes(returned.get(&unit.unit.start).copied().unwrap_or(0));
+            }
+        }
         (last.out, last.turn) = (out(&placed), self.turn);
         Ok(units)
+    }
+
+    /// The memory of a process that was scanned, between two scans: what came back is left for the next scan to tell, and is 0 here.
+    ///
+    /// # Errors
+    /// As [`Self::units`].
+    pub fn look(&self, process: Process) -> io::Result<Vec<PagedUnit>> {
+        let (Some(last), Some(ranges)) = (self.processes.get(&process), self.ranges(process)?)
+        else {
+            return Ok(Vec::new());
+        };
+        Ok(units(
+            process,
+            self.unit,
+            &last.tables.placed(&ranges)?,
+            &[],
+        ))
+    }
+
+    /// The private anonymous mappings of a process; `None` where it has ended.
+    fn ranges(&self, process: Process) -> io::Result<Option<Vec<Span>>> {
+        let process = self.root.join("proc").join(process.pid.to_string());
+        match std::fs::read_to_string(process.join("maps")) {
+            Ok(maps) => Ok(Some(movable(&maps))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Records what was moved since the scan. What left is out from now on, so that pages which return before the next scan count as
     /// touched; what was brought back is looked up again, and does not.
     pub fn moved(&mut self, outcomes: &[RangeOutcome]) {
+        let mut leaving: BTreeMap<Process, Vec<Span>> = BTreeMap::new();
         for outcome in outcomes {
             let RangeAction {
                 process,
                 range,
                 node,
             } = outcome.action;
+            if node == PAGED_OUT {
+                leaving.entry(process).or_default().extend(left(outcome));
+                continue;
+            }
+            let before = leaving.remove(&process).unwrap_or_default();
             let Some(last) = self.processes.get_mut(&process) else {
                 continue;
             };
-            if node == PAGED_OUT {
-                for span in left(outcome) {
-                    last.out = replaced(&last.out, &span, std::slice::from_ref(&span));
-                }
-                continue;
-            }
+            last.left(before, self.unit);
             let whole = range.start..range.end();
             let now = last.tables.placed(std::slice::from_ref(&whole));
             last.out = replaced(&last.out, &whole, &out(&now.unwrap_or_default()));
+        }
+        for (process, spans) in leaving {
+            if let Some(last) = self.processes.get_mut(&process) {
+                last.left(spans, self.unit);
+            }
         }
     }
 
@@ -254,6 +306,36 @@ fn common(spans: &[Span], with: &Span) -> u64 {
         .sum()
 }
 
+/// Spans of both, which may overlap, in order and without overlaps.
+fn joined(mut spans: Vec<Span>, others: Vec<Span>) -> Vec<Span> {
+    spans.extend(others);
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match joined.last_mut() {
+            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+            _ => joined.push(span),
+        }
+    }
+    joined
+}
+
+/// The bytes of a span that are in the others, by the start of the unit.
+fn by_unit(spans: &[Span], with: &Span, unit: u64) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    let mut at = with.start;
+    while at < with.end {
+        let start = at / unit * unit;
+        let end = start.saturating_add(unit).min(with.end);
+        let bytes = common(spans, &(at..end));
+        if bytes > 0 {
+            found.push((start, bytes));
+        }
+        at = end;
+    }
+    found
+}
+
 /// Spans in order, with their part within `range` replaced.
 fn replaced(spans: &[Span], range: &Span, with: &[Span]) -> Vec<Span> {
     let before = spans
@@ -275,7 +357,7 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_sys::node_memory::NodeMemory;
 
-    use super::{PagedMemory, PlacedSpan, StallCounter, replaced, total, units};
+    use super::{PagedMemory, PlacedSpan, StallCounter, joined, replaced, total, units};
 
     const PAGE: u64 = 4096;
     const UNIT: u64 = 4 * PAGE;
@@ -315,6 +397,11 @@ mod tests {
         let with = std::slice::from_ref(&(22..24));
         assert_eq!(replaced(&spans, &(5..45), with), [0..5, 22..24, 45..50]);
         assert_eq!(replaced(&spans, &(60..70), &[]), spans);
+        let left = vec![8..12, 30..31, 60..70];
+        assert_eq!(
+            joined(spans.to_vec(), left),
+            [0..12, 20..31, 40..50, 60..70]
+        );
     }
 
     #[test]
@@ -387,6 +474,16 @@ mod tests {
         paged.moved(&[RangeOutcome::whole(action(PAGED_OUT), Fate::Moved)]);
         paged.moved(&[RangeOutcome::whole(action(IN_MEMORY), Fate::Moved)]);
         assert_eq!(ours(&mut paged), (all, Bytes(0), Bytes(0)));
+        for _ in 0..2 {
+            // The second time it had come back meanwhile.
+            paged.moved(&[RangeOutcome::whole(action(PAGED_OUT), Fate::Moved)]);
+        }
+        let twice = Bytes(2 * all.0);
+        assert_eq!(
+            ours(&mut paged),
+            (all, Bytes(0), twice),
+            "it returned twice"
+        );
         let is_ours = |action: &RangeAction| (start..start + all.0).contains(&action.range.start);
         assert!(!paged.ways_back().iter().any(is_ours));
     }

@@ -20,9 +20,9 @@
 
 mod floors;
 mod guard;
+mod reuse;
 mod saving;
 mod settings;
-mod touches;
 #[cfg(test)]
 mod tests;
 
@@ -38,9 +38,10 @@ use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
-use saving::Savings;
-pub use settings::{PagedConfig, PagedLimits};
-use touches::{PARTS, touches};
+use isotherm_policy::{PressureReclaim, RECLAIM_A_SECOND};
+use reuse::PARTS;
+use saving::{Saving, Savings};
+pub use settings::{PagedConfig, PagedLimits, SavingRule};
 
 /// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
 const SMALL: u64 = 8;
@@ -90,6 +91,8 @@ struct UnitRecord {
     held_until: u32,
     /// It stays before this epoch, because the kernel did not page it out.
     stays_until: u32,
+    /// Bytes in memory at the last look.
+    present: Bytes,
 }
 
 /// The step and its state between epochs.
@@ -97,8 +100,7 @@ pub struct PagedStep {
     config: PagedConfig,
     units: UnitStep,
     records: BTreeMap<Unit, UnitRecord>,
-    /// `None` without a budget.
-    savings: Option<Savings>,
+    savings: Savings,
 }
 
 /// The present sums of the units.
@@ -109,6 +111,8 @@ struct Sums {
     returned: u64,
     /// Bytes of the units that belong to memory.
     fast: u64,
+    /// Of those, bytes that are out.
+    saved: u64,
 }
 
 impl PagedStep {
@@ -126,7 +130,7 @@ impl PagedStep {
         Self {
             units: UnitStep::new(units, make),
             records: BTreeMap::new(),
-            savings: (config.slowdown < 1.0).then(|| Savings::new(&config)),
+            savings: Savings::new(&config),
             config,
         }
     }
@@ -140,18 +144,16 @@ impl PagedStep {
     ) -> PagedReport {
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0.max(1));
         let (seen, limits, fixed) = self.without_fixed(seen, limits);
-        let sizes = (unit, page);
-        let accesses = touches(&seen.seen.accesses, &seen.units, sizes, limits.seen_share);
-        let touched = touched_units(&accesses, unit);
+        let touched = touched_units(&seen, unit);
         let stalled = self.stalled(&seen);
-        let wrongly_saved = match &mut self.savings {
-            Some(savings) => savings.follow(&seen, &touched, stalled),
-            None => Vec::new(),
-        };
+        let wrongly_saved = self.savings.follow(&seen, &touched, stalled);
+        let accesses = self.savings.touches(&seen);
         let mistakes = self.follow(&seen);
         let undone = self.undo(&mistakes, &seen, &limits);
         let sums = self.sums(&seen);
-        let observation = self.observation(&seen, accesses, self.most_of_units(&limits));
+        let back = self.back_again(&wrongly_saved, sums, &limits);
+        let capacity = self.capacity(&seen, sums, &limits);
+        let observation = self.observation(&seen, accesses, capacity);
         let now = seen.seen.epoch.0;
         let mut guard = Guard {
             inner: executor,
@@ -168,13 +170,13 @@ impl PagedStep {
         let mut units = self.units.run(&observation, &step_limits, &mut guard);
         guard.execute(&actions(&undone, unit, IN_MEMORY));
         if !self.config.modelled {
-            let again = self.leaving_again(&seen, &touched, &limits);
+            let again = self.leaving_again(&seen.units, &touched, &limits);
             guard.execute(&actions(&again, unit, PAGED_OUT));
         }
         let mut outcomes = std::mem::take(&mut guard.outcomes);
         self.settle(&outcomes, now);
-        outcomes.extend(executor.execute(&actions(&wrongly_saved, unit, IN_MEMORY)));
-        outcomes.extend(self.save(&seen, &limits, &mut units, executor));
+        outcomes.extend(executor.execute(&actions(&back, unit, IN_MEMORY)));
+        outcomes.extend(self.save(&seen, &limits, stalled, &mut units, executor));
         PagedReport {
             units,
             present: Bytes(sums.present.saturating_add(fixed)),
@@ -184,38 +186,95 @@ impl PagedStep {
             mistakes: (mistakes.len() + wrongly_saved.len()) as u64,
             left: moved(&outcomes, PAGED_OUT),
             brought_back: moved(&outcomes, IN_MEMORY),
-            is_overdrawn: self.savings.as_ref().is_some_and(Savings::is_overdrawn),
+            is_overdrawn: self.savings.is_overdrawn(),
         }
     }
 
-    /// Pages out what the budget allows: whole units, and probes of others. Units that the limit paged out are its own.
+    /// Between two epochs: pages out again what came back of units that the limit paged out, where memory has more than its limit and nothing
+    /// came back since the last call. These are the units that a scan has passed. Returns the bytes that left.
+    pub fn sweep(
+        &mut self,
+        units: &[PagedUnit],
+        limits: &PagedLimits,
+        executor: &mut impl RangeExecutor,
+    ) -> Bytes {
+        let seen = PagedObservation {
+            units: units.to_vec(),
+            ..PagedObservation::default()
+        };
+        let (seen, limits, _) = self.without_fixed(&seen, limits);
+        let over =
+            sum_of(&seen.units, |held| held.present.0).saturating_sub(self.most_of_units(&limits));
+        let mut rests: Vec<&PagedUnit> = Vec::new();
+        for held in &seen.units {
+            let Some(record) = self.records.get_mut(&held.unit) else {
+                continue;
+            };
+            let before = std::mem::replace(&mut record.present, held.present);
+            if record.out_since.is_some() && held.present > Bytes::ZERO && before == held.present {
+                rests.push(held);
+            }
+        }
+        let leaving = most_first(rests, over);
+        let outcomes = executor.execute(&actions(&leaving, self.config.unit.0.max(1), PAGED_OUT));
+        moved(&outcomes, PAGED_OUT)
+    }
+
+    /// True where a limit has paged units out.
+    #[must_use]
+    pub fn has_limit(&self, limits: &PagedLimits) -> bool {
+        self.limit(limits) < Bytes(u64::MAX)
+    }
+
+    /// Pages out whole units, and probes of others, without those that the limit paged out: what the budget allows, and under a limit alone
+    /// what exceeds it.
     fn save(
         &mut self,
         seen: &PagedObservation,
         limits: &PagedLimits,
+        stalled: Nanos,
         units: &mut EpochReport,
         executor: &mut impl RangeExecutor,
     ) -> Vec<RangeOutcome> {
-        let Some(savings) = &mut self.savings else {
-            return Vec::new();
+        let keep = match self.savings.is_unlimited() {
+            true => Bytes(self.most_of_units(limits)),
+            false => limits.keep,
         };
         let floors = Floors::find(seen, &limits.groups);
-        let is_out = |unit: &Unit| {
-            let record = self.records.get(unit);
-            record.is_some_and(|record| record.out_since.is_some())
+        let is_free = |unit: Unit| !self.is_out(&unit) && !floors.keeps(unit.process);
+        let saving = match self.config.rule {
+            SavingRule::Probes => self.savings.choose(seen, keep, is_free),
+            SavingRule::Pressure => {
+                let rule = PressureReclaim::new(self.config.slowdown, RECLAIM_A_SECOND);
+                let present = Bytes(sum_of(&seen.units, |held| held.present.0));
+                let bytes = rule.bytes(present, seen.seen.span, stalled);
+                let bytes = bytes.min(present.saturating_sub(keep));
+                Saving {
+                    leaving: self.savings.least_recent(seen, bytes, is_free),
+                    ..Saving::default()
+                }
+            }
         };
-        let is_free = |unit: Unit| !is_out(&unit) && !floors.keeps(unit.process);
-        let saving = savings.choose(seen, limits.keep, is_free);
         let leaving = actions(&saving.leaving, self.config.unit.0.max(1), PAGED_OUT);
         let mut outcomes = executor.execute(&leaving);
-        savings.left(&outcomes);
+        self.savings.left(&outcomes);
         for outcome in &outcomes {
             units.moves.add(outcome, false, self.config.modelled);
         }
-        let probes = executor.execute(&savings.probe_actions(&saving.probes));
-        savings.probed(&probes);
+        let probes = executor.execute(&self.savings.probe_actions(&saving.probes));
+        self.savings.probed(&probes);
         outcomes.extend(probes);
         outcomes
+    }
+
+    /// Of the units that left by mistake, those for whose rest there is room. TMO's rule knows no mistakes.
+    fn back_again(&self, mistakes: &[Unit], sums: Sums, limits: &PagedLimits) -> Vec<Unit> {
+        let room = self.most_of_units(limits).saturating_sub(sums.present);
+        let units = usize::try_from(room / self.config.unit.0.max(1)).unwrap_or(usize::MAX);
+        match self.config.rule {
+            SavingRule::Probes => mistakes.iter().copied().take(units).collect(),
+            SavingRule::Pressure => Vec::new(),
+        }
     }
 
     /// The observations of each unit in the last processed epoch.
@@ -257,10 +316,11 @@ impl PagedStep {
         limits: &PagedLimits,
     ) -> Vec<Unit> {
         let now = seen.seen.epoch.0;
-        let mut fast = self.sums(seen).fast;
+        let sums = self.sums(seen);
+        let mut taken = sums.fast.max(sums.present);
         let mut undone = Vec::new();
         for unit in mistakes {
-            if fast.saturating_add(self.config.unit.0) > self.most_of_units(limits) {
+            if taken.saturating_add(self.config.unit.0) > self.most_of_units(limits) {
                 break;
             }
             if let Some(record) = self.records.get_mut(unit) {
@@ -268,7 +328,7 @@ impl PagedStep {
                 record.mistakes = record.mistakes.saturating_add(1);
                 record.held_until = now.saturating_add(epochs);
                 record.out_since = None;
-                fast = fast.saturating_add(self.config.unit.0);
+                taken = taken.saturating_add(self.config.unit.0);
                 undone.push(*unit);
             }
         }
@@ -283,6 +343,7 @@ impl PagedStep {
             sums.returned += held.returned.0;
             if !self.is_out(&held.unit) {
                 sums.fast += held.all().0;
+                sums.saved += held.out.0;
             }
         }
         sums
@@ -294,6 +355,17 @@ impl PagedStep {
         record.is_some_and(|record| record.out_since.is_some())
     }
 
+    /// Bytes that units may have that belong to memory, in memory and out. While the probes of new memory are out, the policies wait.
+    fn capacity(&self, seen: &PagedObservation, sums: Sums, limits: &PagedLimits) -> u64 {
+        let over = sums.present.saturating_sub(self.limit(limits).0);
+        if self.savings.is_unlimited() && over > 0 && self.savings.unknown(seen).0 >= over {
+            return sums.fast;
+        }
+        let most = self.most_of_units(limits).saturating_add(sums.saved);
+        // Nothing is brought back while memory has more than its limit.
+        if over > 0 { most.min(sums.fast) } else { most }
+    }
+
     /// Bytes that units may have that belong to memory: a part of the limit is for what comes back meanwhile.
     fn most_of_units(&self, limits: &PagedLimits) -> u64 {
         let limit = self.limit(limits).0;
@@ -302,9 +374,9 @@ impl PagedStep {
 
     /// Bytes that may be in memory, whatever the budget.
     fn limit(&self, limits: &PagedLimits) -> Bytes {
-        match &self.savings {
-            None => limits.keep.min(limits.most),
-            Some(_) => limits.most,
+        match self.savings.is_unlimited() {
+            true => limits.keep.min(limits.most),
+            false => limits.most,
         }
     }
 
@@ -376,44 +448,29 @@ impl PagedStep {
         residency.collect()
     }
 
-    /// Units that were paged out, of which parts returned earlier and nothing was touched in this epoch; and others of which parts
-    /// returned, the fullest first, as far as memory has more than its limit.
+    /// Units that the limit paged out, of which parts returned, as far as memory has more than its limit: those in which nothing was touched
+    /// in this epoch first, then the fullest.
     fn leaving_again(
         &self,
-        seen: &PagedObservation,
+        units: &[PagedUnit],
         touched: &BTreeSet<Unit>,
         limits: &PagedLimits,
     ) -> Vec<Unit> {
-        let now = seen.seen.epoch.0;
-        let returned = |held: &&PagedUnit| {
-            let record = self.records.get(&held.unit);
-            let since = record.and_then(|record| record.out_since);
-            held.present > Bytes::ZERO && since.is_some_and(|since| since < now)
-        };
-        let rests =
-            |held: &&PagedUnit| held.returned == Bytes::ZERO && !touched.contains(&held.unit);
-        let returned = seen.units.iter().filter(returned);
-        let (mut leaving, mut others): (Vec<&PagedUnit>, Vec<&PagedUnit>) =
-            returned.partition(rests);
-        if self.savings.as_ref().is_some_and(Savings::is_overdrawn) {
-            leaving.clear();
-        }
-        others.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
-        let present = sum_of(&seen.units, |held| held.present.0);
-        let rest = leaving.iter().map(|held| held.present.0).sum();
-        let mut over = present
-            .saturating_sub(rest)
-            .saturating_sub(self.limit(limits).0);
-        for held in others {
-            if over == 0 {
-                break;
-            }
-            over = over.saturating_sub(held.present.0);
-            leaving.push(held);
-        }
-        let mut units: Vec<Unit> = leaving.iter().map(|held| held.unit).collect();
-        units.sort_unstable();
-        units
+        let returned = units.iter();
+        let returned =
+            returned.filter(|held| held.present > Bytes::ZERO && self.is_out(&held.unit));
+        let (rests, others): (Vec<&PagedUnit>, Vec<&PagedUnit>) = returned
+            .partition(|held| held.returned == Bytes::ZERO && !touched.contains(&held.unit));
+        let present = sum_of(units, |held| held.present.0);
+        let rest: u64 = rests.iter().map(|held| held.present.0).sum();
+        let over = present.saturating_sub(rest);
+        let mut leaving = most_first(rests, present.saturating_sub(self.most_of_units(limits)));
+        leaving.extend(most_first(
+            others,
+            over.saturating_sub(self.limit(limits).0),
+        ));
+        leaving.sort_unstable();
+        leaving
     }
 
     /// Records which units are out.
@@ -437,24 +494,36 @@ impl PagedStep {
     }
 }
 
-/// The units in which accesses fell.
-fn touched_units(accesses: &[ObservedAccess], unit: u64) -> BTreeSet<Unit> {
-    let step = usize::try_from(unit).unwrap_or(usize::MAX);
-    let units = accesses.iter().flat_map(|access| {
-        let process = access.process;
-        let starts = (access.address / unit * unit..access.end()).step_by(step);
-        starts.map(move |start| Unit { process, start })
-    });
-    units.collect()
+/// The fullest units, as many as have these bytes in memory, by address.
+fn most_first(mut units: Vec<&PagedUnit>, bytes: u64) -> Vec<Unit> {
+    units.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
+    let mut left = bytes;
+    let leaves = |held: &&PagedUnit| {
+        let leaves = left > 0;
+        left = left.saturating_sub(held.present.0);
+        leaves
+    };
+    let mut units: Vec<Unit> = units
+        .into_iter()
+        .take_while(leaves)
+        .map(|held| held.unit)
+        .collect();
+    units.sort_unstable();
+    units
 }
 
-/// Share of the units that are touched as a whole in which a sample falls, of a timer with this interval: the time that a thread
-/// needs to stream through a unit over the interval.
-#[must_use]
-pub fn seen_share(unit: Bytes, interval: Nanos) -> f64 {
-    /// Bytes a second that a thread of common machines streams from memory.
-    const STREAM: f64 = 4e9;
-    (unit.0 as f64 / STREAM / (interval.0.max(1) as f64 / 1e9)).min(1.0)
+/// The units in which accesses fell, or of which pages came back.
+fn touched_units(seen: &PagedObservation, unit: u64) -> BTreeSet<Unit> {
+    let step = usize::try_from(unit).unwrap_or(usize::MAX);
+    let accessed = seen.seen.accesses.iter().flat_map(|access| {
+        let process = access.process;
+        let starts =
+            (access.address / unit * unit..access.end().max(access.address + 1)).step_by(step);
+        starts.map(move |start| Unit { process, start })
+    });
+    let returned = seen.units.iter();
+    let returned = returned.filter(|held| held.returned > Bytes::ZERO);
+    accessed.chain(returned.map(|held| held.unit)).collect()
 }
 
 /// One action for each run of neighbouring units of a process.

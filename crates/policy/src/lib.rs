@@ -49,6 +49,7 @@ mod promotion_pace;
 mod registry;
 mod policy_text;
 pub mod sharing;
+mod pressure_reclaim;
 mod stall_budget;
 
 pub use all_fast::AllFast;
@@ -60,6 +61,7 @@ pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
 pub use plan::{PlanRequest, plan, plan_selected};
 pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy_from_text};
+pub use pressure_reclaim::{PressureReclaim, RECLAIM_A_SECOND};
 pub use promotion_pace::{PromotionControl, PromotionEpoch, PromotionPace};
 pub use registry::{POLICIES, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};

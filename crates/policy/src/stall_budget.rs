@@ -86,9 +86,12 @@ impl StallBudget {
         (self.saved / (self.risk() * back.0.max(1) as f64)) as u64
     }
 
-    /// Time that may yet be lost: nothing in debt.
+    /// Time that may yet be lost: nothing in debt, and all of it where any loss is accepted.
     #[must_use]
     pub fn available(&self) -> Nanos {
+        if self.is_unlimited() {
+            return Nanos(u64::MAX);
+        }
         // The cast saturates at zero.
         Nanos(self.saved as u64)
     }

@@ -20,6 +20,8 @@ pub struct PagedRun {
     pub epochs: u64,
     /// The program's memory, in memory and out, as the mean over the run.
     pub mean_bytes: u64,
+    /// The part of it that was in memory, as the mean over the run.
+    pub mean_present_bytes: u64,
     /// The memory that it took, in memory and compressed, as the mean over the run.
     pub mean_taken_bytes: u64,
     /// Most bytes that were out at the end of an epoch.
@@ -122,6 +124,7 @@ mod tests {
             unit_bytes: 2 << 20,
             epochs: 9,
             mean_bytes: 400 << 20,
+            mean_present_bytes: 160 << 20,
             mean_taken_bytes: 208 << 20,
             most_out_bytes: 256 << 20,
             most_out_taken_bytes: 96 << 20,

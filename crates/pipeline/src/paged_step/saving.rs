@@ -18,6 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PAGED_OUT, PagedObservation, PagedUnit};
@@ -26,6 +27,7 @@ use isotherm_model::watch::Unit;
 use isotherm_policy::StallBudget;
 
 use super::guard::{UnitOutcome, by_unit};
+use super::reuse::{Reuse, touches};
 use super::settings::PagedConfig;
 
 /// Part of a unit that is a probe, one in this number, and pages of a probe at most.
@@ -37,8 +39,9 @@ const MAY_RETURN: u64 = 2;
 const MAY_RETURN_OF_OUT: u64 = 64;
 /// Addresses that are tried for the pages of a probe at most: of some units few pages exist.
 const TRIES: u64 = 64;
-/// Patience with programs of which nothing is known.
+/// Patience with programs of which nothing is known; and under a limit alone, which what is not known to be hot must leave for.
 const FIRST_PATIENCE: Nanos = Nanos(500_000_000);
+const LIMIT_PATIENCE: Nanos = Nanos(150_000_000);
 /// The longest patience, and the time without mistakes after which the patience is halved.
 const LONGEST_PATIENCE: Nanos = Nanos(60_000_000_000);
 /// Share of the units that left of which more mistakes lengthen the patience with all others.
@@ -47,8 +50,9 @@ const MANY_MISTAKES: f64 = 0.12;
 const SOON: u64 = 8;
 /// Time after a probe that returned until the next one; doubled by each further one.
 const NEXT_PROBE: Nanos = Nanos(2_000_000_000);
-/// Doublings at most: 64 s.
+/// Doublings at most: 64 s, and 4 s under a limit alone, where probes say which units stay.
 const DOUBLED_AT_MOST: u32 = 5;
+const DOUBLED_UNDER_LIMIT: u32 = 1;
 /// The least part of a unit that is worth a probe, one in this number.
 const WORTH: u64 = 8;
 
@@ -86,12 +90,13 @@ struct SavedUnit {
     failed: u32,
     /// Probes so far: each takes other pages.
     probes: u64,
+    reuse: Reuse,
 }
 
 impl SavedUnit {
-    /// Leaves it alone for a while, twice as long after each further failure.
-    fn fail(&mut self, now: Nanos) {
-        let rests = NEXT_PROBE.0 << self.failed.min(DOUBLED_AT_MOST);
+    /// Leaves it alone for a while, twice as long after each further failure, up to these doublings.
+    fn fail(&mut self, now: Nanos, doublings: u32) {
+        let rests = NEXT_PROBE.0 << self.failed.min(doublings);
         self.failed = self.failed.saturating_add(1);
         self.rests_until = now.saturating_add(self.patience.max(Nanos(rests)));
     }
@@ -105,9 +110,11 @@ pub(super) struct Savings {
     back: Nanos,
     modelled: bool,
     budget: StallBudget,
+    doublings: u32,
     units: BTreeMap<Unit, SavedUnit>,
     /// Observed time.
     now: Nanos,
+    first_patience: Nanos,
     patience: Nanos,
     /// The time at which the patience last changed.
     changed: Nanos,
@@ -146,17 +153,29 @@ impl Savings {
     /// No unit is known.
     pub(super) fn new(config: &PagedConfig) -> Self {
         let (unit, page) = (config.unit.0.max(1), config.page.0.max(1));
+        let budget = StallBudget::new(config.slowdown);
+        let (first_patience, doublings) = match budget.is_unlimited() {
+            true => (LIMIT_PATIENCE, DOUBLED_UNDER_LIMIT),
+            false => (FIRST_PATIENCE, DOUBLED_AT_MOST),
+        };
         Self {
             unit,
             page,
             back: Nanos(config.costs.back.0.saturating_mul((unit / 4096).max(1))),
             modelled: config.modelled,
-            budget: StallBudget::new(config.slowdown),
+            budget,
+            doublings,
             units: BTreeMap::new(),
             now: Nanos::ZERO,
-            patience: FIRST_PATIENCE,
+            first_patience,
+            patience: first_patience,
             changed: Nanos::ZERO,
         }
+    }
+
+    /// True where any loss of time is accepted.
+    pub(super) fn is_unlimited(&self) -> bool {
+        self.budget.is_unlimited()
     }
 
     /// True where the program has waited longer than it may.
@@ -180,6 +199,7 @@ impl Savings {
         for held in &seen.units {
             let new = SavedUnit {
                 touched: self.now,
+                reuse: Reuse::found(self.now),
                 ..SavedUnit::default()
             };
             let mut unit = *self.units.get(&held.unit).unwrap_or(&new);
@@ -187,6 +207,11 @@ impl Savings {
                 unit.touched = self.now;
             }
             let place = unit.place;
+            if !self.has_probes(held) && unit.touched == self.now {
+                unit.reuse.end(self.now);
+            } else if !matches!(place, Place::Probed { .. }) {
+                unit.reuse.follow(held, self.now);
+            }
             match place {
                 Place::InMemory => {}
                 Place::Probed { .. } => self.follow_probe(held, &mut unit),
@@ -196,7 +221,7 @@ impl Savings {
             self.units.insert(held.unit, unit);
         }
         if self.now.saturating_sub(self.changed) > LONGEST_PATIENCE {
-            self.patience = FIRST_PATIENCE.max(Nanos(self.patience.0 / 2));
+            self.patience = self.first_patience.max(Nanos(self.patience.0 / 2));
             self.changed = self.now;
         }
         mistakes
@@ -221,8 +246,20 @@ impl Savings {
         };
         if returned > may_return {
             unit.place = Place::InMemory;
-            unit.fail(self.now);
+            unit.reuse.end(self.now);
+            unit.fail(self.now, self.doublings);
         }
+    }
+
+    /// The touches of an epoch of this length, by the measured reuse of each unit.
+    pub(super) fn touches(&self, seen: &PagedObservation) -> Vec<ObservedAccess> {
+        let units = seen.units.iter().filter_map(|held| {
+            let unit = self.units.get(&held.unit)?;
+            let has_probe = matches!(unit.place, Place::Probed { .. });
+            let interval = unit.reuse.interval(self.now, has_probe);
+            Some(touches(held, Bytes(self.unit), seen.seen.span, interval))
+        });
+        units.collect()
     }
 
     /// True where the unit returned as a whole, so soon that it was a mistake.
@@ -254,7 +291,7 @@ impl Savings {
             return false;
         }
         unit.patience = LONGEST_PATIENCE.min(patience.max(Nanos(age.0.saturating_mul(2))));
-        unit.fail(self.now);
+        unit.fail(self.now, self.doublings);
         self.budget.learn(u64::from(!is_proven), 1);
         if self.budget.risk() > MANY_MISTAKES && unit.patience > self.patience {
             self.patience = unit.patience;
@@ -274,7 +311,10 @@ impl Savings {
         let present: Bytes = seen.units.iter().map(|held| held.present).sum();
         let pending = self.pending() * self.budget.risk() * self.back.0 as f64;
         let mut allowance = Allowance {
-            left: self.budget.available().0 as f64 - pending,
+            left: match self.is_unlimited() {
+                true => f64::INFINITY,
+                false => self.budget.available().0 as f64 - pending,
+            },
             spare: present.saturating_sub(keep).0,
         };
         for held in self.ripe(seen) {
@@ -299,6 +339,50 @@ impl Savings {
             saving.probes.push((unit, self.probe(held, turn)));
         }
         saving
+    }
+
+    /// The units that are `free` to leave and rest longest, of at least these bytes together.
+    pub(super) fn least_recent(
+        &self,
+        seen: &PagedObservation,
+        bytes: Bytes,
+        free: impl Fn(Unit) -> bool,
+    ) -> Vec<Unit> {
+        let in_memory = seen.units.iter();
+        let in_memory = in_memory.filter(|held| held.present > Bytes::ZERO && free(held.unit));
+        let touched = |held: &PagedUnit| self.units.get(&held.unit).map(|known| known.touched);
+        let mut oldest: Vec<&PagedUnit> = in_memory.collect();
+        oldest.sort_unstable_by_key(|held| (touched(held), held.unit));
+        let mut left = bytes;
+        let leaves = |held: &&PagedUnit| {
+            let leaves = left > Bytes::ZERO;
+            left = left.saturating_sub(held.present);
+            leaves
+        };
+        let mut units: Vec<Unit> = oldest
+            .into_iter()
+            .take_while(leaves)
+            .map(|held| held.unit)
+            .collect();
+        units.sort_unstable();
+        units
+    }
+
+    /// Bytes of the units of which nothing is known yet because their first probe is out, or could not be made yet.
+    pub(super) fn unknown(&self, seen: &PagedObservation) -> Bytes {
+        let is_unknown = |held: &&PagedUnit| {
+            self.has_probes(held)
+                && self
+                    .units
+                    .get(&held.unit)
+                    .is_some_and(|known| match known.place {
+                        Place::InMemory => known.probes == 0,
+                        Place::Probed { .. } => known.probes == 1,
+                        Place::Out { .. } => false,
+                    })
+        };
+        let unknown = seen.units.iter().filter(is_unknown);
+        unknown.map(|held| held.present).sum()
     }
 
     /// Units that left lately, of which nothing is known yet.
@@ -420,8 +504,9 @@ impl Savings {
             };
             known.probes += 1;
             match pages {
-                0 => known.fail(self.now),
+                0 => known.fail(self.now, self.doublings),
                 pages => {
+                    known.reuse.begin(self.now);
                     known.place = Place::Probed {
                         since: self.now,
                         pages,
@@ -452,7 +537,7 @@ impl Savings {
                 }
                 UnitOutcome::Stays => {
                     known.place = Place::InMemory;
-                    known.fail(self.now);
+                    known.fail(self.now, self.doublings);
                 }
                 UnitOutcome::Later => {}
             }

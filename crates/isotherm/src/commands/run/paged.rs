@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_abi::config::Mover;
@@ -21,7 +22,7 @@ use isotherm_act::movement::page_out::system::{DrySwap, PageOutCall, SwapKernel}
 use isotherm_act::movement::remembered::Remembered;
 use isotherm_console::Console;
 use isotherm_model::batch::{Batch, ObservedAccess, Process};
-use isotherm_model::paged::{PagedObservation, RefaultCosts};
+use isotherm_model::paged::{PagedObservation, PagedUnit, RefaultCosts};
 use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_model::watch::{Observation, Watched};
@@ -29,16 +30,16 @@ use isotherm_observe::clock::MachineClock;
 use isotherm_observe::live::LiveRun;
 use isotherm_observe::paged::PagedMemory;
 use isotherm_pipeline::{
-    PagedConfig, PagedLimits, PagedReport, PagedStep, Step, StepReport, seen_share,
+    PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, Step, StepReport,
 };
 use isotherm_policy::epoch::{FIRST_COME, MoveCosts, Payback, by_name};
+use isotherm_profile::Error;
 use isotherm_report::paged_run::PagedRun;
 
 use super::prepared_run::{PreparedRun, conclude};
 use crate::cli::{Observing, RunArgs};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
-use crate::recording;
-use crate::run_policies::{self, NONE, ORACLE};
+use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
+use crate::run_policies::{self, NONE, ORACLE, TMO};
 use crate::session_summary::recorded_sites;
 
 /// Size of a unit where none is given: the daemon's.
@@ -50,6 +51,9 @@ const SLOWDOWN: f64 = 0.02;
 const LONGEST_EPOCH: Nanos = Nanos(50_000_000);
 /// Part of the time that this process may take to read page tables, one in this number.
 const READING: u64 = 20;
+/// Time between two looks within an epoch, and the longest time of what leaves after one.
+const LOOK: Nanos = Nanos(10_000_000);
+const LONGEST_SWEEP: Nanos = Nanos(20_000_000);
 
 /// The moves of one run.
 struct PagedPolicy {
@@ -57,13 +61,13 @@ struct PagedPolicy {
     memory: PagedMemory,
     /// What stays in memory, if a limit is given.
     fast: Option<Capacity>,
-    seen_share: f64,
     console: Console,
     /// Accesses and time since the last decision.
     accesses: Vec<ObservedAccess>,
     span: Nanos,
-    /// The time of the next one.
+    /// The time of the next one, and of the next look at what came back meanwhile.
     due: Nanos,
+    look_due: Nanos,
     epoch: Nanos,
     sums: PagedSums,
 }
@@ -73,6 +77,7 @@ struct PagedPolicy {
 struct PagedSums {
     run: PagedRun,
     all: u128,
+    present: u128,
     taken: u128,
     span: u128,
 }
@@ -111,12 +116,7 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let mut policy = PagedPolicy::new(args, &observing, costs, console);
     let step = Step::new(observer, DryRun, profile, &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {
-            policy.decide(&step.observer, &report.batch);
-        },
-    )?;
+    run.follow(FollowUntil::End, &mut policy)?;
     // Of descendants that run on.
     if !args.dry_run {
         PageOut::new(SwapKernel::default()).execute(&policy.memory.ways_back());
@@ -153,13 +153,16 @@ fn check(args: &RunArgs) -> Result<()> {
             "--tiers compressed: moves pages while the program runs; leave out --optimize-after and --remap"
         );
     }
-    if let Some(policy) = &args.policy {
+    if let Some(policy) = args.policy.as_ref().filter(|name| *name != TMO) {
         run_policies::check(policy)?;
         if [NONE, ORACLE, FIRST_COME].contains(&policy.as_str()) {
             bail!(
-                "--policy {policy}: pages nothing out, or needs a future; name payback or history, or leave it out"
+                "--policy {policy}: pages nothing out, or needs a future; name payback, history or tmo, or leave it out"
             );
         }
+    }
+    if args.policy.as_deref() == Some(TMO) && args.slowdown.is_some_and(|share| share >= 1.0) {
+        bail!("--policy {TMO}: needs a budget; leave out --slowdown 100%");
     }
     if args.tiers.fast.is_none() && args.slowdown.is_some_and(|share| share >= 1.0) {
         bail!("--slowdown 100%: all memory might leave; add --fast with what stays");
@@ -167,16 +170,37 @@ fn check(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
+impl<E> Follower<E> for PagedPolicy {
+    fn attend(&mut self, step: &mut ObservedStep<E>) -> Attention {
+        let begins_with_limit = self.fast.is_some() && self.step.has_limit(&self.limits(&[]));
+        if !begins_with_limit || self.sums.run.dry_run {
+            return Attention::default();
+        }
+        self.sweep(&step.observer);
+        Attention {
+            within: Duration::from_nanos(LOOK.0),
+            ends_epoch: false,
+        }
+    }
+
+    fn note(&mut self, report: &StepReport<Error>, step: &mut ObservedStep<E>) {
+        self.decide(&step.observer, &report.batch);
+    }
+}
+
 impl PagedPolicy {
     fn new(args: &RunArgs, observing: &Observing, costs: RefaultCosts, console: Console) -> Self {
         let unit = args.unit.unwrap_or(UNIT);
         let slowdown = args.slowdown.unwrap_or(SLOWDOWN);
-        let interval = recording::sample_interval(observing);
         let config = PagedConfig {
             unit,
             page: PAGE,
             costs,
             slowdown,
+            rule: match args.policy.as_deref() {
+                Some(TMO) => SavingRule::Pressure,
+                _ => SavingRule::Probes,
+            },
             modelled: args.dry_run,
         };
         let policy = args.policy.clone().unwrap_or_else(|| "payback".to_owned());
@@ -189,11 +213,11 @@ impl PagedPolicy {
             step: PagedStep::new(config, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
             fast: args.tiers.fast,
-            seen_share: seen_share(unit, interval),
             console,
             accesses: Vec::new(),
             span: Nanos::ZERO,
             due: Nanos::ZERO,
+            look_due: Nanos::ZERO,
             epoch: observing.epoch,
             sums: PagedSums {
                 run: PagedRun {
@@ -222,21 +246,46 @@ impl PagedPolicy {
             return;
         }
         let reading = MachineClock.now().saturating_sub(begun);
-        let all = seen.units.iter().map(|held| held.all()).sum();
-        let limits = PagedLimits {
-            keep: self.fast.map_or(Bytes::ZERO, |fast| fast.of(all)),
-            most: Bytes(u64::MAX),
-            moves: Bytes(u64::MAX),
-            seen_share: self.seen_share,
-            groups: BTreeMap::new(),
-            fair_start: 0,
-        };
-        let mut moves = Remembered::new(self.executor());
+        let limits = self.limits(&seen.units);
+        let mut moves = Remembered::new(self.executor(Nanos(self.epoch.0 / 10 * 9)));
         let report = self.step.run(&seen, &limits, &mut moves);
         self.memory.moved(moves.outcomes());
         self.sums.add(&report, seen.seen.span);
         let rest = reading.0.saturating_mul(READING);
         self.due = begun.saturating_add(Nanos(rest));
+        self.look_due = MachineClock.now().saturating_add(LOOK.max(Nanos(rest)));
+    }
+
+    fn limits(&self, units: &[PagedUnit]) -> PagedLimits {
+        let all = units.iter().map(PagedUnit::all).sum();
+        PagedLimits {
+            keep: self.fast.map_or(Bytes::ZERO, |fast| fast.of(all)),
+            most: Bytes(u64::MAX),
+            moves: Bytes(u64::MAX),
+            groups: BTreeMap::new(),
+            fair_start: 0,
+        }
+    }
+
+    /// Between two epochs: what a scan brought back leaves again before the scan has brought back much more.
+    fn sweep(&mut self, observer: &LiveRun) {
+        let begun = MachineClock.now();
+        if begun < self.look_due {
+            return;
+        }
+        let mut units = Vec::new();
+        for process in observer.living() {
+            // A process that ends meanwhile has no memory.
+            units.extend(self.memory.look(process).unwrap_or_default());
+        }
+        let reading = MachineClock.now().saturating_sub(begun);
+        let limits = self.limits(&units);
+        let mut moves = Remembered::new(self.executor(LONGEST_SWEEP));
+        let left = self.step.sweep(&units, &limits, &mut moves);
+        self.memory.moved(moves.outcomes());
+        self.sums.run.left_bytes += left.0;
+        let rest = Nanos(reading.0.saturating_mul(READING));
+        self.look_due = MachineClock.now().saturating_add(LOOK.max(rest));
     }
 
     fn observe(&mut self, observer: &LiveRun, batch: &Batch) -> PagedObservation {
@@ -268,15 +317,14 @@ impl PagedPolicy {
         seen
     }
 
-    /// The executor of one epoch, at most nine tenths of its time. It is not kept for the next one, because it holds a pidfd of each process.
-    fn executor(&self) -> Box<dyn RangeExecutor> {
+    /// An executor that begins no move later than this. It is not kept for the next one, because it holds a pidfd of each process.
+    fn executor(&self, within: Nanos) -> Box<dyn RangeExecutor> {
         if self.sums.run.dry_run {
             let console = self.console;
             let say = move |call: &PageOutCall| console.info(&format!("would call {call}"));
             return Box::new(PageOut::new(DrySwap::new(SwapKernel::default(), say)));
         }
         let kernel = PageOut::new(SwapKernel::default());
-        let within = Nanos(self.epoch.0 / 10 * 9);
         Box::new(Limit::new(kernel, MachineClock, Allowance::UNLIMITED).within(within))
     }
 }
@@ -303,12 +351,14 @@ impl PagedSums {
         let span = u128::from(span.0);
         self.span += span;
         self.all += u128::from(report.present.0.saturating_add(report.out.0)) * span;
+        self.present += u128::from(report.present.0) * span;
         self.taken += u128::from(report.present.0.saturating_add(taken)) * span;
     }
 
     fn finish(mut self, took: Nanos) -> PagedRun {
         let mean = |sum: u128| u64::try_from(sum / self.span.max(1)).unwrap_or(u64::MAX);
         self.run.mean_bytes = mean(self.all);
+        self.run.mean_present_bytes = mean(self.present);
         self.run.mean_taken_bytes = mean(self.taken);
         self.run.took_ns = took.0;
         self.run

@@ -1,0 +1,156 @@
+//! How soon the pages of a unit are touched again: the time in which half of those that are out come back.
+//!
+//! A page that is out costs once, at its first touch, however often it is accessed afterwards. So the heat of a unit is not the number
+//! of its accesses but how many of its pages each epoch would bring back. Samples do not tell: of a scan that computes much with each
+//! page few samples fall on the scan. Pages that are out do: those of the unit, or of its probe while the unit is in memory. So units
+//! in memory and units that are out are measured alike, and a scan does not exchange one part of its array for another.
+//!
+//! ```text
+//! unit of a scan of 450 ms        out   |--------------- half is back: 450 ms ---|
+//! another, in memory              probe |--------------- 3 of 8 are back: 450 ms -|
+//! ```
+
+use isotherm_model::batch::ObservedAccess;
+use isotherm_model::paged::PagedUnit;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::{Bytes, Nanos};
+
+/// Counts of a unit of which each epoch touches all pages.
+pub(super) const PARTS: u64 = 64;
+
+/// The measured reuse of one unit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reuse {
+    /// The last measured times, or zero before the first.
+    interval: Nanos,
+    /// The begin of the present measurement.
+    since: Nanos,
+    returned: u64,
+    is_out: bool,
+}
+
+impl Reuse {
+    /// Of a unit that was found now.
+    pub(super) fn found(now: Nanos) -> Self {
+        Self {
+            since: now,
+            ..Self::default()
+        }
+    }
+
+    /// Pages are out from now on.
+    pub(super) fn begin(&mut self, now: Nanos) {
+        (self.since, self.returned) = (now, 0);
+    }
+
+    /// Half of the pages that were out are back.
+    pub(super) fn end(&mut self, now: Nanos) {
+        let time = now.saturating_sub(self.since);
+        // A longer time is believed at once: a probe may have left in the middle of a round.
+        self.interval = match time >= self.interval {
+            true => time,
+            false => Nanos((3 * (self.interval.0 / 4)).saturating_add(time.0 / 4)),
+        };
+        self.begin(now);
+    }
+
+    /// Follows a unit without a probe.
+    pub(super) fn follow(&mut self, held: &PagedUnit, now: Nanos) {
+        let is_out = held.out.0.saturating_mul(2) >= held.all().0;
+        if is_out && !self.is_out && held.returned == Bytes::ZERO {
+            self.begin(now);
+        }
+        self.is_out = is_out;
+        self.returned = self.returned.saturating_add(held.returned.0);
+        if self.returned > 0 && self.returned.saturating_mul(2) >= held.all().0 {
+            self.end(now);
+        }
+    }
+
+    /// The time after which half of the pages are touched again: at least the time for which they were not, where that is seen. What is out
+    /// and never came back is cold, however short the time: to bring it back on a guess would cost more than to wait.
+    pub(super) fn interval(&self, now: Nanos, has_probe: bool) -> Nanos {
+        if self.is_out && self.interval == Nanos::ZERO {
+            return Nanos(u64::MAX);
+        }
+        match has_probe || self.is_out || self.interval == Nanos::ZERO {
+            true => self.interval.max(now.saturating_sub(self.since)),
+            false => self.interval,
+        }
+    }
+}
+
+/// The touches of an epoch of this length as accesses to a whole unit, in [`PARTS`]: at least one.
+pub(super) fn touches(
+    held: &PagedUnit,
+    unit: Bytes,
+    span: Nanos,
+    interval: Nanos,
+) -> ObservedAccess {
+    let parts = u128::from(PARTS) * u128::from(span.0) / u128::from(interval.0.max(1));
+    let parts = u64::try_from(parts).unwrap_or(PARTS).clamp(1, PARTS);
+    let source = SourceKind::PageFaults;
+    ObservedAccess {
+        bytes: unit,
+        ..ObservedAccess::at(
+            (held.unit.process, held.unit.start),
+            source,
+            (parts, source.unit(false)),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_model::batch::Process;
+    use isotherm_model::paged::PagedUnit;
+    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::watch::Unit;
+
+    use super::{Reuse, touches};
+
+    const UNIT: Bytes = Bytes(2 << 20);
+    const MS: u64 = 1_000_000;
+
+    fn held(present: u64, returned: u64) -> PagedUnit {
+        PagedUnit {
+            unit: Unit {
+                process: Process::default(),
+                start: 0,
+            },
+            present: Bytes(present),
+            out: Bytes(UNIT.0 - present),
+            returned: Bytes(returned),
+            grain: UNIT,
+            has_huge: false,
+        }
+    }
+
+    #[test]
+    fn rounds_of_a_scan_are_measured_from_one_return_to_the_next() {
+        let mut reuse = Reuse::found(Nanos(0));
+        reuse.follow(&held(0, 0), Nanos(100 * MS));
+        assert_eq!(reuse.interval(Nanos(110 * MS), false), Nanos(u64::MAX));
+        for round in 1..4 {
+            reuse.follow(
+                &held(UNIT.0 / 4, UNIT.0 / 4),
+                Nanos((round * 450 - 50) * MS),
+            );
+            reuse.follow(&held(UNIT.0, 3 * UNIT.0 / 4), Nanos(round * 450 * MS));
+            reuse.follow(&held(0, 0), Nanos((round * 450 + 50) * MS));
+        }
+        let seen = reuse.interval(Nanos(1400 * MS), false).0 / MS;
+        assert!((380..=450).contains(&seen), "{seen} ms");
+        let later = reuse.interval(Nanos(9000 * MS), false);
+        assert!(later > Nanos(7000 * MS), "nothing returned for long");
+    }
+
+    #[test]
+    fn what_returns_at_once_is_touched_whole_in_each_epoch_and_nothing_is_colder_than_one_part() {
+        let count =
+            |interval| touches(&held(UNIT.0, 0), UNIT, Nanos(50 * MS), Nanos(interval)).count;
+        assert_eq!((count(0), count(10 * MS)), (64, 64));
+        assert_eq!(count(400 * MS), 8);
+        assert_eq!(count(900_000 * MS), 1);
+    }
+}
