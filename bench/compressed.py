@@ -1,0 +1,263 @@
+"""Section `compressed`: programs in less memory than they have, with compressed memory behind it.
+
+First table: the same limit, of a control group that the kernel's own reclaim keeps to, and of `isotherm run --tiers compressed --fast`. Second table: how much memory leaves within a slow-down of 2 %, by Isotherm's policies and by TMO's rule. Needs root.
+"""
+import dataclasses
+import json
+import os
+import statistics
+import sys
+import threading
+
+from emulated import script, workload
+from measure import Contender, Program, Run, geometric_mean, run_once
+from memory_group import MemoryGroup
+from programs import named
+from table import Table
+from tools import HERE, Tools, must
+
+SOURCES = os.path.join(HERE, "compressed")
+# Shares of the memory that a program takes by itself.
+LIMITS = (0.75, 0.5, 0.35)
+BUDGET = "2%"
+KERNEL, OURS, TMO, PLAIN = "kernel", "isotherm", "TMO", "plain"
+# The goals: over the kernel at half of the memory, and saved within the budget.
+FASTER, SAVED = 1.3, 0.3
+ROUNDS = 3
+SWAP = "3GiB"
+# Seconds between two looks at a group's memory.
+LOOK = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """How a program is made, given its amount of work: some ten seconds, and one or two with --quick."""
+
+    make: object
+    amount: int
+    quick: int
+
+
+def patterns(mode: str):
+    def make(_tools: Tools, folder: str, amount: int) -> Program:
+        output = os.path.join(folder, "patterns")
+        if not os.path.exists(output):
+            must(["cc", "-O2", "-o", output, os.path.join(SOURCES, "patterns.c")], f"building {output}")
+        return Program(mode, [output, mode, str(amount)])
+    return make
+
+
+def of_workload(name: str, words: str):
+    return lambda tools, _folder, amount: workload(tools, name, words.format(amount).split())
+
+
+def table(_tools: Tools, _folder: str, amount: int) -> Program:
+    return Program("python table", [sys.executable, os.path.join(SOURCES, "table.py"), "600000", str(amount)])
+
+
+def redis(_tools: Tools, _folder: str, amount: int) -> Program:
+    return Program("redis", [sys.executable, os.path.join(SOURCES, "redis.py"), "250000", str(amount)], is_script=True)
+
+
+def sqlite(tools: Tools, _folder: str, amount: int) -> Program:
+    return dataclasses.replace(script(tools, "sqlite", [f"ROWS={amount}"]), is_script=True)
+
+
+PROGRAMS = {
+    "cold": Work(patterns("cold"), 900_000, 150_000),
+    "scan": Work(patterns("scan"), 900_000, 150_000),
+    "phases": Work(patterns("phases"), 900_000, 150_000),
+    "python table": Work(table, 150, 20),
+    "redis": Work(redis, 1_500_000, 300_000),
+    "sqlite": Work(sqlite, 1_500_000, 200_000),
+    "graph": Work(of_workload("graph", "--rmat 20 --iterations {} --roots 4 --threads 1"), 60, 5),
+    "stencil": Work(of_workload("stencil", "--size 384MiB --iterations {} --threads 1"), 500, 60),
+    "triad": Work(of_workload("triad", "--size 384MiB --iterations {} --threads 1"), 400, 60),
+    "lookup": Work(of_workload("lookup", "--nuclides 68 --gridpoints 12000 --lookups {} --threads 1"), 2_000_000, 200_000),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One run in a group of its own."""
+
+    seconds: float
+    # Mean and most bytes of its private memory, and pages that came back from swap.
+    resident: float
+    most: float
+    refaults: int
+    # The summary of `isotherm run`, empty without it.
+    summary: dict
+
+
+class Watch(threading.Thread):
+    """Looks at the memory of a group until it is ended."""
+
+    def __init__(self, group: MemoryGroup):
+        super().__init__(daemon=True)
+        self.group, self.seen, self.ends = group, [], threading.Event()
+
+    def run(self) -> None:
+        while not self.ends.wait(LOOK):
+            self.seen.append(self.group.private_bytes())
+
+    def end(self) -> list[int]:
+        self.ends.set()
+        self.join()
+        return [seen for seen in self.seen if seen > 0] or [0]
+
+
+def seconds_of(program: Program, run: Run, summary: dict) -> float:
+    """The time of a program's work where it prints that; else that of the whole program, without the start of `isotherm`."""
+    if "kernel_seconds" in run.measures and not (summary and program.name == "sqlite"):
+        return run.measures["kernel_seconds"]
+    return summary["seconds"] if summary else run.wall
+
+
+def measure(program: Program, name: str, prefix: list[str], limit: float | None, folder: str, options) -> Measured:
+    """Runs the program in a new group. `prefix` is empty, or begins a run of Isotherm."""
+    path = os.path.join(folder, "summary.json")
+    with MemoryGroup(limit) as group:
+        watch = Watch(group)
+        watch.start()
+        try:
+            words = prefix + ["--summary", path, "--"] if prefix else []
+            run = run_once(program, Contender(name, words + group.enter()), options.limit)
+        finally:
+            seen = watch.end()
+        refaults = group.refaults()
+    summary = {}
+    if prefix:
+        with open(path, encoding="utf-8") as file:
+            summary = json.load(file)
+    return Measured(seconds_of(program, run, summary), statistics.mean(seen), max(seen), refaults, summary)
+
+
+class Results:
+    """The runs of one program, by contender."""
+
+    def __init__(self, name: str):
+        self.name, self.runs = name, {}
+
+    def add(self, contender: str, run: Measured) -> None:
+        self.runs.setdefault(contender, []).append(run)
+
+    def median(self, contender: str, value) -> float:
+        return statistics.median(value(run) for run in self.runs[contender])
+
+    def seconds(self, contender: str) -> float:
+        return self.median(contender, lambda run: run.seconds)
+
+    def ratio(self, contender: str, base: str) -> float:
+        """Median of the ratios of the times within the rounds."""
+        return statistics.median(a.seconds / b.seconds for a, b in zip(self.runs[contender], self.runs[base]))
+
+    def spread(self, contender: str) -> float:
+        times = sorted(run.seconds for run in self.runs[contender])
+        return (times[-1] - times[0]) / 2 / statistics.median(times)
+
+    def share(self, contender: str) -> float:
+        """Resident memory, as a share of what the program takes by itself."""
+        return self.median(contender, lambda run: run.resident) / self.median(PLAIN, lambda run: run.most)
+
+
+def at(contender: str, share: float) -> str:
+    return f"{contender} {share:.0%}"
+
+
+def compressed(tools: Tools, *more: str) -> list[str]:
+    return [tools.isotherm, "--quiet", "run", "--tiers", "compressed", *more]
+
+
+def contenders(tools: Tools, most: float) -> list[tuple[str, list[str], float | None]]:
+    """Name, the words of `isotherm run`, and the limit of the group."""
+    made = [(PLAIN, [], None), (OURS, compressed(tools, "--slowdown", BUDGET), None), (TMO, compressed(tools, "--policy", "tmo"), None)]
+    for share in LIMITS:
+        limit = share * most
+        fast = ["--fast", f"{int(limit)}B", "--slowdown", "100%"]
+        # Isotherm keeps the limit by itself: the kernel's reclaim would take the very pages that it keeps.
+        made += [(at(KERNEL, share), [], limit), (at(OURS, share), compressed(tools, *fast), None)]
+    return made
+
+
+def run_program(tools: Tools, work: Work, name: str, rounds: int, folder: str, options, say) -> Results:
+    program = dataclasses.replace(work.make(tools, folder, work.quick if options.quick else work.amount), name=name)
+    say(f"{name}: by itself")
+    most = measure(program, PLAIN, [], None, folder, options).most
+    ways, results = contenders(tools, most), Results(name)
+    for turn in range(rounds):
+        for place in range(len(ways)):
+            way, prefix, limit = ways[(turn + place) % len(ways)]
+            say(f"{name}: round {turn + 1} of {rounds}: {way}")
+            results.add(way, measure(program, way, prefix, limit, folder, options))
+    return results
+
+
+def limits_table(results: list[Results], rounds: int) -> Table:
+    made = Table(f"Compressed memory: the same limit, kept by the kernel's reclaim and by Isotherm (median of {rounds})",
+                 ["program", "limit", "plain s", "kernel s", "isotherm s", "kernel / isotherm", "spread", "kernel's refaults", "isotherm's", "kernel's resident",
+                  "isotherm's "])
+    speedups = {share: [] for share in LIMITS}
+    for result in results:
+        for share in LIMITS:
+            kernel, ours = at(KERNEL, share), at(OURS, share)
+            speedups[share].append(result.ratio(kernel, ours))
+            made.row(result.name, f"{share:.0%}", result.seconds(PLAIN), result.seconds(kernel), result.seconds(ours), speedups[share][-1],
+                     f"{max(result.spread(kernel), result.spread(ours)):.0%}", *(f"{result.median(way, lambda run: run.refaults):,.0f}" for way in (kernel, ours)),
+                     *(f"{result.share(way):.0%}" for way in (kernel, ours)))
+    for share, ratios in speedups.items():
+        made.row("geometric mean", f"{share:.0%}", "", "", "", geometric_mean(ratios), *[""] * 5)
+    mean = geometric_mean(speedups[0.5])
+    made.note(f"Goal: {FASTER} times as fast as the kernel at 50 %, on the geometric mean. Measured: {mean:.2f}: {'reached' if mean >= FASTER else 'not reached'}.")
+    slower = [f"{result.name} at {share:.0%}" for result in results for share in LIMITS
+              if result.ratio(at(OURS, share), at(KERNEL, share)) > 1 + result.spread(at(OURS, share)) + result.spread(at(KERNEL, share))]
+    made.note(f"Goal: never slower than the kernel beyond the spread. Slower: {', '.join(slower) or 'none'}: {'not reached' if slower else 'reached'}.")
+    made.note("The limit is a share of the most that the program has by itself: that of a control group, which is never exceeded, and --fast of `isotherm run`, which may be for "
+              "some time. Refaults: pages that came back from swap. Resident: the mean of the private memory, over the same most. Spread: half the range of the runs over their median, the larger of the two.")
+    return made
+
+
+def budget_table(results: list[Results], rounds: int) -> Table:
+    made = Table(f"Compressed memory within a slow-down of {BUDGET}: without a limit (median of {rounds})",
+                 ["program", "plain s", "isotherm s", "slower", "saved", "paged out", "TMO s", "slower ", "saved ", "paged out "])
+    saved = {OURS: [], TMO: []}
+    for result in results:
+        cells = []
+        for way in (OURS, TMO):
+            saved[way].append(result.median(way, lambda run: 1 - (run.summary["memory_share"] or 1)))
+            out = result.median(way, lambda run: 1 - (run.summary["paged"]["mean_present_bytes"] / max(run.summary["paged"]["mean_bytes"], 1)))
+            cells += [result.seconds(way), f"{result.ratio(way, PLAIN) - 1:+.1%}", f"{saved[way][-1]:.0%}", f"{out:.0%}"]
+        made.row(result.name, result.seconds(PLAIN), *cells)
+    medians = {way: statistics.median(shares) for way, shares in saved.items()}
+    made.row("median", "", "", "", f"{medians[OURS]:.0%}", "", "", "", f"{medians[TMO]:.0%}", "")
+    made.note(f"Goal: {SAVED:.0%} saved on the median. Measured: {medians[OURS]:.0%}: {'reached' if medians[OURS] >= SAVED else 'not reached'}.")
+    made.note("Saved: the memory that the program did not take, of its own, as the mean over the run; what pages take in zram is counted as taken. Paged out: the share of its memory that was "
+              "in zram. Slower: over the plain runs of the same rounds; the time of observing is in it. TMO: memory is reclaimed, least recently used first, until the pressure is reached "
+              "(docs/page-out.md).")
+    return made
+
+
+class Swap:
+    """Compressed memory for the time of the benchmark, unless the machine has swap."""
+
+    def __init__(self, tools: Tools):
+        self.tools, self.made = tools, False
+
+    def __enter__(self) -> None:
+        with open("/proc/swaps", encoding="utf-8") as file:
+            has_swap = len(file.readlines()) > 1
+        if not has_swap:
+            must([self.tools.isotherm, "tiers", "--make-compressed", SWAP, "--compressor", "lz4"], "setting up compressed memory")
+            self.made = True
+
+    def __exit__(self, *_problem) -> None:
+        if self.made:
+            must([self.tools.isotherm, "tiers", "--remove-compressed"], "removing compressed memory")
+
+
+def run(tools: Tools, options, folder: str, say) -> list[Table]:
+    rounds = options.rounds if options.has_rounds else 1 if options.quick else ROUNDS
+    wanted = named({name: (lambda work=work: work) for name, work in PROGRAMS.items()}, options.program)
+    with Swap(tools):
+        results = [run_program(tools, make(), name, rounds, folder, options, say) for name, make in wanted.items()]
+    return [limits_table(results, rounds), budget_table(results, rounds)]

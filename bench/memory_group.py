@@ -1,0 +1,66 @@
+"""A control group with a limit of memory, of version 1 or 2, for one program. Needs root."""
+import itertools
+import os
+
+from measure import Problem
+
+ROOT = "/sys/fs/cgroup"
+NUMBERS = itertools.count()
+
+
+def own_path(controller: str) -> str | None:
+    """This process's group in the hierarchy of a controller of version 1; that of version 2 has no name."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        for line in file:
+            _, controllers, path = line.rstrip("\n").split(":", 2)
+            if controller in controllers.split(",") or controller == controllers == "":
+                return path
+    return None
+
+
+class MemoryGroup:
+    """A new group, which is removed at the end; its programs must have ended."""
+
+    def __init__(self, limit: float | None):
+        self.limit = limit
+        path = own_path("memory")
+        self.is_old = path is not None
+        name = f"isotherm-bench-{os.getpid()}-{next(NUMBERS)}"
+        # Groups of version 2 have programs or groups below them, so that the new one is below the root.
+        above = os.path.join(ROOT, "memory", path.lstrip("/")) if self.is_old else ROOT
+        self.above, self.path = above, os.path.join(above, name)
+
+    def __enter__(self) -> "MemoryGroup":
+        try:
+            if not self.is_old:
+                self.write(os.path.join(self.above, "cgroup.subtree_control"), "+memory")
+            os.mkdir(self.path)
+            if self.limit is not None:
+                self.write(os.path.join(self.path, "memory.limit_in_bytes" if self.is_old else "memory.high"), str(int(self.limit)))
+        except OSError as error:
+            raise Problem(f"a control group with a limit of memory needs root: {error}") from None
+        return self
+
+    def __exit__(self, *_problem) -> None:
+        os.rmdir(self.path)
+
+    @staticmethod
+    def write(path: str, text: str) -> None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def enter(self) -> list[str]:
+        """Words before a program, which put it into the group."""
+        return ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$0" "$@"']
+
+    def statistics(self) -> dict[str, int]:
+        with open(os.path.join(self.path, "memory.stat"), encoding="utf-8") as file:
+            return {name: int(value) for name, value in (line.split() for line in file)}
+
+    def private_bytes(self) -> int:
+        """Private memory of its programs that is in memory."""
+        return self.statistics()["rss" if self.is_old else "anon"]
+
+    def refaults(self) -> int:
+        """Pages that its programs waited for because they were in swap."""
+        return self.statistics()["pgmajfault"]
