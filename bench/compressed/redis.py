@@ -55,9 +55,8 @@ def main() -> None:
             stdout=subprocess.DEVNULL)
         try:
             client = connect(path, server)
-            half = numbers.randbytes(VALUE_BYTES // 2)
             for first in range(0, keys, PIPELINE):
-                sets = [command(b"SET", b"key:%09d" % key, half + b"%09d" % key * (VALUE_BYTES // 18) + b"." * (VALUE_BYTES // 2 - VALUE_BYTES // 18 * 9))
+                sets = [command(b"SET", b"key:%09d" % key, numbers.randbytes(VALUE_BYTES // 2) + b"%09d" % key * (VALUE_BYTES // 18) + b"." * (VALUE_BYTES // 2 - VALUE_BYTES // 18 * 9))
                         for key in range(first, min(keys, first + PIPELINE))]
                 exchange(client, sets, len("+OK\r\n"))
             begin = time.monotonic()
