@@ -34,7 +34,6 @@ const PAGE: Bytes = Bytes(4096);
 pub(crate) struct PagedService {
     step: PagedStep,
     memory: PagedMemory,
-    unit: Bytes,
     costs: RefaultCosts,
     status: PagedStatus,
 }
@@ -104,7 +103,6 @@ impl PagedService {
         Ok(Self {
             step: PagedStep::new(step, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
-            unit,
             costs,
             status: PagedStatus {
                 slowdown_budget: config.slowdown(),
