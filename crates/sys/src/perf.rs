@@ -11,6 +11,7 @@
 
 pub mod aux;
 mod count_reading;
+mod counter;
 mod event_memory;
 pub mod record;
 pub mod ring;
@@ -26,9 +27,10 @@ use raw::bindings as abi;
 use crate::descriptor::Descriptor;
 
 use aux::{AuxRing, AuxTrace};
-use count_reading::CountReading;
 use record::{Record, Records, SampleLayout};
 use ring::Ring;
+
+pub use counter::PerfCounter;
 
 /// The event to open, and the content of each sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,6 +195,22 @@ impl PerfEventAttributes {
     }
 }
 
+/// An event that only counts.
+fn counting((kind, config): (u32, u64)) -> abi::perf_event_attr {
+    let mut attr = PerfEventAttributes {
+        kind,
+        config,
+        ..PerfEventAttributes::software(0)
+    }
+    .attributes();
+    attr.sample_type = 0;
+    attr.set_watermark(0);
+    attr.__bindgen_anon_2.wakeup_watermark = 0;
+    let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
+    attr.read_format = u64::from(times);
+    attr
+}
+
 /// The general registers of this machine, as `asm/perf_regs.h` numbers them.
 #[must_use]
 pub const fn register_mask() -> u64 {
@@ -248,6 +266,8 @@ fn switch(fd: &Descriptor, on: bool) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Sampler {
     layout: SampleLayout,
+    /// The event, for further threads.
+    event: PerfEventAttributes,
     events: Vec<Opened>,
     /// The event was switched off and must not run again by itself.
     off: Cell<bool>,
@@ -266,6 +286,34 @@ struct Opened {
     cpu: u32,
     /// The same event with further periods, whose records go to `ring`, too.
     further: Vec<Descriptor>,
+    /// The same event of further threads, whose records go to `ring`, too.
+    threads: Vec<ThreadEvent>,
+}
+
+/// An event of one thread beside those of the others, on one processor.
+#[derive(Debug)]
+struct ThreadEvent {
+    event: Descriptor,
+    leader: Option<Descriptor>,
+}
+
+impl ThreadEvent {
+    /// Opens the event, off, without a ring.
+    fn open(event: &PerfEventAttributes, thread: u32, cpu: u32) -> io::Result<Self> {
+        let (thread, cpu) = (thread as i32, cpu as i32);
+        let leader = event.leader.map(|config| {
+            let mut attr = counting((event.kind, config));
+            open(&mut attr, thread, cpu, None)
+        });
+        let leader = leader.transpose()?;
+        let event = open(&mut event.attributes(), thread, cpu, leader.as_ref())?;
+        Ok(Self { event, leader })
+    }
+
+    fn switch(&self, on: bool) -> io::Result<()> {
+        self.leader.iter().try_for_each(|fd| switch(fd, on))?;
+        switch(&self.event, on)
+    }
 }
 
 impl Opened {
@@ -275,13 +323,7 @@ impl Opened {
         cpu: u32,
         ring_bytes: usize,
     ) -> io::Result<Self> {
-        let (pid, number) = (pid as i32, cpu as i32);
-        let leader = event.leader.map(|config| {
-            let mut attr = PerfCounter::attributes((event.kind, config));
-            open(&mut attr, pid, number, None)
-        });
-        let leader = leader.transpose()?;
-        let fd = open(&mut event.attributes(), pid, number, leader.as_ref())?;
+        let ThreadEvent { event: fd, leader } = ThreadEvent::open(event, pid, cpu)?;
         let ring = Ring::map(&fd, ring_bytes)?;
         let aux = (event.aux_bytes > 0).then(|| AuxRing::map(&fd, &ring, event.aux_bytes));
         Ok(Self {
@@ -291,7 +333,23 @@ impl Opened {
             leader,
             cpu,
             further: Vec::new(),
+            threads: Vec::new(),
         })
+    }
+
+    /// Opens the event of a further thread, off, with its records in this ring: the kernel allows that for events of one processor.
+    fn open_thread(&self, event: &PerfEventAttributes, thread: u32) -> io::Result<ThreadEvent> {
+        let opened = ThreadEvent::open(event, thread, self.cpu)?;
+        self.share_ring(&opened.event)?;
+        Ok(opened)
+    }
+
+    fn share_ring(&self, event: &Descriptor) -> io::Result<()> {
+        // SAFETY: the request takes the number of a live perf event and touches no memory of ours.
+        match unsafe { raw::ioctls::SET_OUTPUT(event.as_raw_fd(), self.event.as_raw_fd()) } {
+            0.. => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Opens the event once more, off, with its records in this ring.
@@ -299,11 +357,8 @@ impl Opened {
         let mut attr = event.attributes();
         attr.set_enable_on_exec(0);
         let fd = open(&mut attr, pid as i32, self.cpu as i32, None)?;
-        // SAFETY: the request takes the number of a live perf event and touches no memory of ours.
-        match unsafe { raw::ioctls::SET_OUTPUT(fd.as_raw_fd(), self.event.as_raw_fd()) } {
-            0.. => Ok(fd),
-            _ => Err(io::Error::last_os_error()),
-        }
+        self.share_ring(&fd)?;
+        Ok(fd)
     }
 
     fn mapped_bytes(&self) -> usize {
@@ -312,6 +367,8 @@ impl Opened {
 
     /// Turns the event with one of its periods on or off.
     fn switch(&self, period: usize, on: bool) -> io::Result<()> {
+        let threads = &mut self.threads.iter();
+        threads.try_for_each(|thread| thread.switch(on))?;
         self.leader.iter().try_for_each(|fd| switch(fd, on))?;
         let further = period.checked_sub(1).and_then(|at| self.further.get(at));
         switch(further.unwrap_or(&self.event), on)
@@ -405,10 +462,29 @@ impl Sampler {
         }
         Ok(Self {
             layout: event.layout(),
+            event: event.clone(),
             events,
             off: Cell::new(false),
             period: Cell::new(0),
         })
+    }
+
+    /// Opens the event for a further thread, with its first period, and for all threads and processes that this thread starts from now
+    /// on. It counts at once. Its records go to the rings that are there.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`]: `ESRCH` where the thread has ended. The thread is not sampled then.
+    pub fn add_thread(&mut self, thread: u32) -> io::Result<()> {
+        let events = self.events.iter();
+        let opened: io::Result<Vec<_>> = events
+            .map(|opened| opened.open_thread(&self.event, thread))
+            .collect();
+        let opened = opened?;
+        opened.iter().try_for_each(|event| event.switch(true))?;
+        for (own, thread) in self.events.iter_mut().zip(opened) {
+            own.threads.push(thread);
+        }
+        Ok(())
     }
 
     /// Opens the event once more with each of these periods, for [`Sampler::choose_period`]: the kernel changes the period of
@@ -534,156 +610,6 @@ impl Sampler {
         let how = (self.layout, (!self.off.get()).then(|| self.period.get()));
         let opened = self.events.get_mut(number);
         opened.is_none_or(|opened| opened.read(how, bytes, traces))
-    }
-}
-
-/// A hardware or software event that is only counted.
-#[derive(Debug)]
-pub struct PerfCounter {
-    file: std::fs::File,
-    last: CountReading,
-    /// The count up to the last reading.
-    total: u64,
-}
-
-impl PerfCounter {
-    /// Misses of the last cache level.
-    pub const CACHE_MISSES: (u32, u64) = (
-        abi::PERF_TYPE_HARDWARE,
-        abi::PERF_COUNT_HW_CACHE_MISSES as u64,
-    );
-
-    /// Reads that missed the data TLB.
-    pub const TLB_MISSES: (u32, u64) = (
-        abi::PERF_TYPE_HW_CACHE,
-        abi::PERF_COUNT_HW_CACHE_DTLB as u64
-            | (abi::PERF_COUNT_HW_CACHE_OP_READ as u64) << 8
-            | (abi::PERF_COUNT_HW_CACHE_RESULT_MISS as u64) << 16,
-    );
-
-    /// Nanoseconds of processor time.
-    pub const CPU_CLOCK: (u32, u64) =
-        (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK as u64);
-
-    fn of_file(file: impl Into<OwnedFd>) -> Self {
-        Self {
-            file: file.into().into(),
-            last: CountReading::default(),
-            total: 0,
-        }
-    }
-
-    /// An event that only counts.
-    fn attributes((kind, config): (u32, u64)) -> abi::perf_event_attr {
-        let mut attr = PerfEventAttributes {
-            kind,
-            config,
-            ..PerfEventAttributes::software(0)
-        }
-        .attributes();
-        attr.sample_type = 0;
-        attr.set_watermark(0);
-        attr.__bindgen_anon_2.wakeup_watermark = 0;
-        let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
-        attr.read_format = u64::from(times);
-        attr
-    }
-
-    /// Opens an event (type, config) for a process and all its later children. Counting begins at exec.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`].
-    pub fn open(event: (u32, u64), pid: u32) -> io::Result<Self> {
-        let mut attr = Self::attributes(event);
-        open(&mut attr, pid as i32, -1, None).map(Self::of_file)
-    }
-
-    /// Opens an event (type, config) for the calling thread alone. Counting begins at once.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`].
-    pub fn of_thread(event: (u32, u64)) -> io::Result<Self> {
-        let mut attr = Self::attributes(event);
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
-        open(&mut attr, 0, -1, None).map(Self::of_file)
-    }
-
-    /// Opens an event (type, config) for all programs on a processor. Counting begins at once.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
-    pub fn of_processor(event: (u32, u64), cpu: u32) -> io::Result<Self> {
-        let mut attr = Self::attributes(event);
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
-        open(&mut attr, -1, cpu as i32, None).map(Self::of_file)
-    }
-
-    /// Opens an event of a unit outside the processors, such as a memory controller: its number in sysfs and
-    /// its values of config, config1 and config2, on the processor that the unit's `cpumask` names. Such units
-    /// distinguish neither kernel from program nor one process from another. Counting begins at once.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
-    pub fn of_unit(kind: u32, configs: [u64; 3], cpu: u32) -> io::Result<Self> {
-        let mut attr = Self::attributes((kind, configs[0]));
-        attr.__bindgen_anon_3.config1 = configs[1];
-        attr.__bindgen_anon_4.config2 = configs[2];
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
-        attr.set_exclude_kernel(0);
-        attr.set_exclude_hv(0);
-        open(&mut attr, -1, cpu as i32, None).map(Self::of_file)
-    }
-
-    /// The count since the event was opened, including children that have exited or still run. Where other events had the counter for
-    /// a part of an interval between two readings, what was counted in the other part stands for the whole interval. It never falls.
-    ///
-    /// # Errors
-    /// The kernel could not read the event, or other events have had the counter since the last reading; the next reading goes on from here.
-    pub fn value(&mut self) -> io::Result<u64> {
-        match self.advance()? {
-            true => Ok(self.total),
-            false => Err(io::Error::other(
-                "other events have had its counter all the time",
-            )),
-        }
-    }
-
-    /// As [`PerfCounter::value`], at the start of an interval: it does not matter whether other events had the counter before.
-    ///
-    /// # Errors
-    /// The kernel could not read the event.
-    pub fn begin(&mut self) -> io::Result<u64> {
-        self.advance().map(|_| self.total)
-    }
-
-    /// Adds what was counted since the last reading; false where other events had the counter.
-    fn advance(&mut self) -> io::Result<bool> {
-        let now = self.reading()?;
-        let counted = now.since(std::mem::replace(&mut self.last, now));
-        self.total = self.total.saturating_add(counted.unwrap_or_default());
-        Ok(counted.is_some())
-    }
-
-    fn reading(&mut self) -> io::Result<CountReading> {
-        use std::io::Read;
-        let mut bytes = [0; 24];
-        self.file.read_exact(&mut bytes)?;
-        let mut words = [0; 3];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_ne_bytes(*bytes);
-        }
-        let [count, enabled, ran] = words;
-        Ok(CountReading {
-            count,
-            enabled,
-            ran,
-        })
     }
 }
 

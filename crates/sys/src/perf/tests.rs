@@ -237,6 +237,52 @@ fn a_period_that_cannot_be_chosen_leaves_the_former_one() {
     assert!(taken > 0, "the former period goes on");
 }
 
+/// The sampled threads among those that work: the one that an event is opened for, one that is added, and one that starts later.
+#[test]
+fn a_thread_that_is_added_is_sampled_with_those_that_it_starts() {
+    let event = PerfEventAttributes::cpu_clock(1_000_000);
+    let number = || rustix::thread::gettid().as_raw_nonzero().get() as u32;
+    let (told, threads) = std::sync::mpsc::channel();
+    let (start, begins) = std::sync::mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        told.send(number()).expect("waits");
+        begins.recv().expect("begins");
+        let later = std::thread::spawn(move || {
+            work();
+            number()
+        });
+        work();
+        later.join().expect("ends")
+    });
+    let added = threads.recv().expect("runs");
+    let mut sampler = match Sampler::open(&event, number(), &processors(), 1 << 18) {
+        Ok(sampler) => sampler,
+        Err(error) => return isotherm_skip::skip!("no timer: {error}"),
+    };
+    sampler.enable().expect("enables");
+    sampler.add_thread(added).expect("is there");
+    start.send(()).expect("waits");
+    work();
+    let later = worker.join().expect("ends");
+    sampler.disable().expect("disables");
+    let (mut bytes, mut traces) = (Vec::new(), Vec::new());
+    assert_eq!(sampler.read(&mut bytes, &mut traces), 0);
+    let sampled = |thread| {
+        let samples = Records::new(&bytes, sampler.layout());
+        samples
+            .filter(|record| matches!(record, Record::Sample(sample) if sample.tid == thread))
+            .count()
+    };
+    for thread in [number(), added, later] {
+        assert!(
+            sampled(thread) > 0,
+            "thread {thread} of {added} and {later}"
+        );
+    }
+    let ended = sampler.add_thread(later).expect_err("has ended");
+    assert_eq!(ended.raw_os_error(), Some(libc::ESRCH));
+}
+
 #[test]
 fn the_processor_time_of_a_thread_is_counted() {
     let mut clock = match PerfCounter::of_thread(PerfCounter::CPU_CLOCK) {
