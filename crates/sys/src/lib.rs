@@ -11,6 +11,7 @@ pub mod descriptor;
 pub mod affinity;
 pub mod files;
 pub mod private;
+pub mod memory_map;
 pub mod process;
 pub mod remote_memory;
 pub mod thread;

@@ -14,6 +14,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, Unit, UnitResidency};
+use isotherm_sys::memory_map::{MappedRange, mapped_ranges};
 use isotherm_sys::pages;
 
 use super::watermarks::high_pages;
@@ -285,30 +286,22 @@ fn mark_huge(units: &mut [Pieces], huge: &[Span]) {
 pub(crate) fn movable(maps: &str) -> Vec<Span> {
     let mut end = 0;
     let mut ranges = Vec::new();
-    for range in maps.lines().filter_map(movable_line) {
-        if range.start >= end {
-            end = range.end;
-            ranges.push(range);
+    for mapping in mapped_ranges(maps.as_bytes()).filter(is_data) {
+        if mapping.range.start >= end {
+            end = mapping.range.end;
+            ranges.push(mapping.range);
         }
     }
     ranges
 }
 
-/// The range of `7f00-7f10 rw-p 00000000 00:00 0    [heap]`.
-fn movable_line(line: &str) -> Option<Span> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let range = number(start)?..number(end)?;
-    let rights = words.next()?.as_bytes();
-    let inode = words.nth(2)?;
-    let name = words.next().unwrap_or_default();
-    let of_kernel = ["[vdso]", "[vvar", "[vsyscall]", "[uprobes]"];
-    let is_data = rights.first() == Some(&b'r')
-        && rights.get(3) == Some(&b'p')
-        && inode == "0"
-        && !of_kernel.iter().any(|known| name.starts_with(known));
-    (is_data && range.start < range.end).then_some(range)
+/// True for private anonymous memory that the kernel did not make for itself.
+fn is_data(mapping: &MappedRange<'_>) -> bool {
+    let of_kernel: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"];
+    let is_kernels = of_kernel
+        .iter()
+        .any(|known| mapping.name.starts_with(known));
+    mapping.is_readable && !mapping.is_shared && mapping.inode == 0 && !is_kernels
 }
 
 /// The fast tier's bytes that watched processes may use: their bytes there now and the free bytes
