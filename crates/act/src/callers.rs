@@ -19,7 +19,8 @@ pub fn caller(site: &Site) -> Caller {
         | SiteKind::Described
         | SiteKind::Static
         | SiteKind::Named
-        | SiteKind::Java => Caller::None,
+        | SiteKind::Java
+        | SiteKind::Region => Caller::None,
         SiteKind::Heap => direct_caller(site).map_or(Caller::Unknown, |id| Caller::Direct {
             id,
             has_others: false,
@@ -52,9 +53,11 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
         SiteKind::Mapping => SiteHashKind::Mapping,
         SiteKind::Static => SiteHashKind::Static,
         SiteKind::Named => return name_of(frames),
-        SiteKind::Described | SiteKind::Java | SiteKind::Shared | SiteKind::Unattributed => {
-            return None;
-        }
+        SiteKind::Described
+        | SiteKind::Java
+        | SiteKind::Region
+        | SiteKind::Shared
+        | SiteKind::Unattributed => return None,
     });
     for frame in frames {
         hasher = match &frame.build_id {

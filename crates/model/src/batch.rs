@@ -191,7 +191,7 @@ impl SourceReport {
             Some(source) => Some(source.unit(filtered)),
             None if matches!(
                 self.name.as_str(),
-                "resident-set" | "session-files" | JAVA_HEAP
+                "resident-set" | "session-files" | JAVA_HEAP | MEMORY_MAPS
             ) =>
             {
                 None
@@ -217,6 +217,9 @@ impl SourceReport {
 
 /// Name of the report on the objects that agents in Java virtual machines sampled.
 pub const JAVA_HEAP: &str = "java-heap";
+
+/// Name of the report on the readings of what a process that ran already has mapped.
+pub const MEMORY_MAPS: &str = "memory-maps";
 
 /// All observations of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -270,7 +273,12 @@ mod tests {
         let unit = |sources| unit(sources, false);
         assert_eq!(unit(&[("timer", 9)]), CountUnit::Time);
         assert_eq!(
-            unit(&[("pebs", 9), ("spe", 1), ("resident-set", 100)]),
+            unit(&[
+                ("pebs", 9),
+                ("spe", 1),
+                ("resident-set", 100),
+                ("memory-maps", 9)
+            ]),
             CountUnit::Latency
         );
         assert_eq!(unit(&[("memprof", 3), ("timer", 0)]), CountUnit::Accesses);

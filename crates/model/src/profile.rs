@@ -43,6 +43,9 @@ pub enum Ending {
     Exited(i32),
     /// The program died of this signal.
     Signalled(i32),
+    /// The recording of a process that ran already ended as it should: by its time, by a signal, or with the process, whose exit status is not
+    /// known.
+    Detached,
     /// The recording was cut short; its data is valid.
     Unknown,
 }

@@ -97,6 +97,8 @@ pub enum SiteKind {
     Named,
     /// Objects that a place in a Java method allocates.
     Java,
+    /// Memory of a process that ran without the runtime, by the name of its mapping: no run can place it.
+    Region,
     /// The arena shared by small and rare sites.
     Shared,
     /// Everything else.
@@ -110,6 +112,7 @@ variant_words!(SiteKind {
     Static = "static",
     Named = "named",
     Java = "java",
+    Region = "region",
     Shared = "shared",
     Unattributed = "unattributed",
 });
@@ -216,7 +219,8 @@ impl Site {
             | SiteKind::Described
             | SiteKind::Static
             | SiteKind::Named
-            | SiteKind::Java => {
+            | SiteKind::Java
+            | SiteKind::Region => {
                 let mut label = String::with_capacity(32 * self.frames.len());
                 for (depth, frame) in self.frames.iter().enumerate() {
                     let between = if depth == 0 { "" } else { " < " };

@@ -56,9 +56,11 @@ pub fn site_pairs(before: &Profile, after: &Profile) -> Vec<SitePair> {
             SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => {
                 matches.sites(&former, site, &contexts)
             }
-            SiteKind::Named | SiteKind::Java | SiteKind::Shared | SiteKind::Unattributed => {
-                Vec::new()
-            }
+            SiteKind::Named
+            | SiteKind::Java
+            | SiteKind::Region
+            | SiteKind::Shared
+            | SiteKind::Unattributed => Vec::new(),
         };
         links.extend(found.into_iter().map(|(id, by)| (at, id, by)));
     }
@@ -71,6 +73,7 @@ const fn is_named_alike(site: &Site) -> bool {
         site.kind,
         SiteKind::Named
             | SiteKind::Java
+            | SiteKind::Region
             | SiteKind::Static
             | SiteKind::Described
             | SiteKind::Shared
@@ -172,7 +175,10 @@ impl<'a> Side<'a> {
         type Function<'b> = (ModuleName, &'b str, Option<&'b str>);
         let mut functions = BTreeMap::<Function<'_>, FunctionCalls>::new();
         for site in &self.profile.sites {
-            if site.kind == SiteKind::Static || site.kind == SiteKind::Named {
+            if matches!(
+                site.kind,
+                SiteKind::Static | SiteKind::Named | SiteKind::Region
+            ) {
                 continue;
             }
             let frames = self.frames(site);

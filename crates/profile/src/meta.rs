@@ -38,6 +38,7 @@ pub(crate) fn rows(meta: &Meta, ending: Ending) -> Vec<MetaRow> {
     let (word, value) = match ending {
         Ending::Exited(status) => ("exited", Some(status)),
         Ending::Signalled(signal) => ("signalled", Some(signal)),
+        Ending::Detached => ("detached", None),
         Ending::Unknown => ("unknown", None),
     };
     rows.push(row("ending", word.to_owned()));
@@ -85,6 +86,7 @@ pub(crate) fn read(rows: Vec<MetaRow>) -> Result<(Meta, Ending), String> {
     let ending = match ending.as_str() {
         "exited" => Ending::Exited(ending_value),
         "signalled" => Ending::Signalled(ending_value),
+        "detached" => Ending::Detached,
         _ => Ending::Unknown,
     };
     Ok((meta, ending))

@@ -217,6 +217,7 @@ impl Run {
         let (ending, ending_value) = match profile.ending {
             Ending::Exited(status) => ("exited", Some(status)),
             Ending::Signalled(signal) => ("signalled", Some(signal)),
+            Ending::Detached => ("detached", None),
             Ending::Unknown => ("unknown", None),
         };
         Self {
@@ -248,6 +249,7 @@ impl Run {
         match (self.ending, self.ending_value) {
             ("exited", Some(status)) => format!("exited with status {status}"),
             ("signalled", Some(signal)) => format!("died of signal {signal}"),
+            ("detached", _) => "recorded while it ran".to_owned(),
             _ => "recording was cut short".to_owned(),
         }
     }
