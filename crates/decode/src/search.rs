@@ -1,6 +1,7 @@
 //! Finds the access near the sampled instruction that the sample represents.
 
 use crate::instruction::{Decode, Flow, Operand, OperandAccess, Step, Window};
+use crate::registers::Registers;
 use crate::{arm64, x86};
 
 /// Bytes of code read before the sampled instruction: a loop of this length fits.
@@ -32,6 +33,16 @@ impl Architecture {
     } else {
         Self::X86
     };
+
+    /// The stack pointer, if it was recorded.
+    #[must_use]
+    pub fn stack_pointer(self, registers: &Registers) -> Option<u64> {
+        // As `asm/perf_regs.h` numbers them.
+        registers.get(match self {
+            Self::X86 => 7,
+            Self::Arm64 => 31,
+        })
+    }
 }
 
 /// When the access of a sample is made, relative to the sampled instruction.

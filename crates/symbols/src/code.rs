@@ -20,6 +20,7 @@ use isotherm_decode::{
     operand_access,
 };
 use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
+use isotherm_sys::memory_map::mapped_ranges;
 use isotherm_sys::perf::record::{Mapping, PerfSample};
 
 use crate::instruction_table::InstructionTable;
@@ -189,6 +190,24 @@ impl Code {
         }
     }
 
+    /// Records the executable mappings that a process has now: those of one that runs already, whose records are past. A process that may
+    /// not be read has none, and its code is then that of its memory, if that may be read.
+    pub fn map_running(&mut self, pid: u32) {
+        let maps = self.proc_root.join(pid.to_string()).join("maps");
+        let text = std::fs::read(maps).unwrap_or_default();
+        for mapping in mapped_ranges(&text).filter(|mapping| mapping.is_executable) {
+            self.map(&Mapping {
+                pid,
+                address: mapping.range.start,
+                bytes: mapping.range.end - mapping.range.start,
+                file_offset: mapping.file_offset,
+                inode: mapping.inode,
+                path: mapping.name,
+                time_ns: 0,
+            });
+        }
+    }
+
     /// Begins another epoch: code that may be rewritten in place is decoded again.
     pub fn begin_epoch(&mut self) {
         for space in self.spaces.values_mut() {
@@ -281,7 +300,7 @@ impl Code {
         let kind = read.and_then(|read| operand_access(self.architecture, &read.window(), at));
         let position = code.file_offset.checked_add(at - start)?;
         let place = (code.path.as_path(), code.inode, position);
-        let open = || open_code(&code.path, code.inode);
+        let open = || open_mapped(&code.path, code.inode);
         self.instructions
             .in_file(place, open, kind.map(access_kind))
     }
@@ -334,7 +353,7 @@ impl Code {
         let file = self
             .files
             .entry((code.path.clone(), code.inode))
-            .or_insert_with(|| open_code(&code.path, code.inode))
+            .or_insert_with(|| open_mapped(&code.path, code.inode))
             .as_ref()?;
         let wanted =
             usize::try_from(code.end - from).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -365,9 +384,10 @@ const fn access_kind(access: OperandAccess) -> AccessKind {
     }
 }
 
-/// Opens the file of a mapping if it is still the same. `O_NONBLOCK` (the same number on both
+/// Opens the file of a mapping of a process if it is still the same. `O_NONBLOCK` (the same number on both
 /// architectures), because the path may now be a pipe, and opening that would wait.
-fn open_code(path: &Path, inode: u64) -> Option<File> {
+#[must_use]
+pub fn open_mapped(path: &Path, inode: u64) -> Option<File> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = OpenOptions::new()
         .read(true)
@@ -446,6 +466,18 @@ mod tests {
         assert_eq!(address(&mut code, 1), Some(0x7000));
         code.forget(2);
         assert_eq!(address(&mut code, 2), None);
+    }
+
+    #[test]
+    fn code_of_a_process_that_runs_already_is_that_of_its_files() {
+        let pid = std::process::id();
+        let mut code = Code::new(Architecture::X86, Path::new("/proc"));
+        code.map_running(pid);
+        let own = mapped as *const () as u64;
+        let (_, mapping) = code.mapping(pid, own).expect("this very program");
+        assert_eq!(Some(mapping.path), std::env::current_exe().ok());
+        code.map_running(u32::MAX);
+        assert!(code.mapping(u32::MAX, own).is_none());
     }
 
     #[test]

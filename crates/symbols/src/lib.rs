@@ -11,6 +11,7 @@
 //! calls             the calls in the functions of a program; they find the sites of a plan in a rebuilt program
 //! access_counting   whether a program counts its accesses itself
 //! static_data       variables of static storage, by their pages
+//!  `- loaded_module  the addresses that they have in a process
 //! code              executable mappings of processes; `isotherm_decode` gives the memory operand of an instruction
 //!  `- instruction_table  the instructions that were sampled, by their modules
 //! ```
@@ -28,6 +29,7 @@ pub mod code;
 pub mod compiled_sites;
 pub mod demangled;
 mod instruction_table;
+pub mod loaded_module;
 mod machine_calls;
 pub mod name_cache;
 pub mod named_sites;
