@@ -13,6 +13,8 @@ use crate::processes::Processes;
 #[derive(Debug)]
 pub struct CpuTime {
     counter: Option<PerfCounter>,
+    /// What was used before.
+    before: Nanos,
     used: Nanos,
 }
 
@@ -22,6 +24,18 @@ impl CpuTime {
     pub fn new(pid: u32) -> Self {
         Self {
             counter: PerfCounter::open(PerfCounter::CPU_CLOCK, pid).ok(),
+            before: Nanos::ZERO,
+            used: Nanos::ZERO,
+        }
+    }
+
+    /// Counts from now on, of a process that runs already.
+    #[must_use]
+    pub fn of_running(pid: u32, root: &Path) -> Self {
+        let before = usage(&root.join("proc"), pid);
+        Self {
+            counter: None,
+            before: Nanos(before.map_or(0, |(nanos, _)| nanos)),
             used: Nanos::ZERO,
         }
     }
@@ -39,7 +53,8 @@ impl CpuTime {
         let proc_root = root.join("proc");
         let now = counted.unwrap_or_else(|| {
             let used = processes.pids().filter_map(|pid| usage(&proc_root, pid));
-            used.map(|(nanos, _)| nanos).sum()
+            let all: u64 = used.map(|(nanos, _)| nanos).sum();
+            all.saturating_sub(self.before.0)
         });
         self.used = self.used.max(Nanos(now));
     }

@@ -7,6 +7,7 @@
 //!  |- sessions        all session files: tracked (one image, by isotherm_session), sites
 //!  |- java            heaps of Java virtual machines: the site of each access, and what sites hold
 //!  |- page_units      the units of an emulated machine, by the tiers of its pages
+//!  |- regions         the mappings and variables of a process that ran already, as sites
 //!  |- resident        resident pages of ranges
 //!  |- paged           memory and swap of processes in units, and what came back from swap
 //!  `- processes       the process tree: forks, execs and their times
@@ -40,6 +41,7 @@ pub mod probe;
 mod process_usage;
 pub mod promotion_counts;
 pub mod processes;
+mod regions;
 pub mod resident;
 pub mod sessions;
 pub mod sites;

@@ -5,6 +5,7 @@
 //! program_samples -------------------> accesses --+
 //! sources that scan -----------------> accesses --+--> Batch
 //! session files, page tables --------> sites, extents, counters --+
+//! regions (of a process that ran already) -> sites, extents ------+
 //! ```
 //!
 //! ```no_run
@@ -18,6 +19,8 @@
 //! let batch = run.observe(Epoch(0))?;
 //! # Ok(()) }
 //! ```
+
+mod running;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,6 +39,7 @@ use crate::cpu_time::CpuTime;
 use crate::extent_changes::ExtentChanges;
 use crate::java::{self, JavaHeaps};
 use crate::page_units;
+use crate::regions::Regions;
 use crate::resident::PageTables;
 use crate::sessions::Sessions;
 use crate::source::cost_budget::rest_after;
@@ -50,8 +54,8 @@ use crate::watch::memory::NodeLayout;
 /// The configuration of a live run.
 #[derive(Clone, Debug)]
 pub struct LiveConfig {
-    /// The directory of the runtime's session files.
-    pub session_dir: PathBuf,
+    /// The directory of the runtime's session files; `None` of a process without the runtime.
+    pub session_dir: Option<PathBuf>,
     /// Sources to use.
     pub sources: Vec<SourceKind>,
     /// What is sampled how often.
@@ -69,7 +73,7 @@ impl LiveConfig {
     #[must_use]
     pub fn new(session_dir: &Path, sources: Vec<SourceKind>) -> Self {
         Self {
-            session_dir: session_dir.to_owned(),
+            session_dir: Some(session_dir.to_owned()),
             sources,
             events: EventSettings::at(1_000),
             cache: Bytes::ZERO,
@@ -126,6 +130,8 @@ pub struct LiveRun {
     resident_next: Nanos,
     sessions: Sessions,
     java: JavaHeaps,
+    /// The memory without an allocation site, of a process that ran already.
+    regions: Option<Regions>,
     accesses: AccessList,
     extents: ExtentChanges,
     since: Nanos,
@@ -168,6 +174,8 @@ impl LiveRun {
         };
         let scans = config.sources.iter();
         let scans = scans.filter_map(|source| registry::open(*source, &settings)?.ok());
+        let proc_root = config.root.join("proc");
+        let directory = config.session_dir.as_deref();
         Self {
             scans: scans.collect(),
             files: SourceReport::new("session-files", "written by the runtime as it works"),
@@ -176,8 +184,13 @@ impl LiveRun {
                 "read from outside, about 0.05 us a page without PAGEMAP_SCAN; at most 2 % of the time",
             ),
             resident_next: Nanos::ZERO,
-            sessions: Sessions::new(&config.session_dir, &config.root.join("proc")),
-            java: JavaHeaps::new(&config.session_dir, &config.root.join("proc")),
+            sessions: match directory {
+                Some(directory) => Sessions::new(directory, &proc_root),
+                None => Sessions::none(&proc_root),
+            },
+            // A directory that does not exist holds no agent's file.
+            java: JavaHeaps::new(directory.unwrap_or(Path::new("")), &proc_root),
+            regions: None,
             program: None,
             accesses: AccessList::default(),
             extents: ExtentChanges::default(),
@@ -194,11 +207,7 @@ impl LiveRun {
     /// # Errors
     /// It was called before.
     pub fn attach(&mut self, pid: u32) -> Result<(), LiveError> {
-        if self.program.is_some() {
-            return Err(LiveError::Order(
-                "a live run is attached to one process only",
-            ));
-        }
+        self.check_unattached()?;
         let LiveConfig {
             sources,
             root,
@@ -223,6 +232,15 @@ impl LiveRun {
         });
         self.since = self.clock.now();
         Ok(())
+    }
+
+    fn check_unattached(&self) -> Result<(), LiveError> {
+        match self.program {
+            Some(_) => Err(LiveError::Order(
+                "a live run is attached to one process only",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Finds the session files of processes that are new since the last [`Self::drain`].
@@ -300,6 +318,9 @@ impl LiveRun {
         let processes = program.samples.processes();
         program.cpu.update(processes, &self.config.root);
         let begin = self.clock.busy();
+        if self.regions.is_some() {
+            self.sessions.follow_later(processes.pids());
+        }
         let discovered = self.sessions.discover();
         self.sessions.refresh(processes);
         self.files.taken = self.sessions.len() as u64;
@@ -308,8 +329,10 @@ impl LiveRun {
         self.files.cost += self.clock.busy().saturating_sub(begin);
         self.scan(Nanos::ZERO, &[], |source| source.overflows());
         self.measure();
+        let directory = self.config.session_dir.as_deref();
+        let directory = directory.unwrap_or(Path::new(""));
         discovered.map_err(|error| LiveError::Directory {
-            path: self.config.session_dir.display().to_string(),
+            path: directory.display().to_string(),
             error,
         })
     }
@@ -370,6 +393,7 @@ impl LiveRun {
         self.resident.taken += measured;
         self.resident.usable += measured;
         self.resident.cost += cost;
+        let cost: Nanos = [cost, self.read_regions()].into_iter().sum();
         self.resident_next = [now, rest_after(cost, RESIDENT_PPM)].into_iter().sum();
     }
 
@@ -408,7 +432,12 @@ impl LiveRun {
                 ..ProcessSelection::default()
             };
             let own = std::process::id();
-            let chosen = program.candidates.look(&selection, Filter::Tmp, now, own);
+            // A process that was named is worth it.
+            let filter = match self.regions {
+                Some(_) => Filter::Off,
+                None => Filter::Tmp,
+            };
+            let chosen = program.candidates.look(&selection, filter, now, own);
             let chosen = chosen.iter().map(|one| one.process.pid).collect();
             program.worth = Some((now, chosen));
         }
@@ -531,10 +560,11 @@ impl LiveRun {
             }
             report
         }));
-        reports.push(SourceReport {
+        reports.extend(self.config.session_dir.is_some().then(|| SourceReport {
             warning: self.session_trouble(used),
             ..self.files.clone()
-        });
+        }));
+        reports.extend(self.regions.iter().map(Regions::report));
         let mut resident = self.resident.clone();
         let unmeasured = resident.taken == 0 && !self.sessions.have_measured_themselves();
         if unmeasured && !self.sessions.is_empty() {
@@ -610,11 +640,21 @@ impl Observer for LiveRun {
         let sampled: BTreeSet<Process> = accesses.iter().map(|access| access.process).collect();
         let mut now = self.sessions.extents(&sampled);
         self.add_java_extents(&mut now.live);
+        let mut objects = self.sessions.take_objects();
+        let mut region_sites = Vec::new();
+        if let Some(regions) = &mut self.regions {
+            let own = regions.extents();
+            now.live.extend(own.live);
+            now.departed.extend(own.departed);
+            objects.extend(regions.take_objects());
+            region_sites = regions.take_sites();
+        }
         let (extents, freed) = self.extents.since(now.live);
         counts.extend(self.sessions.counts());
         counts.extend(self.java.counts());
         let mut sites = self.sessions.take_changed_sites();
         sites.extend(self.java.take_changed_sites());
+        sites.extend(region_sites);
         Ok(Batch {
             epoch,
             span,
@@ -622,7 +662,7 @@ impl Observer for LiveRun {
             extents,
             freed,
             departed: now.departed,
-            objects: self.sessions.take_objects(),
+            objects,
             accesses,
             instructions,
             counts,

@@ -122,6 +122,25 @@ impl Processes {
     }
 }
 
+/// The threads of a process that have not ended; none of a process that has.
+#[must_use]
+pub fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
+    let tasks = proc_root.join(pid.to_string()).join("task");
+    let entries = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+    let threads = entries.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    threads
+        .filter(|thread: &u32| !is_zombie(&tasks.join(thread.to_string())))
+        .collect()
+}
+
+/// Whether a thread has ended and is only there for its parent, as the first one of a process can be while others run.
+fn is_zombie(task: &Path) -> bool {
+    let stat = std::fs::read_to_string(task.join("stat")).unwrap_or_default();
+    // The name before it may hold parentheses.
+    let state = stat.rsplit_once(") ").map(|(_, fields)| fields);
+    state.is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
 /// Children of all threads of a process (`CONFIG_PROC_CHILDREN`); empty where the kernel has no
 /// such file.
 fn children(proc_root: &Path, pid: u32) -> Vec<u32> {
@@ -159,7 +178,7 @@ pub fn has_memory(proc_root: &Path, pid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Processes, has_memory};
+    use super::{Processes, has_memory, threads};
     use std::path::Path;
 
     #[test]
@@ -192,6 +211,20 @@ mod tests {
         processes.fork(2, 3);
         processes.fork(3, 2);
         assert!(processes.lineage(2, 0).count() <= super::GENERATIONS_AT_MOST);
+    }
+
+    #[test]
+    fn threads_are_those_that_run() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (thread, stat) in [(7, "7 (a) b) Z 1"), (8, "8 (Z ) S 1"), (9, "9 (c) R 1")] {
+            let task = root.path().join(format!("7/task/{thread}"));
+            std::fs::create_dir_all(&task).expect("makes");
+            std::fs::write(task.join("stat"), stat).expect("writes");
+        }
+        let mut found = threads(root.path(), 7);
+        found.sort_unstable();
+        assert_eq!(found, [8, 9]);
+        assert!(threads(root.path(), 8).is_empty());
     }
 
     #[test]

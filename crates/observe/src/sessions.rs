@@ -20,7 +20,10 @@ const IMAGES_AT_MOST: usize = 1 << 16;
 /// The session files of a run.
 #[derive(Debug)]
 pub struct Sessions {
-    directory: PathBuf,
+    /// `None` where no process has the runtime.
+    directory: Option<PathBuf>,
+    /// The processes that are followed, and the first image of each; all where there are none.
+    only: BTreeMap<u32, u32>,
     proc_root: PathBuf,
     tracked: BTreeMap<Process, TrackedImage>,
     refused: BTreeMap<String, String>,
@@ -34,7 +37,8 @@ impl Sessions {
     #[must_use]
     pub fn new(directory: &Path, proc_root: &Path) -> Self {
         Self {
-            directory: directory.to_owned(),
+            directory: Some(directory.to_owned()),
+            only: BTreeMap::new(),
             proc_root: proc_root.to_owned(),
             tracked: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -43,21 +47,50 @@ impl Sessions {
         }
     }
 
+    /// No files: no process has the runtime.
+    #[must_use]
+    pub fn none(proc_root: &Path) -> Self {
+        Self {
+            directory: None,
+            ..Self::new(Path::new(""), proc_root)
+        }
+    }
+
+    /// Follows this image of a process and later ones only, and no other files in the directory.
+    pub fn follow_only(&mut self, process: Process) {
+        self.only.insert(process.pid, process.image);
+    }
+
+    /// Follows these processes, too, with all their images.
+    pub fn follow_later(&mut self, pids: impl Iterator<Item = u32>) {
+        for pid in pids {
+            self.only.entry(pid).or_insert(0);
+        }
+    }
+
     /// Opens new files. One that cannot be used is recorded and not tried again.
     ///
     /// # Errors
     /// The directory cannot be read.
     pub fn discover(&mut self) -> std::io::Result<()> {
-        for entry in std::fs::read_dir(&self.directory)? {
+        let Some(directory) = &self.directory else {
+            return Ok(());
+        };
+        for entry in std::fs::read_dir(directory)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             let Some(process) = parse_name(&name) else {
                 continue;
             };
+            let least = self.only.get(&process.pid);
+            let is_wanted = least.is_some_and(|least| process.image >= *least);
+            if !self.only.is_empty() && !is_wanted {
+                continue;
+            }
             let full = self.tracked.len() >= IMAGES_AT_MOST;
             if full || self.tracked.contains_key(&process) || self.refused.contains_key(&name) {
                 continue;
             }
-            match SessionFile::open(&self.directory.join(&name)) {
+            match SessionFile::open(&directory.join(&name)) {
                 Ok(file) => {
                     self.tracked
                         .insert(process, TrackedImage::new(process, file));

@@ -21,6 +21,9 @@ use isotherm_symbols::code::{Code, SampledData, SampledPlace};
 use super::sampled_event::{Addressing, SampledEvent};
 use super::silence;
 
+/// Number of the kernel's error: no such process or thread.
+const ESRCH: i32 = 3;
+
 /// First address of the kernel's half of the address space, on x86-64 and AArch64.
 const KERNEL_HALF: u64 = 1 << 63;
 
@@ -83,6 +86,8 @@ pub enum EventKind {
         /// The new process.
         child: u32,
     },
+    /// A thread started in its process: the kernel's number of it.
+    Thread(u32),
     /// The process with this pid executed a program (`execve`).
     Exec(u32),
     /// The process with this pid ended.
@@ -239,6 +244,22 @@ impl PerfSource {
         samplers.all(|sampler| sampler.choose_period(period).is_ok())
     }
 
+    /// Opens the event, and the second one if there is one, for a further thread too: it is sampled at once, with those that it starts from
+    /// now on. Nothing is opened for a thread that has ended; another refusal becomes the report's warning.
+    pub(super) fn add_thread(&mut self, thread: u32) {
+        for sampler in &mut self.samplers {
+            match sampler.add_thread(thread) {
+                Err(error) if error.raw_os_error() != Some(ESRCH) => {
+                    let why = refusal(&error);
+                    self.report.warning =
+                        format!("thread {thread} and others are not sampled: {why}");
+                    return;
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
     /// Starts or stops sampling.
     pub fn switch(&self, on: bool) {
         for sampler in &self.samplers {
@@ -325,9 +346,10 @@ impl PerfSource {
                     parent,
                     tid,
                     time_ns,
-                } if pid != parent && pid == tid => {
-                    (time_ns, EventKind::Fork { parent, child: pid })
-                }
+                } => match forked((pid, tid), parent) {
+                    Some(kind) => (time_ns, kind),
+                    None => continue,
+                },
                 Record::Exit { pid, tid, time_ns } if pid == tid => (time_ns, EventKind::Exit(pid)),
                 Record::Comm {
                     pid,
@@ -343,8 +365,7 @@ impl PerfSource {
                     self.malformed += 1;
                     continue;
                 }
-                Record::Fork { .. }
-                | Record::Exit { .. }
+                Record::Exit { .. }
                 | Record::Comm { .. }
                 | Record::Aux { .. }
                 | Record::Other(_) => {
@@ -462,6 +483,14 @@ fn open(
          ({refused}); they need CAP_PERFMON (Linux 5.8), or kernel.perf_event_paranoid of 1 or less"
     );
     Ok((sampler, why))
+}
+
+/// What the record of a fork, of a thread of this process and by that one, says. `None` of a process whose first thread it is not.
+fn forked((pid, thread): (u32, u32), parent: u32) -> Option<EventKind> {
+    match pid == parent {
+        true => Some(EventKind::Thread(thread)),
+        false => (pid == thread).then_some(EventKind::Fork { parent, child: pid }),
+    }
 }
 
 fn count(by_cpu: &mut Vec<u64>, cpu: u32) {

@@ -23,6 +23,7 @@ use super::sample_cost::{GUESS, Gaps, RunningSampleCost};
 use super::sampled_event::{Addressing, EventSettings};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
 use super::{AccessList, ScanContext, Source, silence};
+use crate::processes::threads;
 use isotherm_decode::Architecture;
 use isotherm_model::port::Clock;
 use isotherm_symbols::code::Code;
@@ -561,15 +562,6 @@ fn add(sums: &mut Vec<u64>, more: &[u64]) {
     for (sum, more) in sums.iter_mut().zip(more) {
         *sum += more;
     }
-}
-
-/// The threads of a process; none where it has ended.
-fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(proc_root.join(pid.to_string()).join("task"));
-    let tasks = tasks.into_iter().flatten().flatten();
-    tasks
-        .filter_map(|task| task.file_name().to_str()?.parse().ok())
-        .collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! perf rings ---> perf events, by time --> code, processes ---> data addresses --> accesses
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use isotherm_decode::Architecture;
@@ -15,6 +16,7 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_symbols::code::Code;
 use isotherm_sys::perf::PerfEventAttributes;
+use isotherm_sys::perf::record::PerfSample;
 use isotherm_topology::cpu_list;
 
 use super::AccessList;
@@ -24,7 +26,7 @@ use super::sampled_event::{EventSettings, timer_period};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
 use crate::java::{HeapSample, JavaHeaps};
 use crate::open_files::make_room;
-use crate::processes::Processes;
+use crate::processes::{Processes, threads};
 use crate::sessions::Sessions;
 
 /// Bytes of one timer sample with its registers, rounded up.
@@ -50,6 +52,14 @@ struct RawSample {
     place: Option<u64>,
 }
 
+/// An address in the stack of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StackPointer {
+    /// Its process.
+    pid: u32,
+    address: u64,
+}
+
 /// The perf events of one program.
 #[derive(Debug)]
 pub struct ProgramSamples {
@@ -69,7 +79,19 @@ pub struct ProgramSamples {
     rate: usize,
     /// When it got this rate, and the rate before.
     change: (Nanos, u32),
+    /// Of a process that ran already: the last stack pointer of each thread that was sampled with its registers.
+    stacks: Option<BTreeMap<u32, StackPointer>>,
 }
+
+/// How often threads are looked for that started while events were opened for others; each time finds those that threads without events
+/// started meanwhile.
+const THREAD_ROUNDS: usize = 16;
+
+/// Time in which the record of a thread that has just started reaches its ring.
+const RECORD_ARRIVES: Nanos = Nanos(2_000_000);
+
+/// Most threads whose stacks are remembered.
+const STACKS_AT_MOST: usize = 1 << 16;
 
 impl ProgramSamples {
     /// Opens the events of these sources, as far as they are perf's, for a process that waits before its exec. The
@@ -124,7 +146,80 @@ impl ProgramSamples {
             rates,
             rate: 0,
             change: (Nanos::ZERO, hz),
+            stacks: None,
         }
+    }
+
+    /// As [`Self::open`], for a process that runs already: the events of all its threads, which sample at once. Threads and processes that it
+    /// starts later are sampled as those of a new program. Its code is that of its mappings now.
+    #[must_use]
+    pub fn open_running(
+        sources: &[SourceKind],
+        root: &Path,
+        settings: (EventSettings, Bytes),
+        pid: u32,
+        clock: &dyn Clock,
+    ) -> Self {
+        let proc_root = root.join("proc");
+        let there = threads(&proc_root, pid);
+        let events = there.len() * cpu_list::online_cpus(root).len() * sources.len();
+        // Where there is no room, the first refusal is reported.
+        let _ = make_room(events as u64);
+        let first = there.first().copied().unwrap_or(pid);
+        let mut samples = Self::open(sources, root, settings, first);
+        samples.processes = Processes::new(pid, &proc_root);
+        samples.stacks = Some(BTreeMap::new());
+        let attached = samples.sources.iter().map(|(_, source)| source);
+        attached.for_each(|source| source.switch(true));
+        samples.add_threads((pid, first), &proc_root, clock);
+        samples.code.map_running(pid);
+        samples
+    }
+
+    /// Opens the events for all threads of a process but the first: those that are there, and those that threads without events started
+    /// meanwhile. Threads that others with events started have them already, and a record says so.
+    fn add_threads(&mut self, (pid, first): (u32, u32), proc_root: &Path, clock: &dyn Clock) {
+        let mut sampled = BTreeSet::from([first]);
+        for round in 0..THREAD_ROUNDS {
+            let there = threads(proc_root, pid);
+            if round > 0 {
+                clock.sleep(RECORD_ARRIVES);
+            }
+            for (number, (_, source)) in self.sources.iter_mut().enumerate() {
+                source.read(number, &mut self.waiting);
+            }
+            sampled.extend(self.waiting.iter().filter_map(|event| match event.kind {
+                EventKind::Thread(thread) => Some(thread),
+                _ => None,
+            }));
+            let new: Vec<u32> = there
+                .into_iter()
+                .filter(|thread| sampled.insert(*thread))
+                .collect();
+            if new.is_empty() {
+                return;
+            }
+            for thread in new {
+                let attached = self.sources.iter_mut().map(|(_, source)| source);
+                attached.for_each(|source| source.add_thread(thread));
+            }
+        }
+    }
+
+    /// Why nothing is sampled: what the kernel said of the last source. `None` where an event is open, or no source is perf's.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        let (_, last) = self.sources.last()?;
+        let is_open = self.sources.iter().any(|(_, source)| source.is_attached());
+        (!is_open).then_some(last.report.warning.as_str())
+    }
+
+    /// Addresses in the stacks of the sampled threads of a process, where it ran already.
+    #[must_use]
+    pub fn stacks_of(&self, pid: u32) -> Vec<u64> {
+        let stacks = self.stacks.iter().flat_map(BTreeMap::values);
+        let own = stacks.filter(|stack| stack.pid == pid);
+        own.map(|stack| stack.address).collect()
     }
 
     /// Timer samples a second of processor time, of each thread; `None` where no timer samples.
@@ -260,6 +355,7 @@ impl ProgramSamples {
                 self.processes.fork(parent, child);
                 self.code.fork(parent, child);
             }
+            EventKind::Thread(_) => {}
             EventKind::Exec(pid) => {
                 self.processes.exec(pid, event.time_ns);
                 self.code.forget(pid);
@@ -271,6 +367,7 @@ impl ProgramSamples {
             EventKind::Map(mapping) => self.code.map(&mapping.borrow()),
             EventKind::Sample(number, sample) => {
                 let hz = self.hz_at(self.sources[number].0, Nanos(event.time_ns));
+                self.note_stack(&sample);
                 let (source, perf) = &mut self.sources[number];
                 let data = perf.data_address(&sample, &mut self.code);
                 let has_room = self.raw.len() < SAMPLES_AT_MOST;
@@ -308,6 +405,20 @@ impl ProgramSamples {
             }
         }
         None
+    }
+
+    /// Remembers the stack pointer of a sample, where that is wanted and the sample has one.
+    fn note_stack(&mut self, sample: &PerfSample) {
+        let Some(stacks) = &mut self.stacks else {
+            return;
+        };
+        let Some(address) = Architecture::HERE.stack_pointer(&sample.registers) else {
+            return;
+        };
+        if stacks.len() < STACKS_AT_MOST || stacks.contains_key(&sample.tid) {
+            let pid = sample.pid;
+            stacks.insert(sample.tid, StackPointer { pid, address });
+        }
     }
 
     /// Finds the Java sites of the samples since the last call. To be called soon after each [`Self::drain`]: objects move.

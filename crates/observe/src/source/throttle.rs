@@ -62,6 +62,19 @@ impl SourceThrottle {
         }
     }
 
+    /// Never rests: an event counts for one thread of a process that runs already, and for those that it starts later.
+    pub(crate) fn never(method: ProfilingMethod) -> Self {
+        Self {
+            method,
+            choice: CounterChoice {
+                counting: None,
+                why: "no counter counts all threads of a process that runs already".to_owned(),
+            },
+            counter: CounterThrottle::default(),
+            rests: false,
+        }
+    }
+
     /// True where nothing can be counted.
     pub(crate) const fn never_rests(&self) -> bool {
         self.choice.counting.is_none()
