@@ -36,6 +36,7 @@ use isotherm_model::plan::Plan;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::units::Bytes;
+use isotherm_model::words::{counted, percent};
 use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
 use isotherm_sys::files::read_input_text;
 
@@ -94,6 +95,30 @@ pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
     }
     say_all(&warnings, console);
     Ok(profile)
+}
+
+/// The profile as far as a run can place its data: without the mappings of a process that ran already, of which a warning tells.
+///
+/// # Errors
+/// Nothing is left.
+pub(crate) fn placeable(profile: Profile, path: &Path, console: Console) -> Result<Profile> {
+    let Some(left) = isotherm_pipeline::without_regions(&profile) else {
+        return Ok(profile);
+    };
+    let shown = path.display();
+    if left.profile.placeable_sites().next().is_none() {
+        bail!(
+            "{shown}: is of a process that ran without allocation sites and has no static data of 256 KiB, so there is nothing to plan: record \
+             the program by `isotherm record -- PROGRAM`, or have `isotherm daemon` place the pages of the process"
+        );
+    }
+    console.warn(&format!(
+        "{shown}: {} with {} of the accesses have no allocation site, because the process ran already, and no run can place them: the plan is for \
+         the rest; `isotherm record -- PROGRAM` records the sites, `isotherm daemon` places pages",
+        counted(left.regions, "mapping"),
+        percent(left.share)
+    ));
+    Ok(left.profile)
 }
 
 /// Warns of a profile whose times no longer are those of fast memory, for commands that predict from them.

@@ -11,7 +11,8 @@
 //! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
 //! [`merge()`] joins the profiles of the ranks of a parallel program. [`regroup()`] renames the
 //! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
-//! a rebuilt program, [`site_pairs()`] those of a profile in a profile of another build.
+//! a rebuilt program, [`site_pairs()`] those of a profile in a profile of another build. [`without_regions()`] takes out of a profile what no
+//! run can place.
 //!
 //! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen,
 //! and [`sampling_rate()`] how often it is sampled.
@@ -36,6 +37,7 @@ mod attribute;
 mod count_worth;
 mod coverage;
 mod data_objects;
+mod without_regions;
 mod site_bandwidths;
 mod sampled_bandwidths;
 mod items;
@@ -99,3 +101,4 @@ pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,
     Sums, UnitStep, UnitStepConfig,
 };
+pub use without_regions::{WithoutRegions, without_regions};

@@ -148,6 +148,7 @@ fn read(args: &ColocateArgs, console: Console) -> Result<BTreeMap<String, Part>>
     let mut parts = BTreeMap::new();
     for (name, path) in names.into_iter().zip(&args.profiles) {
         let (profile, _) = super::read_profile(path, console)?;
+        let profile = super::placeable(profile, path, console)?;
         if profile.sites.is_empty() {
             bail!(
                 "{}: holds no allocation site; was the program stopped at once?",

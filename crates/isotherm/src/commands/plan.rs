@@ -35,6 +35,7 @@ pub(super) use site_values::weight;
 /// An unreadable profile, an unknown word, a profile without samples of a site.
 pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     let (profile, _) = super::read_profile(&args.profile, console)?;
+    let profile = super::placeable(profile, &args.profile, console)?;
     let plan = decide(args, &profile, console)?;
     let target = args
         .output
