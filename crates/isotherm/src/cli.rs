@@ -11,6 +11,7 @@ use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 
+use crate::cli_attaching::Attaching;
 use crate::cli_colocate::ColocateArgs;
 use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
 use crate::cli_diff::DiffArgs;
@@ -63,7 +64,8 @@ pub(crate) enum Command {
     Tiers(TiersArgs),
     /// List the allocation sites of a program that isotherm-cc compiled
     Sites(SitesArgs),
-    /// Profile a program
+    /// Profile a program, or a process that runs already
+    #[command(override_usage = "isotherm record [OPTIONS] <-- <PROGRAM>...|--pid <PID>>")]
     Record(RecordArgs),
     /// Make a profile from a recording of another tool
     Import(ImportArgs),
@@ -204,7 +206,10 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub isolating: Isolating,
     #[command(flatten)]
-    pub program: Program,
+    pub attaching: Attaching,
+    /// The program to run and its arguments, after `--`
+    #[arg(last = true, required_unless_present = "pid", value_name = "PROGRAM")]
+    pub words: Vec<OsString>,
 }
 
 /// Flags of `isotherm import`.

@@ -16,6 +16,7 @@ pub(crate) mod isolation;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod record;
+pub(crate) mod record_running;
 pub(crate) mod report;
 pub(crate) mod run;
 mod selected_placement;

@@ -2,9 +2,11 @@
 //! stages, and prints; other crates make the decisions.
 #![forbid(unsafe_code)]
 
+mod attached;
 mod bandwidth_file;
 mod chunk_plan;
 mod cli;
+mod cli_attaching;
 mod cli_colocate;
 mod cli_devices;
 mod cli_diff;
@@ -38,6 +40,7 @@ mod program_signals;
 mod range_mover;
 mod recording;
 mod run_policies;
+mod running_process;
 mod sensitivity;
 mod session_directory;
 mod session_guard;
@@ -99,7 +102,10 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Record(args) if args.isolating.isolate.is_some() => {
             return commands::isolation::run(args, console).map(Some);
         }
-        Command::Record(args) => return commands::record::run(args, console).map(Some),
+        Command::Record(args) => match args.attaching.pid {
+            Some(pid) => commands::record_running::run(args, pid, console)?,
+            None => return commands::record::run(args, console).map(Some),
+        },
         Command::Import(args) => commands::import::run(args, console)?,
         Command::Plan(args) => commands::plan::run(args, console)?,
         Command::Run(args) => return commands::run::run(args, console).map(Some),

@@ -34,6 +34,13 @@ const PROGRAM: Entry = (
 const USUAL: &[Entry] = &[SUCCESS, FAILURE, USAGE];
 const UNTIL_INTERRUPTED: &[Entry] = &[SUCCESS, FAILURE, USAGE, INTERRUPTED];
 const AS_THE_PROGRAM: &[Entry] = &[SUCCESS, FAILURE, USAGE, PROGRAM];
+/// A process that runs already has no end of its own here.
+const RECORDED: &[Entry] = &[
+    ("0", "Success; with --pid also after an interrupt"),
+    FAILURE,
+    USAGE,
+    PROGRAM,
+];
 
 const COMPARED: &[Entry] = &[
     ("0", "Success: no condition of --fail-if holds"),
@@ -136,12 +143,16 @@ pub(crate) const MANUAL: [Manual; 23] = [
                 "Profile a Java program: sites are methods, lines and classes",
             ),
             (
+                "isotherm record --pid 4711 --for 30s -o service.iso",
+                "Profile a process that runs already, for half a minute",
+            ),
+            (
                 "isotherm record --isolate sites --isolate-top 8 -- ./app",
                 "Then the bandwidth of the eight hottest sites, each alone in a tier in turn",
             ),
         ],
         files: &[PROFILE, SESSION],
-        exit_status: AS_THE_PROGRAM,
+        exit_status: RECORDED,
     },
     Manual {
         command: "import",

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use isotherm_console::Console;
+use isotherm_model::batch::Count;
 use isotherm_model::port::{Executor, Recorder};
-use isotherm_model::profile::Segment;
+use isotherm_model::profile::{Ending, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
@@ -78,11 +79,64 @@ impl<E, F: FnMut(&StepReport<Error>, &mut ObservedStep<E>)> Follower<E> for F {
     }
 }
 
-/// A running program and its observation.
-pub(crate) struct ObservedRun<E> {
+/// A process that is observed.
+pub(crate) trait ObservedProcess {
+    /// What is known of it when the observation has ended.
+    type Ended;
+
+    /// Waits at most `span` for the end of the observation. True once it has come.
+    ///
+    /// # Errors
+    /// The kernel refused to wait.
+    fn wait(&mut self, span: Duration) -> Result<bool>;
+
+    /// Whether a signal requested the end.
+    fn is_interrupted(&self) -> bool;
+
+    /// Waits for the end, and warns of what was not observed.
+    ///
+    /// # Errors
+    /// The kernel refused to wait.
+    fn finish(self, console: Console) -> Result<(Self::Ended, ObservationEnd)>;
+}
+
+/// What the profile says of the end of an observation.
+#[derive(Clone, Debug)]
+pub(crate) struct ObservationEnd {
+    /// How it ended.
+    pub ending: Ending,
+    /// What was counted until then, beside the observer's own counts.
+    pub counts: Vec<Count>,
+}
+
+impl ObservedProcess for Running {
+    type Ended = EndedProgram;
+
+    fn wait(&mut self, span: Duration) -> Result<bool> {
+        Self::wait(self, span)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupted().is_some()
+    }
+
+    fn finish(self, console: Console) -> Result<(EndedProgram, ObservationEnd)> {
+        let program = Self::finish(self)?;
+        launch::warn_of(&program.summary, console);
+        let measured = program.energy.measured();
+        let end = ObservationEnd {
+            ending: ending(program.status),
+            counts: measured.map(|energy| energy.to_count()).collect(),
+        };
+        Ok((program, end))
+    }
+}
+
+/// A running program, or a process that ran already, and its observation.
+pub(crate) struct ObservedRun<E, P = Running> {
     /// The stages of each epoch.
     pub step: ObservedStep<E>,
-    running: Running,
+    running: P,
     epoch: Duration,
     /// Names the sites of the profile.
     naming: Option<Naming>,
@@ -93,10 +147,10 @@ pub(crate) struct ObservedRun<E> {
     console: Console,
 }
 
-/// A program that ended, and its profile.
-pub(crate) struct EndedRun {
+/// A program whose observation ended, and its profile.
+pub(crate) struct EndedRun<T = EndedProgram> {
     /// The program.
-    pub program: EndedProgram,
+    pub program: T,
     /// The sites, with the frames named that the profile shows; none without a profile.
     pub sites: Vec<Site>,
     /// Which profile is at the path; `None` if the run writes none.
@@ -115,15 +169,40 @@ impl<E: Executor> ObservedRun<E> {
         console: Console,
     ) -> Result<Self> {
         let naming = step.recorder.is_some().then(Naming::start).transpose()?;
-        Ok(Self {
+        Ok(Self::new((ready.start()?, naming), step, epoch, console))
+    }
+}
+
+impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
+    /// Of a process that runs.
+    ///
+    /// # Errors
+    /// No thread could be created.
+    pub(crate) fn of(
+        process: P,
+        step: ObservedStep<E>,
+        epoch: Nanos,
+        console: Console,
+    ) -> Result<Self> {
+        let naming = step.recorder.is_some().then(Naming::start).transpose()?;
+        Ok(Self::new((process, naming), step, epoch, console))
+    }
+
+    fn new(
+        (running, naming): (P, Option<Naming>),
+        step: ObservedStep<E>,
+        epoch: Nanos,
+        console: Console,
+    ) -> Self {
+        Self {
             step,
-            running: ready.start()?,
+            running,
             epoch: Duration::from_nanos(epoch.0),
             naming,
             last: None,
             diagnostics: Diagnostics::new(console),
             console,
-        })
+        }
     }
 
     /// Runs a step each epoch, and one more for the time between the last of them and the program's end.
@@ -151,7 +230,7 @@ impl<E: Executor> ObservedRun<E> {
                     naming.look_up_early(self.step.observer.take_owners());
                 }
             }
-            let interrupted = self.running.interrupted().is_some();
+            let interrupted = self.running.is_interrupted();
             if !ended && interrupted && until == FollowUntil::EndOrInterrupt {
                 return Ok(());
             }
@@ -188,7 +267,7 @@ impl<E: Executor> ObservedRun<E> {
     ///
     /// # Errors
     /// The program could not be waited for.
-    pub(crate) fn finish(self) -> Result<EndedRun> {
+    pub(crate) fn finish(self) -> Result<EndedRun<P::Ended>> {
         let Self {
             mut step,
             naming,
@@ -197,21 +276,18 @@ impl<E: Executor> ObservedRun<E> {
             console,
             ..
         } = self;
-        let program = self.running.finish()?;
+        let (program, end) = self.running.finish(console)?;
         if let Some(last) = &mut last {
-            let measured = program.energy.measured();
-            last.counts.extend(measured.map(|energy| energy.to_count()));
+            last.counts.extend(end.counts);
         }
-        launch::warn_of(&program.summary, console);
         let named = naming.map(|naming| named(&mut step, naming, &mut last, console));
         let NamedParts { sites, code } = named.unwrap_or_default();
         let closed = step.recorder.map(|mut writer| {
             writer.name_code(code);
             let path = writer.path().to_owned();
-            let ending = ending(program.status);
             let outcome = match last {
-                Some(last) => writer.finish_with(&last, ending, &sites),
-                None => writer.finish(ending, &sites),
+                Some(last) => writer.finish_with(&last, end.ending, &sites),
+                None => writer.finish(end.ending, &sites),
             };
             if let Ok(FinishOutcome::Former) = outcome {
                 console.warn(&format!(

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use isotherm_abi::accesses::DEFAULT_PERIOD;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::profile::Meta;
-use isotherm_model::source_kind::SourceKind;
+use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::doctor::best_source;
 use isotherm_observe::live::{LiveConfig, LiveRun};
@@ -23,6 +23,7 @@ use crate::cli::Observing;
 use crate::java;
 use crate::launch::Ready;
 use crate::program;
+use crate::running_process::RunningProcess;
 use isotherm_console::Console;
 
 /// Pages trapped at a time by the source `trapped-pages`, and the length of a window: measurements of the kernel
@@ -97,13 +98,75 @@ pub(crate) fn with_sources(
         };
         observing.source.extend(source);
     }
+    checked(observing, java::is_java(words))
+}
+
+/// The flags with the sources to use for a process that runs already, as [`with_sources`].
+///
+/// # Errors
+/// A source cannot observe this process, or a flag is given for one that is not used.
+pub(crate) fn with_sources_for(
+    process: &RunningProcess,
+    observing: &Observing,
+    console: Console,
+) -> Result<Observing> {
+    let mut observing = observing.clone();
+    let shown = process.shown();
+    if observing.source.is_empty() {
+        let best = best_source(Path::new("/"), &KernelProbe);
+        match best.filter(|source| *source != SourceKind::TrappedPages) {
+            Some(source) => {
+                if source.method() == ProfilingMethod::AccessedBits {
+                    console.warn(
+                        "perf events are not allowed here, so accessed pages are counted, by mapping, and no code is known; run as root, or set \
+                         kernel.perf_event_paranoid to 2 or less",
+                    );
+                }
+                observing.source.push(source);
+            }
+            None => bail!(
+                "process {shown}: no source can see its accesses here: perf events and accessed bits are both refused; run as root, or set \
+                 kernel.perf_event_paranoid to 2 or less"
+            ),
+        }
+    }
+    let of_runtime = [
+        SourceKind::Instrumented,
+        SourceKind::TrappedPages,
+        SourceKind::JavaCounts,
+    ];
+    let of_runtime = observing
+        .source
+        .iter()
+        .find(|source| of_runtime.contains(source));
+    if let (Some(source), None) = (of_runtime, &process.session) {
+        bail!(
+            "--source {}: is made inside the program, and process {shown} runs without Isotherm; use timer or accessed-bits, or start the program by \
+             `isotherm record`",
+            source.word()
+        );
+    }
+    if process.is_32_bit && observing.source.contains(&SourceKind::Timer) {
+        bail!(
+            "process {shown}: is a 32-bit program, and the source timer decodes 64-bit code; --source accessed-bits counts its accessed pages, by \
+             mapping"
+        );
+    }
+    if let Some(session) = &process.session {
+        observing.depth = session.depth;
+    }
+    checked(observing, true)
+}
+
+/// The flags, if each is of a source that is used.
+fn checked(observing: Observing, is_java: bool) -> Result<Observing> {
     if observing.cache.is_some() && !observing.source.iter().any(|it| it.is_blind_to_caches()) {
         bail!(
             "--cache: works with the source timer only; other sources see what the processor's caches served, \
              or count pages"
         );
     }
-    if observing.source.contains(&SourceKind::JavaCounts) && !java::is_java(words) {
+    if observing.source.contains(&SourceKind::JavaCounts) && !is_java {
         bail!(
             "--source java-counts: works with Java programs only, whose command begins with the `java` of a JDK"
         );
@@ -141,7 +204,36 @@ pub(crate) fn attach(
     observing: &Observing,
     other_hz: &'static [u32],
 ) -> Result<LiveRun> {
-    let mut config = LiveConfig::new(ready.session.path(), observing.source.clone());
+    let mut run = LiveRun::new(live_config(Some(ready.session.path()), observing, other_hz));
+    run.attach(ready.pid())?;
+    Ok(run)
+}
+
+/// Attaches to a process that runs already, and to its session where it has one.
+///
+/// # Errors
+/// The kernel refuses all of the sources.
+pub(crate) fn attach_running(process: &RunningProcess, observing: &Observing) -> Result<LiveRun> {
+    let session = process.session.as_ref();
+    let directory = session.map(|session| session.directory.as_path());
+    let mut run = LiveRun::new(live_config(directory, observing, &[]));
+    run.attach_running(process.process)?;
+    if let Some(why) = run.refusal() {
+        bail!(
+            "process {}: cannot be sampled: {why}; --source accessed-bits counts its accessed pages without perf",
+            process.shown()
+        );
+    }
+    Ok(run)
+}
+
+fn live_config(
+    session: Option<&Path>,
+    observing: &Observing,
+    other_hz: &'static [u32],
+) -> LiveConfig {
+    let mut config = LiveConfig::new(session.unwrap_or(Path::new("")), observing.source.clone());
+    config.session_dir = session.map(Path::to_owned);
     config.events = EventSettings {
         hz: timer_hz(observing),
         other_hz,
@@ -151,9 +243,7 @@ pub(crate) fn attach(
     };
     config.cache = cache(observing).unwrap_or_default();
     config.cache_filter = observing.cache_filter;
-    let mut run = LiveRun::new(config);
-    run.attach(ready.pid())?;
-    Ok(run)
+    config
 }
 
 /// The profile's metadata that is known before the run.

@@ -531,7 +531,10 @@ fn what_programs_read_is_json_and_what_shells_read_is_a_script() {
     let directory = tempfile::tempdir().unwrap();
     assert!(run(&["man", &path(&directory, "man")]).status.success());
     for (command, usage) in [
-        ("-record", "fBisotherm recordfR [OPTIONS] -- <PROGRAM>..."),
+        (
+            "-record",
+            "fBisotherm recordfR [OPTIONS] <-- <PROGRAM>...|--pid <PID>>",
+        ),
         (
             "-merge",
             "fBisotherm mergefR [OPTIONS] --output <PROFILE> <PROFILE>...",

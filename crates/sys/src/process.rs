@@ -41,11 +41,17 @@ impl ProcessHandle {
     /// Whether it has ended, reaped or not.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
+        self.ends_within(Duration::ZERO)
+    }
+
+    /// Waits for its end, at most this time and until a signal arrives here. Whether it has ended, reaped or not.
+    #[must_use]
+    pub fn ends_within(&self, span: Duration) -> bool {
+        let limit = Timespec {
+            tv_sec: span.as_secs() as i64,
+            tv_nsec: i64::from(span.subsec_nanos()),
         };
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
     }
 }
 

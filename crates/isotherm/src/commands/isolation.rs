@@ -85,7 +85,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
 /// It is of another program, or was cut short.
 fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
     let shown = args.output.display();
-    let words = args.program.words.iter();
+    let words = args.words.iter();
     let words: Vec<_> = words
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -98,6 +98,11 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
     }
     if profile.ending == Ending::Unknown {
         bail!("{shown}: its recording was cut short; record anew with --force");
+    }
+    if profile.ending == Ending::Detached {
+        bail!(
+            "{shown}: is of a process that ran already, whose mappings no run can place; record anew with --force"
+        );
     }
     Ok(isotherm_profile::check_addition(
         &args.output,
@@ -163,7 +168,7 @@ impl<'a> Isolation<'a> {
         (bench, runs): (&Bench, &IsolationRuns),
         missing: &[IsolatedData],
     ) -> Result<Self> {
-        let program = launch::program(&args.program.words)?;
+        let program = launch::program(&args.words)?;
         let tiers = without_limit(&bench.tiers);
         let alone = with_own_run(runs, missing);
         let (mut of_data, mut timed) = (Vec::new(), Vec::new());
@@ -212,7 +217,7 @@ impl<'a> Isolation<'a> {
             first.fitted.say(console);
         }
         let timed = TimedRuns {
-            words: &self.args.program.words,
+            words: &self.args.words,
             placements: &self.timed,
             rounds: 1,
             differing: DifferingOutput::Accepted,

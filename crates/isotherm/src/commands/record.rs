@@ -53,7 +53,7 @@ pub(super) fn record(
     (output, limit): (Output, Option<Nanos>),
     console: Console,
 ) -> Result<Recorded> {
-    let words = &args.program.words;
+    let words = &args.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
     let mut configuration =
@@ -117,7 +117,13 @@ fn agent(args: &RecordArgs, observing: &Observing) -> AgentSettings {
 }
 
 /// Says what was recorded, and the next command.
-fn announce(args: &RecordArgs, totals: &Totals, sites: &[Site], meta: &Meta, console: Console) {
+pub(super) fn announce(
+    args: &RecordArgs,
+    totals: &Totals,
+    sites: &[Site],
+    meta: &Meta,
+    console: Console,
+) {
     let shown = args.output.display();
     console.info(&totals.in_words(sites, meta, &shown.to_string()));
     if totals.on_sites + totals.elsewhere == 0 && totals.served > 0 {
@@ -139,7 +145,7 @@ fn announce(args: &RecordArgs, totals: &Totals, sites: &[Site], meta: &Meta, con
 
 /// Sums over the recording, as every other command computes them from the profile.
 #[derive(Debug, Default)]
-struct Totals {
+pub(super) struct Totals {
     epochs: usize,
     on_sites: u64,
     elsewhere: u64,
@@ -155,7 +161,8 @@ impl Totals {
         self.sources.iter().any(|source| source.name == JAVA_HEAP)
     }
 
-    fn add(&mut self, segment: &Segment) {
+    /// Adds an epoch.
+    pub(super) fn add(&mut self, segment: &Segment) {
         self.epochs += 1;
         for heat in &segment.heat {
             let sum = match heat.site.is_placeable() {

@@ -14,6 +14,7 @@ use isotherm_console::{Console, print, shell_quoting};
 use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::TierPair;
+use isotherm_model::site::SiteKind;
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
@@ -24,7 +25,8 @@ use isotherm_report::Report;
 use isotherm_report::sensitivity::{MeasuredBenefit, ObjectSensitivity, SensitivityTable};
 
 use super::record::record;
-use crate::cli::{Observing, Program, RecordArgs};
+use crate::cli::{Observing, RecordArgs};
+use crate::cli_attaching::Attaching;
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::TiersChoice;
@@ -106,6 +108,16 @@ fn read_or_record(
     if let Some(path) = &args.profile {
         let (profile, _) = super::read_profile(path, console)?;
         super::warn_of_emulation(path, &profile, console);
+        if profile
+            .sites
+            .iter()
+            .any(|site| site.kind == SiteKind::Region)
+        {
+            bail!(
+                "{}: is of a process that ran already, whose mappings no run can place; leave --profile out to record the program",
+                path.display()
+            );
+        }
         return Ok(ControlFlow::Continue(profile));
     }
     let directory = tempfile::tempdir().context("no temporary directory")?;
@@ -123,9 +135,8 @@ fn read_or_record(
         allocation_interval: Bytes::ZERO,
         without_agent: true,
         isolating: Isolating::default(),
-        program: Program {
-            words: args.words.clone(),
-        },
+        attaching: Attaching::default(),
+        words: args.words.clone(),
     };
     let progress = console.progress("recording the program");
     let kept = (Output::File(output), args.time_limit);

@@ -1,0 +1,63 @@
+//! `isotherm record --pid`: profiles a process that runs already, until its end, a signal, or the end of a time.
+
+use anyhow::{Result, bail};
+use isotherm_act::dry_run::DryRun;
+use isotherm_console::Console;
+use isotherm_pipeline::{Step, StepReport};
+use isotherm_profile::FinishOutcome;
+
+use super::create_profile;
+use super::record::{Totals, announce};
+use crate::attached::{Attached, AttachedEnd};
+use crate::cli::RecordArgs;
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::recording;
+use crate::running_process::RunningProcess;
+
+/// Records a process. It runs on as before.
+///
+/// # Errors
+/// The process cannot be recorded, the profile cannot be begun or finished.
+pub(crate) fn run(args: &RecordArgs, pid: u32, console: Console) -> Result<()> {
+    recording::check(&args.observing)?;
+    let process = RunningProcess::find(pid)?;
+    let observing = &recording::with_sources_for(&process, &args.observing, console)?;
+    let meta = recording::meta(&process.words, observing, false);
+    let observer = recording::attach_running(&process, observing)?;
+    let writer = create_profile(&args.output, &meta, args.force)?;
+    let shown = process.shown();
+    let sites = with_sites(&process);
+    let attached = Attached::new(process.handle, args.attaching.span)?;
+    console.info(&format!("recording process {shown}{sites}; Ctrl-C ends it"));
+    let step = Step::new(observer, DryRun, Some(writer), &meta, None);
+    let mut run = ObservedRun::of(attached, step, observing.epoch, console)?;
+    let mut totals = Totals::default();
+    run.follow(
+        FollowUntil::End,
+        &mut |report: &StepReport<_>, _: &mut _| totals.add(&report.segment),
+    )?;
+    let EndedRun {
+        program: end,
+        sites,
+        profile,
+    } = run.finish()?;
+    if profile? != Some(FinishOutcome::New) {
+        bail!("process {shown}: ended before anything of it was recorded");
+    }
+    console.info(&match end {
+        AttachedEnd::Process => format!("process {shown} ended"),
+        AttachedEnd::Time | AttachedEnd::Signal => format!("process {shown} runs on"),
+    });
+    announce(args, &totals, &sites, &meta, console);
+    Ok(())
+}
+
+/// Says which sites will be known.
+fn with_sites(process: &RunningProcess) -> &'static str {
+    match process.session {
+        Some(_) => " with its allocation sites",
+        None => {
+            " by its variables and mappings: it runs without Isotherm, so its heap has no sites"
+        }
+    }
+}
