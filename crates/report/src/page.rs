@@ -18,10 +18,26 @@ use crate::table::DataTable;
 use crate::words::clip;
 
 const STYLE: &str = include_str!("../assets/page.css");
-/// The scripts of every page.
+/// The scripts of every page. A page is a copy of them, so it carries the notices that their licences ask for.
 const SCRIPTS: [&str; 3] = [
-    include_str!("../assets/echarts.min.js"),
-    include_str!("../assets/d3.min.js"),
+    concat!(
+        "/*! Licensed under Apache-2.0, www.apache.org/licenses/LICENSE-2.0\n\n",
+        include_str!("../assets/echarts.NOTICE"),
+        "\n\nIt includes code under these licences.\n\nzrender:\n",
+        include_str!("../assets/zrender.LICENSE"),
+        "\nD3:\n",
+        include_str!("../assets/echarts.LICENSE-d3"),
+        "*/\n",
+        include_str!("../assets/echarts.min.js"),
+    ),
+    concat!(
+        "/*! d3-flame-graph: Apache-2.0, www.apache.org/licenses/LICENSE-2.0\n\nModules of D3:\n",
+        include_str!("../assets/d3.LICENSE"),
+        "\nd3-ease:\n",
+        include_str!("../assets/d3-ease.LICENSE"),
+        "*/\n",
+        include_str!("../assets/d3.min.js"),
+    ),
     concat!(
         include_str!("../assets/words.js"),
         include_str!("../assets/theme.js"),
@@ -135,6 +151,20 @@ mod tests {
     fn no_script_of_the_page_ends_its_own_element() {
         for script in super::SCRIPTS {
             assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
+    }
+
+    #[test]
+    fn a_page_carries_the_notices_of_the_code_that_it_copies() {
+        let page = super::document("a page", &maud::html! {}, &serde_json::json!({}));
+        for holder in [
+            "The Apache Software Foundation",
+            "Copyright (c) 2017, Baidu Inc.",
+            "Copyright 2010-2026 Mike Bostock",
+            "Copyright 2001 Robert Penner",
+            "this permission notice appear in all copies",
+        ] {
+            assert!(page.contains(holder), "{holder}");
         }
     }
 }
