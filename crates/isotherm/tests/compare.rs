@@ -48,7 +48,7 @@ fn planned() -> TempDir {
 #[test]
 fn a_program_that_prints_something_else_each_time_is_compared_and_it_is_said_once() {
     let directory = planned();
-    let compare = ["compare", "--rounds", "2", "--json", "app.plan"];
+    let compare = ["compare", "--rounds", "3", "--json", "app.plan"];
     let output = isotherm(&directory, &[&compare[..], &["--", "./app", "id"]].concat());
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
