@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | high | little | hungry: too short | twice the threshold, shortest period |
 //! | high | much both ways | thrashing: too long | half the threshold, half the rate, half as many rounds |
-//! | high, and was low | any | a new phase | the first threshold and the shortest period |
+//! | high, and was low | any | a new phase | the first threshold and the shortest period; until the fast tier was exchanged once, nothing is thrashing |
 //! | low | any | settled | half as many rounds |
 //!
 //! What the rounds cost bounds all this: each unmapped page that is touched is a fault of the program. Where the faults of an epoch
@@ -103,6 +103,8 @@ pub struct PromotionControl {
     slow_before: Option<u64>,
     /// The epochs since then.
     sum: PromotionEpoch,
+    /// Bytes promoted since the start or the last new phase.
+    exchanged: Bytes,
 }
 
 impl Default for PromotionControl {
@@ -115,6 +117,7 @@ impl Default for PromotionControl {
             },
             slow_before: None,
             sum: PromotionEpoch::default(),
+            exchanged: Bytes::ZERO,
         }
     }
 }
@@ -150,6 +153,7 @@ impl PromotionControl {
     fn judge(&mut self, epoch: &PromotionEpoch) {
         let slow = epoch.slow.saturating_mul(1_000) / epoch.accesses.max(1);
         let before = self.slow_before.replace(slow).unwrap_or(slow);
+        self.exchanged = Bytes(self.exchanged.0.saturating_add(epoch.promoted.0));
         let pace = &mut self.pace;
         if slow < HIGH {
             pace.period_ms = pace.period_ms.saturating_mul(2);
@@ -157,11 +161,12 @@ impl PromotionControl {
         }
         if slow >= before.saturating_add(NEW_PHASE) {
             *pace = Self::default().pace;
+            self.exchanged = Bytes::ZERO;
             return;
         }
         let much = much(epoch);
         match (epoch.promoted >= much, epoch.demoted >= much) {
-            (true, true) => {
+            (true, true) if self.exchanged > epoch.fast => {
                 pace.threshold_ms /= 2;
                 pace.period_ms = pace.period_ms.saturating_mul(2);
                 pace.rate_divisor *= 2;
@@ -171,7 +176,7 @@ impl PromotionControl {
                 pace.period_ms /= 2;
                 pace.rate_divisor /= 2;
             }
-            (true, false) => pace.period_ms /= 2,
+            (true, _) => pace.period_ms /= 2,
         }
     }
 }
@@ -218,8 +223,10 @@ mod tests {
 
     #[test]
     fn a_scan_that_is_promoted_and_demoted_shortens_the_threshold() {
-        let thrashing = [epoch(40, 20, 20); 3];
-        let pace = after(&thrashing);
+        // The first 160 MiB fill the fast tier with what is hot now.
+        let exchange = [epoch(40, 20, 20); 8];
+        assert_eq!(after(&exchange), PromotionControl::default().pace());
+        let pace = after(&[&exchange[..], &[epoch(40, 20, 20); 3]].concat());
         assert_eq!(pace.threshold_ms, FIRST_THRESHOLD_MS / 8);
         assert_eq!((pace.rate_divisor, pace.period_ms), (8, 8 * PERIODS_MS[0]));
         assert_eq!(
