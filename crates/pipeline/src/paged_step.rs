@@ -40,7 +40,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
 use isotherm_policy::{PressureReclaim, RECLAIM_A_SECOND};
 use reuse::PARTS;
-use saving::{Saving, Savings};
+use saving::{Saving, Savings, first_of};
 pub use settings::{PagedConfig, PagedLimits, SavingRule};
 
 /// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
@@ -497,19 +497,7 @@ impl PagedStep {
 /// The fullest units, as many as have these bytes in memory, by address.
 fn most_first(mut units: Vec<&PagedUnit>, bytes: u64) -> Vec<Unit> {
     units.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
-    let mut left = bytes;
-    let leaves = |held: &&PagedUnit| {
-        let leaves = left > 0;
-        left = left.saturating_sub(held.present.0);
-        leaves
-    };
-    let mut units: Vec<Unit> = units
-        .into_iter()
-        .take_while(leaves)
-        .map(|held| held.unit)
-        .collect();
-    units.sort_unstable();
-    units
+    first_of(units, Bytes(bytes))
 }
 
 /// The units in which accesses fell, or of which pages came back.

@@ -149,6 +149,20 @@ impl Allowance {
     }
 }
 
+/// The first of these units, as many as have these bytes in memory, by address.
+pub(super) fn first_of(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
+    let mut left = bytes;
+    let leaves = |held: &&PagedUnit| {
+        let leaves = left > Bytes::ZERO;
+        left = left.saturating_sub(held.present);
+        leaves
+    };
+    let leaving = units.into_iter().take_while(leaves);
+    let mut leaving: Vec<Unit> = leaving.map(|held| held.unit).collect();
+    leaving.sort_unstable();
+    leaving
+}
+
 impl Savings {
     /// No unit is known.
     pub(super) fn new(config: &PagedConfig) -> Self {
@@ -353,19 +367,7 @@ impl Savings {
         let touched = |held: &PagedUnit| self.units.get(&held.unit).map(|known| known.touched);
         let mut oldest: Vec<&PagedUnit> = in_memory.collect();
         oldest.sort_unstable_by_key(|held| (touched(held), held.unit));
-        let mut left = bytes;
-        let leaves = |held: &&PagedUnit| {
-            let leaves = left > Bytes::ZERO;
-            left = left.saturating_sub(held.present);
-            leaves
-        };
-        let mut units: Vec<Unit> = oldest
-            .into_iter()
-            .take_while(leaves)
-            .map(|held| held.unit)
-            .collect();
-        units.sort_unstable();
-        units
+        first_of(oldest, bytes)
     }
 
     /// Bytes of the units of which nothing is known yet because their first probe is out, or could not be made yet.
