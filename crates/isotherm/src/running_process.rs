@@ -232,9 +232,18 @@ mod tests {
         RunningProcess::find(pid).unwrap_err().to_string()
     }
 
+    /// Waits until a new process has its command line, which the kernel sets last.
+    fn wait_for_words(pid: u32) {
+        let path = Path::new("/proc").join(pid.to_string()).join("cmdline");
+        while std::fs::read(&path).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_process_has_the_path_of_its_program_and_its_arguments() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        wait_for_words(child.id());
         let found = RunningProcess::find(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
@@ -252,6 +261,7 @@ mod tests {
             .arg("60")
             .spawn()
             .unwrap();
+        wait_for_words(child.id());
         let found = RunningProcess::find(child.id());
         child.kill().unwrap();
         child.wait().unwrap();
