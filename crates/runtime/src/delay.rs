@@ -19,8 +19,8 @@
 //!
 //! # Signals
 //!
-//! [`SIGNAL`] has no use on Linux, and belongs to this part while it runs: the hooks of
-//! [`crate::signal_hooks`] keep it unblocked, and keep the program from taking it. All signals wait while the handler
+//! [`SIGNAL`] belongs to this part while it runs: the hooks of [`crate::signal_hooks`] keep it unblocked, and keep the program's
+//! own action of it, which gets what comes from elsewhere ([`crate::program_action`]). All signals wait while the handler
 //! runs. It works on a stack of its own, because the program's stack for signals may be small ([`signal_stack`]). A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
 //! call but for the thread's processor time and a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
 //!
@@ -72,14 +72,16 @@ use crate::c_signals;
 use crate::clock;
 use crate::config;
 use crate::emulation::{Account, RangeUse, RequestTables, Settings, place};
+use crate::program_action;
 use crate::sandbox;
 use crate::shared_room::SharedRoom;
 use crate::tables::SessionTables;
 use crate::tls;
 
-/// The signal of the timers: that of a coprocessor that no machine has. One of the standard range, so that at most one is
-/// pending at a time.
-pub(crate) const SIGNAL: c_int = libc::SIGSTKFLT;
+/// The signal of the timers. One that is ignored by default, because it may be pending when the program calls `exec`, which gives
+/// the new program the default action; of these the one that servers use least (databases read `SIGURG` from a descriptor). One of
+/// the standard range, so that at most one is pending at a time.
+pub(crate) const SIGNAL: c_int = libc::SIGWINCH;
 
 /// An emulated pair.
 struct TimedPair {
@@ -323,7 +325,12 @@ fn side_of(tier: u32) -> Side {
 }
 
 /// The handler of [`SIGNAL`]: goes over to the thread's own stack.
-unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+unsafe extern "C" fn on_timer(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel's.
+    if !ThreadTimer::has_sent(unsafe { &*info }) {
+        // SAFETY: the kernel's, as the program's handler gets them without this one.
+        return unsafe { program_action::call(signal, info, context) };
+    }
     let state = tls::delayed().load(Ordering::Relaxed);
     if state.is_null() {
         return;

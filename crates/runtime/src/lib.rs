@@ -53,6 +53,7 @@ mod tls;
 mod lock;
 mod next_symbol;
 mod c_signals;
+mod program_action;
 mod line_filter;
 mod state;
 mod sandbox;

@@ -1,14 +1,14 @@
 //! Keeps the signal of the emulation by time ([`crate::delay`]) from the program: it is never blocked, and its handler is never
-//! replaced. Where that emulation does not run, the functions do what those of the C library do.
+//! replaced; the program's own is kept ([`crate::program_action`]). Where that emulation does not run, the functions do what those of the C library do.
 
 use core::ffi::{c_int, c_void};
-use core::ptr::null_mut;
 
 use isotherm_sys::system_call::{Result, call};
 
 use crate::c_signals;
 use crate::delay::{self, SIGNAL};
 use crate::errno::answer;
+use crate::program_action;
 
 /// Signals of the C library's own, which programs cannot block: `SIGCANCEL` and `SIGSETXID` of the GNU C library.
 const OF_C_LIBRARY: u64 = 0b11 << (32 - 1);
@@ -71,7 +71,7 @@ pub(crate) unsafe extern "C" fn pthread_sigmask_hook(
     unsafe { change_mask(how, set, before) }.map_or_else(|error| error.raw_os_error(), |_| 0)
 }
 
-/// `sigaction`. A program that sets the action of every signal gets the answer of one that has the default action.
+/// `sigaction`.
 ///
 /// # Safety
 /// As for the C function.
@@ -81,10 +81,8 @@ pub(crate) unsafe extern "C" fn sigaction_hook(
     before: *mut libc::sigaction,
 ) -> c_int {
     if signal == SIGNAL && delay::runs() {
-        if !before.is_null() {
-            // SAFETY: the caller's promise; zeroes are the default action.
-            unsafe { before.write_bytes(0, 1) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { program_action::exchange(action, before) };
         return 0;
     }
     // SAFETY: the caller's promise.
@@ -97,7 +95,7 @@ pub(crate) unsafe extern "C" fn sigaction_hook(
 /// As for the C function.
 pub(crate) unsafe extern "C" fn signal_hook(signal: c_int, handler: *mut c_void) -> *mut c_void {
     if signal == SIGNAL && delay::runs() {
-        return null_mut();
+        return program_action::exchange_handler(handler);
     }
     // SAFETY: the caller's promise.
     unsafe { c_signals::set_handler(signal, handler) }

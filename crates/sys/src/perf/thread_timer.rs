@@ -73,7 +73,19 @@ impl ThreadTimer {
         }
         Ok(Self { _control: control })
     }
+
+    /// Whether a signal of the kind that the timers send is a timer's, not another process's or a socket's: the kernel says of
+    /// a descriptor's signals which event they report.
+    #[must_use]
+    pub const fn has_sent(signal: &libc::siginfo_t) -> bool {
+        matches!(signal.si_code, POLL_IN..=POLL_HUP)
+    }
 }
+
+/// `POLL_IN`, the least event of `asm-generic/siginfo.h`.
+const POLL_IN: libc::c_int = 1;
+/// `POLL_HUP`, the greatest.
+const POLL_HUP: libc::c_int = 6;
 
 /// `F_SETSIG` of `linux/fcntl.h`.
 const F_SETSIG: libc::c_int = 10;
@@ -87,9 +99,26 @@ mod tests {
     use std::time::Instant;
 
     static SIGNALS: AtomicU32 = AtomicU32::new(0);
+    static OTHERS: AtomicU32 = AtomicU32::new(0);
 
-    extern "C" fn count(_: libc::c_int) {
-        SIGNALS.fetch_add(1, Ordering::Relaxed);
+    unsafe extern "C" fn count(_: libc::c_int, signal: *mut libc::siginfo_t, _: *mut libc::c_void) {
+        // SAFETY: the kernel's.
+        let of_timer = ThreadTimer::has_sent(unsafe { &*signal });
+        let counter = if of_timer { &SIGNALS } else { &OTHERS };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn handle(signal: libc::c_int) {
+        // SAFETY: an action of zeroes is valid, and the handler only adds to an atomic.
+        unsafe {
+            let mut action = std::mem::zeroed::<libc::sigaction>();
+            action.sa_sigaction = count as *const () as libc::sighandler_t;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+            assert_eq!(
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
+                0
+            );
+        }
     }
 
     fn processor_ms() -> u128 {
@@ -113,9 +142,8 @@ mod tests {
 
     #[test]
     fn the_thread_is_signalled_while_it_works_and_not_while_it_sleeps_or_after() {
-        let signal = libc::SIGSTKFLT;
-        // SAFETY: the handler only adds to an atomic.
-        unsafe { libc::signal(signal, count as *const () as libc::sighandler_t) };
+        let signal = libc::SIGWINCH;
+        handle(signal);
         let timer = match ThreadTimer::start(1_000_000, signal) {
             Ok(timer) => timer,
             Err(error) => return isotherm_skip::skip!("a timer of this thread: {error}"),
@@ -131,6 +159,10 @@ mod tests {
             "the sleep was cut short"
         );
         assert!(SIGNALS.load(Ordering::Relaxed) - working < 20);
+        assert_eq!(OTHERS.load(Ordering::Relaxed), 0);
+        // SAFETY: the signal has a handler.
+        assert_eq!(unsafe { libc::raise(signal) }, 0);
+        assert_eq!(OTHERS.load(Ordering::Relaxed), 1);
         drop(timer);
         let before = SIGNALS.load(Ordering::Relaxed);
         work(50);
