@@ -257,7 +257,7 @@ impl UnitStep {
             groups,
             grains: &grains,
         };
-        let spare = self.floors.spare(groups, &fast);
+        let spare = self.floors.spare(groups, &self.index);
         let tier = FastTier {
             held: self.fast_bytes(),
             capacity: seen.capacity.0,
@@ -320,7 +320,6 @@ impl UnitStep {
         // A policy promises to keep the capacity; this code does not depend on it.
         self.floors
             .lift(groups, index, standing, capacity as usize, chosen);
-        caps::cut(groups, ranks, fast, chosen);
         let mut wanted = vec![false; fast.len()];
         for page in &*chosen {
             wanted[page.at()] = index.known()[page.at()].unit.is_some();

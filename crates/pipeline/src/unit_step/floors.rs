@@ -11,6 +11,8 @@
 //! wanted                         a1 a2    b1 b2      b2 has some heat; a3 gives way
 //! ```
 //!
+//! Dues are bytes: a unit at the edge of a mapping holds less than its size, and is counted by what it holds.
+//!
 //! Units that the kernel moves as a whole are due and added as a whole, so a group may have up to a
 //! huge page more than its floor: demoting one part demotes all of it, and breaks the floor. If the
 //! tier has no room to round all floors up, the huge pages beyond the floors are dropped first.
@@ -25,6 +27,7 @@ use std::cmp::Reverse;
 
 use isotherm_model::page::PageIndex;
 
+use super::caps;
 use super::groups::Groups;
 use super::huge_page_groups::HugePageGroups;
 use super::index::Index;
@@ -32,8 +35,8 @@ use super::index::Index;
 /// The units that are due to each group, and the units that are kept only for a floor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floors {
-    /// Number of units due, by group.
-    due: Vec<usize>,
+    /// Bytes due, by group.
+    due: Vec<u64>,
     /// Units that were wanted in the epoch before only because they were due.
     lifted: Vec<PageIndex>,
 }
@@ -75,7 +78,7 @@ impl Floors {
     pub(super) fn begin(&mut self, groups: &Groups, index: &Index, fast: &[bool]) {
         let warm = groups.members(index.warm());
         let due = groups.bounds().iter().zip(warm);
-        let due = due.map(|(bounds, warm)| bounds.floor.min(bounds.cap).min(warm.len()));
+        let due = due.map(|(bounds, warm)| bounds.floor.min(index.resident_of(&warm)));
         self.due = due.collect();
         self.keep(fast);
     }
@@ -106,7 +109,7 @@ impl Floors {
         self.lifted.len()
     }
 
-    /// Adds the due units that are not wanted, and removes wanted ones that then have no room. Due
+    /// Adds the due units that are not wanted, and removes wanted ones that then have no room or are beyond a cap. Due
     /// units without room, in a tier that has become too small, lose their due.
     pub(super) fn lift(
         &mut self,
@@ -135,9 +138,11 @@ impl Floors {
             *wanted = standing.grains.fitting(wanted, capacity);
             is_wanted = marked(wanted, standing.ranks.len());
         }
+        // A cap has precedence: what it cuts is not due.
+        caps::cut(groups, standing.ranks, standing.fast, wanted);
         let kept = groups.members(wanted.iter().copied());
         for (due, kept) in self.due.iter_mut().zip(kept) {
-            *due = kept.len().min(*due);
+            *due = index.resident_of(&kept).min(*due);
         }
         self.lifted.retain(|page| is_wanted[page.at()]);
     }
@@ -158,7 +163,7 @@ impl Floors {
         let wanted = groups.members(wanted.filter(|page| standing.may_be_fast(*page)));
         let (mut missing, mut due) = (Vec::new(), vec![Due::No; ranks.len()]);
         let lists = wanted.into_iter().zip(others);
-        for ((mut wanted, mut others), (units, bounds)) in
+        for ((mut wanted, mut others), (bytes, bounds)) in
             lists.zip(self.due.iter().zip(groups.bounds()))
         {
             let is_newcomer = bounds.is_newcomer;
@@ -166,31 +171,31 @@ impl Floors {
             // Units that are already fast cost no move.
             let key = |page: &PageIndex| (fast[page.at()], ranks[page.at()]);
             others.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
-            let mut kept = wanted.len();
-            wanted.truncate(*units);
+            let (mut kept, mut units) = (index.resident_of(&wanted), wanted.len());
             for page in others {
                 let together = grains.with(&page);
-                let fits = kept < *units && (!is_newcomer || kept + together.len() <= *units);
+                let more = index.resident_of(together);
+                let fits = kept < *bytes
+                    && units + together.len() <= bounds.cap
+                    && (!is_newcomer || kept + more <= *bytes);
                 if fits && !is_wanted[page.at()] {
-                    kept += together.len();
+                    (kept, units) = (kept + more, units + together.len());
                     mark(&mut is_wanted, together);
                     missing.extend(together);
                     wanted.extend(together);
                 }
             }
-            mark_due(&mut due, &wanted, (*units, is_newcomer), grains);
+            mark_due(&mut due, &wanted, (*bytes, is_newcomer), (index, grains));
         }
         (missing, due)
     }
 
-    /// Fast units that each group may lose; below 0 if it has less than its due.
-    pub(super) fn spare(&self, groups: &Groups, fast: &[bool]) -> Vec<i64> {
-        let pages = (0..fast.len() as u32).map(PageIndex);
-        let held = groups.members(pages.filter(|page| fast[page.at()]));
-        let spare = held.into_iter().zip(&self.due);
-        // No list has 2^63 entries.
-        spare
-            .map(|(held, due)| held.len() as i64 - *due as i64)
+    /// Fast bytes that each group may lose; below 0 if it has less than its due.
+    pub(super) fn spare(&self, groups: &Groups, index: &Index) -> Vec<i64> {
+        let pages = (0..index.known().len() as u32).map(PageIndex);
+        let held = groups.members(pages).into_iter().zip(&self.due);
+        // No machine has 2^63 bytes.
+        held.map(|(held, due)| index.fast_of(&held) as i64 - *due as i64)
             .collect()
     }
 }
@@ -208,12 +213,13 @@ fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>)
     }
 }
 
-/// Marks the units that a floor of this size keeps, the best first.
+/// Marks the units that a floor of so many bytes keeps, the best first. The last of them may hold more than is left of the floor; where it
+/// is a huge page of several units, it extends beyond the floor.
 fn mark_due(
     due: &mut [Due],
     kept: &[PageIndex],
-    (units, is_newcomer): (usize, bool),
-    grains: &HugePageGroups,
+    (bytes, is_newcomer): (u64, bool),
+    (index, grains): (&Index, &HugePageGroups),
 ) {
     let (within, beyond) = match is_newcomer {
         true => (Due::FairShare, Due::No),
@@ -221,10 +227,14 @@ fn mark_due(
     };
     let mut marked = 0;
     for page in kept {
+        if marked >= bytes {
+            break;
+        }
         if due[page.at()] == Due::No {
             let together = grains.with(page);
-            marked += together.len();
-            let how = if marked <= units { within } else { beyond };
+            marked += index.resident_of(together);
+            let is_within = marked <= bytes || (together.len() == 1 && !is_newcomer);
+            let how = if is_within { within } else { beyond };
             together.iter().for_each(|page| due[page.at()] = how);
         }
     }
@@ -257,7 +267,7 @@ mod tests {
         index.warm_up(&[1, 1, 1, 1, 1, 1, 1, 0]);
         let bounds = floors.map(|floor| Bounds {
             cap: 3,
-            floor,
+            floor: floor as u64 * 4096,
             priority: Priority::NORMAL,
             is_newcomer: false,
         });

@@ -75,13 +75,13 @@ pub(crate) fn entry_of<'a>(
     fitting.max_by_key(|(_, name)| name.len())
 }
 
-/// An entry in units.
+/// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Most units that may be fast, rounded down, so that the cap holds.
     pub cap: usize,
-    /// Units that are kept, rounded up, so that the floor holds.
-    pub floor: usize,
+    /// Bytes that are kept.
+    pub floor: u64,
     /// Weight of heat.
     pub priority: Priority,
     /// True if the entry is that of a newcomer. Its floor is kept after those of the settings, and
@@ -91,7 +91,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     /// The entry of a newcomer with this fair share.
-    const fn of_newcomer(share: usize) -> Self {
+    const fn of_newcomer(share: u64) -> Self {
         Self {
             cap: usize::MAX,
             floor: share,
@@ -135,7 +135,7 @@ impl Groups {
         let units = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let bounds = limits.values().map(|limit| Bounds {
             cap: limit.cap.map_or(usize::MAX, |cap| units(cap.0 / unit)),
-            floor: units(limit.floor.0.div_ceil(unit)),
+            floor: limit.floor.0,
             priority: limit.priority,
             is_newcomer: false,
         });
@@ -145,7 +145,9 @@ impl Groups {
             Some((watched.process, number))
         });
         let mut entries: BTreeMap<Process, usize> = entries.collect();
-        let floors = bounds.iter().map(|bounds| bounds.floor.min(bounds.cap));
+        let floors = bounds
+            .iter()
+            .map(|bounds| units(bounds.floor.div_ceil(unit)).min(bounds.cap));
         let floors = floors.fold(0, usize::saturating_add);
         let unkept = units(seen.capacity.0 / unit).saturating_sub(floors);
         let (share, with_heat) = fair_share(index, unkept);
@@ -155,7 +157,7 @@ impl Groups {
             if !entries.contains_key(&process) && with_heat.contains(&process) && is_new(process) {
                 entries.insert(process, bounds.len());
                 started.insert(process, share);
-                bounds.push(Bounds::of_newcomer(share));
+                bounds.push(Bounds::of_newcomer((share as u64).saturating_mul(unit)));
             }
         }
         let of = |known: &super::index::UnitState| {
@@ -181,7 +183,7 @@ impl Groups {
         (entry < self.bounds.len()).then_some(entry)
     }
 
-    /// The entries in units.
+    /// The entries.
     pub(super) fn bounds(&self) -> &[Bounds] {
         &self.bounds
     }

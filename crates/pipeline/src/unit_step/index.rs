@@ -60,6 +60,18 @@ impl Index {
         self.numbers.get(&unit).copied().map(PageIndex)
     }
 
+    /// Bytes resident in some units.
+    pub(super) fn resident_of(&self, pages: &[PageIndex]) -> u64 {
+        let resident = pages.iter().map(|page| self.known[page.at()].resident);
+        resident.fold(0, u64::saturating_add)
+    }
+
+    /// Bytes that some units have in the fast tier.
+    pub(super) fn fast_of(&self, pages: &[PageIndex]) -> u64 {
+        let fast = pages.iter().map(|page| self.known[page.at()].fast);
+        fast.fold(0, u64::saturating_add)
+    }
+
     /// Number of existing units.
     pub(super) fn living(&self) -> usize {
         self.numbers.len()

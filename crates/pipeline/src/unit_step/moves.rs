@@ -35,7 +35,7 @@ pub(super) struct FastTier {
 }
 
 /// Chooses moves from the wanted state, at most `bytes` of them. What exceeds the capacity leaves
-/// first, without anything in exchange. `spare` is the fast units that each group may lose.
+/// first, without anything in exchange. `spare` is the fast bytes that each group may lose.
 pub(super) fn choose(
     requests: PlacementRequests<'_>,
     spare: Vec<i64>,

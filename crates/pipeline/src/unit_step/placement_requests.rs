@@ -24,18 +24,14 @@ pub(super) struct PlacementRequests<'a> {
 }
 
 impl PlacementRequests<'_> {
-    /// Resident bytes of a unit with those that move with it. The next functions give the fast part
-    /// of them and the number of units.
+    /// Resident bytes of a unit with those that move with it. The next function gives the fast part
+    /// of them.
     pub(super) fn resident(&self, page: PageIndex) -> u64 {
         self.sum(page, |known| known.resident)
     }
 
     pub(super) fn fast(&self, page: PageIndex) -> u64 {
         self.sum(page, |known| known.fast)
-    }
-
-    pub(super) fn units(&self, page: PageIndex) -> i64 {
-        self.grains.with(&page).len() as i64
     }
 
     fn sum(&self, page: PageIndex, of: impl Fn(&UnitState) -> u64) -> u64 {

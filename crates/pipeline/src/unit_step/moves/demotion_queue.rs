@@ -2,7 +2,7 @@
 //! demotion would bring their group below its floor.
 //!
 //! A group at its floor may still exchange its own units for hotter ones: a newcomer allows the
-//! group to lose one unit.
+//! group to lose as many bytes.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ pub(super) struct DemotionQueue<'a> {
     coldest: VecDeque<PageIndex>,
     /// Units that were held back because their group had none to lose, by group.
     held_back: Vec<VecDeque<PageIndex>>,
-    /// Units that each group may lose.
+    /// Bytes that each group may lose.
     spare: Vec<i64>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> DemotionQueue<'a> {
     /// Units that leave the given bytes of room for a newcomer. If there are not enough, returns
     /// `None` and changes nothing.
     pub(super) fn beside(&mut self, newcomer: PageIndex, bytes: u64) -> Option<Vec<PageIndex>> {
-        self.gain(newcomer, self.requests.units(newcomer));
+        self.gain(newcomer, self.enters(newcomer));
         let group = self.requests.groups.of(newcomer);
         let (mut gained, mut takes) = (0_u64, Vec::new());
         while gained < bytes {
@@ -54,9 +54,9 @@ impl<'a> DemotionQueue<'a> {
 
     /// Puts back the units that were handed out for a newcomer that does not enter.
     pub(super) fn give_back(&mut self, newcomer: PageIndex, takes: Vec<PageIndex>) {
-        self.gain(newcomer, -self.requests.units(newcomer));
+        self.gain(newcomer, -self.enters(newcomer));
         for page in takes.into_iter().rev() {
-            self.gain(page, self.requests.units(page));
+            self.gain(page, self.leaves(page));
             self.coldest.push_front(page);
         }
     }
@@ -77,22 +77,22 @@ impl<'a> DemotionQueue<'a> {
     /// The coldest unit that may leave. If a unit of `group` enters, the held-back units of this
     /// group come first, which are colder than all that follow.
     fn next(&mut self, group: Option<usize>) -> Option<PageIndex> {
-        let units = |page: &PageIndex| self.requests.units(*page);
         if let Some(group) = group
             && let Some(page) = self.held_back[group].front().copied()
-            && self.spare[group] >= units(&page)
+            && self.spare[group] >= self.leaves(page)
         {
             self.held_back[group].pop_front();
-            self.spare[group] -= units(&page);
+            self.spare[group] -= self.leaves(page);
             return Some(page);
         }
         while let Some(page) = self.coldest.pop_front() {
+            let bytes = self.leaves(page);
             match self.requests.groups.of(page) {
-                Some(group) if self.spare[group] < units(&page) => {
+                Some(group) if self.spare[group] < bytes => {
                     self.held_back[group].push_back(page);
                 }
                 Some(group) => {
-                    self.spare[group] -= units(&page);
+                    self.spare[group] -= bytes;
                     return Some(page);
                 }
                 None => return Some(page),
@@ -101,9 +101,20 @@ impl<'a> DemotionQueue<'a> {
         None
     }
 
-    fn gain(&mut self, page: PageIndex, units: i64) {
+    /// Bytes that enter the fast tier with a unit that is promoted; no machine has 2^63.
+    fn enters(&self, page: PageIndex) -> i64 {
+        let bytes = self.requests.resident(page) - self.requests.fast(page);
+        bytes as i64
+    }
+
+    /// Bytes that leave it with one that is demoted.
+    fn leaves(&self, page: PageIndex) -> i64 {
+        self.requests.fast(page) as i64
+    }
+
+    fn gain(&mut self, page: PageIndex, bytes: i64) {
         if let Some(group) = self.requests.groups.of(page) {
-            self.spare[group] += units;
+            self.spare[group] += bytes;
         }
     }
 }

@@ -62,6 +62,37 @@ fn a_floor_brings_the_hottest_of_a_cool_group_in_and_no_more() {
 }
 
 #[test]
+fn a_floor_counts_what_units_hold_and_not_their_size() {
+    // The hottest unit of the group is the edge of a mapping.
+    let hot = (0..4).map(|number| (unit(1, number), 90));
+    let cool = (0..5).map(|number| (unit(2, number), 9 - number));
+    let heat: Vec<(Unit, u64)> = hot.chain(cool).collect();
+    let mut machine = Machine::with(heat.iter().map(|(unit, _)| *unit));
+    let limits = StepLimits {
+        groups: [group(2, floor(3))].into(),
+        ..limits()
+    };
+    let mut step = step("history", false);
+    for epoch in 0..4 {
+        let mut seen = machine.observation(epoch, 6, &heat);
+        let edge = seen
+            .residency
+            .iter_mut()
+            .find(|held| held.unit == unit(2, 0));
+        let edge = edge.expect("it is resident");
+        edge.resident = Bytes(UNIT / 8);
+        edge.fast = edge.fast.min(edge.resident);
+        let report = step.run(&seen, &limits, &mut machine);
+        assert_eq!(
+            report.groups[0].fast,
+            Bytes(3 * UNIT + UNIT / 8),
+            "epoch {epoch}"
+        );
+        assert_eq!(fast_by_process(&machine)[1], 2);
+    }
+}
+
+#[test]
 fn a_priority_weighs_heat_for_decisions_and_not_for_the_hit_rate() {
     let priority = |thousandths| GroupLimit {
         priority: Priority(thousandths),
