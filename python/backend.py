@@ -23,6 +23,8 @@ License: Apache-2.0 OR MIT
 Requires-Python: >=3.8
 Provides-Extra: numpy
 Requires-Dist: numpy>=1.22; extra == "numpy"
+Provides-Extra: pandas
+Requires-Dist: pandas>=1.5; extra == "pandas"
 """
 ANYWHERE = "any"
 # The command that pip makes, and the programs in the prefix and in the wheel; the agent is there if a JDK was when it was built.

@@ -5,17 +5,9 @@
 A script stands where the program does, without `--`; it runs under this interpreter. Everything else is the command line's own.
 """
 import os
-import pathlib
-import shutil
 import sys
 
-# Of a wheel with programs; an installation of the modules alone uses the command on the path.
-OWN = pathlib.Path(__file__).resolve().parent / "bin" / "isotherm"
-
-
-def command():
-    """The file of the command line; None without one."""
-    return str(OWN) if OWN.is_file() else shutil.which("isotherm")
+from ._command import ABSENT, command
 
 
 def with_interpreter(words):
@@ -31,7 +23,7 @@ def with_interpreter(words):
 def main():
     program = command()
     if program is None:
-        sys.exit("isotherm: the command line is neither in this package nor on the path; install a wheel with programs, or the .deb or .rpm")
+        sys.exit(f"isotherm: {ABSENT}")
     # The script of pip has the same name, and this process is replaced, so signals reach the command line itself.
     os.execv(program, [program, *with_interpreter(sys.argv[1:])])
 
