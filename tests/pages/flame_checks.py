@@ -141,9 +141,11 @@ def point_and_heat_row_select_their_site(browser, page):
     browser.click_at(x, y)
     assert len(browser.script(MARKED)) == 1, "a click on the first point of the curve"
     browser.click("#selected .clear")
-    x, y = browser.script(
+    # Settled, because a chart that is scrolled to is drawn anew, and a click in between would hit nothing.
+    x, y = seen(
+        browser, "heat",
         "const chart = document.getElementById('heat'); chart.scrollIntoView({block: 'start'}); const r = chart.getBoundingClientRect();"
-        "return [r.x + r.width * 0.8, r.y + 14]"
+        "return [r.x + r.width * 0.8, r.y + 14]",
     )
     browser.click_at(x, y)
     assert browser.script(MARKED) == ["graph.cc:203 pagerank(Graph const&, int)"], browser.script(MARKED)
@@ -235,6 +237,31 @@ def works_by_keyboard(browser, page):
     silent(browser)
 
 
+def charts_work_by_keyboard(browser, page):
+    browser.open(page)
+    said = "return document.activeElement.parentElement.querySelector('.said').textContent"
+    tip = "return [...document.activeElement.children].filter((e) => e.style.visibility !== 'hidden').map((e) => e.textContent).join('')"
+    for chart, keys, selected in (
+        ("curve", ("ArrowRight", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown"), "graph.cc:203 pagerank(Graph const&, int)"),
+        ("heat", ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowUp", "ArrowLeft", "ArrowLeft"), "small and rare sites (shared arena)"),
+    ):
+        browser.script(f"const chart = document.getElementById('{chart}'); chart.scrollIntoView({{block: 'center'}}); chart.focus()")
+        browser.settle()
+        told = []
+        for key in keys:
+            browser.key(key)
+            told.append(browser.script(said))
+            assert told[-1].split(",")[0] in browser.script(tip), (chart, told[-1], browser.script(tip))
+        # There and back: the second place is another one, and the last key leads to the first.
+        assert told[0] == told[-1] and len(set(told)) > 2, told
+        assert selected in told[0], told
+        browser.key("Enter")
+        assert browser.script(MARKED) == [selected], browser.script(MARKED)
+        browser.key("Escape")
+        assert browser.script(BAR) is None
+    silent(browser)
+
+
 def draws_allocation_alone_without_code(browser, page):
     browser.open(page, fragment="#flame=code")
     assert frames(browser)[0]["text"] == "all sites"
@@ -300,6 +327,7 @@ def checks(contrast):
         ("the address restores the selection", restores_what_the_address_says, "planned"),
         ("a bad address does nothing", bad_addresses_do_nothing, "planned"),
         ("the flame graph works by keyboard", works_by_keyboard, "planned"),
+        ("the curve and the heat map work by keyboard", charts_work_by_keyboard, "planned"),
         ("a page without code has a flame graph of allocations", draws_allocation_alone_without_code, "plain"),
         ("text stands out in selected and found frames", stands_out_when_selected, "planned", contrast),
         ("50,000 sites are drawn", draws_many_sites, "many"),

@@ -84,9 +84,7 @@
       grid: { left: 8, right: 20, top: 24, bottom: 34, containLabel: true },
       tooltip: {
         ...base().tooltip, trigger: "item",
-        formatter: ({ data: { site } }) => !site ? "" :
-          `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of the ${data.counted}, ${bytes(site.peak_rss_bytes)}` +
-          `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of the ${data.counted} in ${percent(site.capacity)} of the footprint`,
+        formatter: ({ seriesIndex, dataIndex }) => seriesIndex === 2 ? tips.curve(data, dataIndex) : "",
       },
       xAxis: axis({ type: "value", min: 0, max: end, ...(end < 2 && { interval: 0.25 }), name: narrow() ? "capacity, share of footprint" : "cumulative capacity, share of the footprint", nameLocation: "middle", nameGap: 30,
         axisLabel: label({ formatter: (v) => v === end && end !== 1 ? "" : whole(v) }) }),
@@ -117,7 +115,8 @@
   }
 
   // Cells are [column, row, count, value]: the value, which spreads over orders of magnitude, is the colour, by its logarithm.
-  function heat({ columns, rows, cells, counted, valued }) {
+  function heat(figures) {
+    const { columns, rows, cells } = figures;
     if (cells.length === 0) return null;
     const room = narrow() ? 14 : 30;
     const all = cells.map((cell, i) => [cell[0], cell[1], 0, i]), isLit = ([, row]) => selection.has(rows[row].site);
@@ -132,11 +131,7 @@
       dataZoom: slider(54, ...shownColumns(columns), (at) => time(columns[at]?.start_ns ?? 0)),
       tooltip: {
         ...base().tooltip,
-        formatter: ({ value: [c, r, , at] }) => {
-          const { start_ns: start, span_ns: span } = columns[c], [, , count, value] = cells[at];
-          return `<b>${text(rows[r].title)}</b><br>${time(start)} to ${time(start + span)}<br>` +
-            `${text(counted)}: ${count.toLocaleString("en")}${valued ? `, ${rate(value)} ${text(valued)}` : ""}`;
-        },
+        formatter: ({ value: [, , , at] }) => tips.heat(figures, at),
       },
       xAxis: axis({ type: "category", data: columns.map((c) => time(c.start_ns)), splitLine: { show: false }, name: "time since start", nameLocation: "middle", nameGap: 28 }),
       yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), triggerEvent: true, splitLine: { show: false },
@@ -218,6 +213,19 @@
     };
   }
 
+  // The tooltips of the charts that the keyboard leads through, by the place there.
+  const tips = {
+    curve({ sites, counted }, at) {
+      const site = sites[at];
+      return `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of the ${counted}, ${bytes(site.peak_rss_bytes)}` +
+        `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of the ${counted} in ${percent(site.capacity)} of the footprint`;
+    },
+    heat({ columns, rows, cells, counted, valued }, at) {
+      const [column, row, count, value] = cells[at], { start_ns: start, span_ns: span } = columns[column];
+      return `<b>${text(rows[row].title)}</b><br>${time(start)} to ${time(start + span)}<br>` +
+        `${text(counted)}: ${count.toLocaleString("en")}${valued ? `, ${rate(value)} ${text(valued)}` : ""}`;
+    },
+  };
   // The site of what was clicked.
   const clicked = {
     curve: (_, { data }) => data?.site?.site,
@@ -411,6 +419,10 @@
     Object.keys(charts).forEach((id) => watch.observe(document.getElementById(id)));
   }
   draw();
+  for (const id of Object.keys(drawn)) {
+    const chart = charts[id];
+    chartKeys.start(document.getElementById(id), chart, () => drawn[id], (at) => tips[chart.kind](chart, at));
+  }
   dark.addEventListener("change", draw);
   addEventListener("beforeprint", () => stale.forEach(redraw));
   addEventListener("beforeprint", () => Object.values(drawn).forEach((chart) => chart.resize()));

@@ -6,7 +6,7 @@
 //! script#data    {"curve": {"kind": .., ..}, ..} the figures by the id of the chart
 //! script         ECharts
 //! script         D3 with d3-flame-graph
-//! script         words.js, theme.js, selection.js, flame.js; page.js draws each chart by its kind, sorts, filters, copies
+//! script         words.js, theme.js, selection.js, flame.js, chart_keys.js; page.js draws each chart by its kind, sorts, filters, copies
 //! ```
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -43,6 +43,7 @@ const SCRIPTS: [&str; 3] = [
         include_str!("../assets/theme.js"),
         include_str!("../assets/selection.js"),
         include_str!("../assets/flame.js"),
+        include_str!("../assets/chart_keys.js"),
         include_str!("../assets/page.js"),
     ),
 ];
