@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::footprint::Footprint;
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::doctor::{self, FeatureState};
 use isotherm_observe::probe::{KernelProbe, Probe};
@@ -52,7 +52,10 @@ pub(crate) fn resolve(
         (PAGED, "") => bail!(
             "--tiers {PAGED}: memory is paged out while a program runs, by `isotherm run` without a plan; `isotherm tiers --measure` shows its costs"
         ),
-        _ => from_file(Path::new(&choice.tiers))?,
+        _ => {
+            let tiers = from_file(Path::new(&choice.tiers))?;
+            limited(choice, tiers, footprint, &choice.tiers)?
+        }
     };
     check_capacity(choice, &tiers)?;
     Ok(tiers)
@@ -219,23 +222,32 @@ fn detected(choice: &TiersChoice, footprint: Option<Bytes>, console: Console) ->
         );
         return emulated(choice, "", footprint, console);
     }
+    limited(choice, tiers, footprint, "this machine")
+}
+
+/// The tiers with as much fast memory as `--fast` says, where it does. `whose` is where they come from.
+///
+/// # Errors
+/// The fast tier does not hold as much.
+fn limited(
+    choice: &TiersChoice,
+    tiers: Tiers,
+    footprint: Option<Bytes>,
+    whose: &str,
+) -> Result<Tiers> {
     let Some(fast) = choice.fast else {
         return Ok(tiers);
     };
-    let mut all = tiers.all().to_vec();
     let bytes = fast.of(footprint.unwrap_or_else(memory));
-    if bytes > all[0].capacity {
+    let held = &tiers.all()[0];
+    if bytes > held.capacity {
         bail!(
-            "--fast {fast}: the fast tier \"{}\" of this machine holds {}",
-            all[0].name,
-            all[0].capacity
+            "--fast {fast}: the fast tier \"{}\" of {whose} holds {}",
+            held.name,
+            held.capacity
         );
     }
-    all[0] = Tier {
-        capacity: bytes,
-        ..all[0].clone()
-    };
-    Ok(Tiers::new(all)?)
+    Ok(tiers.with_fast_capacity(bytes))
 }
 
 fn from_file(path: &Path) -> Result<Tiers> {

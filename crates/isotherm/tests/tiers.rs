@@ -230,6 +230,25 @@ fn detected_tiers_are_written_as_a_file_that_reads_back() {
 }
 
 #[test]
+fn a_size_of_fast_memory_limits_the_tiers_of_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let text = "[[tier]]\nname = \"near\"\nnodes = [0]\ncapacity = \"4GiB\"\n[[tier]]\nname = \"far\"\nnodes = [1]\n";
+    std::fs::write(directory.join("two.toml"), text).unwrap();
+    let show = ["tiers", "--tiers", "two.toml", "--json", "--fast"];
+    let json = printed(directory, &[&show[..], &["1GiB"]].concat());
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["tiers"][0]["capacity_bytes"], 1 << 30);
+    let refused = isotherm(directory, &[&show[..], &["5GiB"]].concat());
+    let said = stderr(&refused);
+    assert!(!refused.status.success(), "{said}");
+    assert!(
+        said.contains("the fast tier \"near\" of two.toml holds 4 GiB"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_dash_for_a_file_is_standard_output() {
     let machine = recorded("three-tiers");
     let printed = printed(machine.path(), &["tiers", "--root", ".", "-o", "-"]);

@@ -202,6 +202,16 @@ impl Tiers {
         &self.0
     }
 
+    /// The same tiers with another capacity of the fastest.
+    #[must_use]
+    pub fn with_fast_capacity(&self, capacity: Bytes) -> Self {
+        let mut tiers = self.0.clone();
+        if let Some(fastest) = tiers.first_mut() {
+            fastest.capacity = capacity;
+        }
+        Self(tiers)
+    }
+
     /// The tier with this index.
     #[must_use]
     pub fn get(&self, index: TierIndex) -> Option<&Tier> {
@@ -345,6 +355,12 @@ mod tests {
         };
         let nodes = Tiers::new(vec![unknown]).expect("a tier");
         assert_eq!(nodes.loaded_latency(TierIndex::FASTEST), None);
+    }
+
+    #[test]
+    fn another_capacity_of_the_fastest_tier_is_the_only_difference() {
+        let pair = |fast| Tiers::emulated(Bytes(fast), Bytes(9), Emulation::TMP);
+        assert_eq!(pair(4).with_fast_capacity(Bytes(7)), pair(7));
     }
 
     #[test]
