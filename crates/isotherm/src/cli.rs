@@ -13,20 +13,20 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 
 use crate::cli_attaching::Attaching;
 use crate::cli_colocate::ColocateArgs;
-use crate::cli_devices::{DevicesChoice, FitBandwidthArgs};
+use crate::cli_devices::FitBandwidthArgs;
 use crate::cli_diff::DiffArgs;
 use crate::cli_export::Exporting;
 use crate::cli_isolation::Isolating;
+use crate::cli_plan::PlanArgs;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::{TiersArgs, TiersChoice};
 use crate::flag_values::{
     ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
-    SITE_POLICIES, SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
+    SOURCES, STATIC_PLACEMENTS,
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::optimize_after::OptimizeAfter;
 use crate::power_models::PowerModels;
-use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
 /// The machine that `isotherm simulate` models by default.
@@ -234,38 +234,6 @@ pub(crate) struct ImportArgs {
     /// Replace a profile that is already there
     #[arg(long)]
     pub force: bool,
-}
-
-/// Flags of `isotherm plan`.
-#[derive(Debug, Args)]
-pub(crate) struct PlanArgs {
-    /// The profile
-    pub profile: PathBuf,
-    #[command(flatten)]
-    pub tiers: TiersChoice,
-    /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
-    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], cold-set[=SHARE], balance, first-touch, all-fast, all-slow, fractional,
-    /// atmem[=PARAMETERS]
-    #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
-    pub policy: String,
-    /// Whether sites are placed in parts where the profile proves that their objects are hot in some places only: `auto`, where that
-    /// pays, or `never`
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = SPLITS, hide_possible_values = true)]
-    pub split: Split,
-    /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
-    /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`),
-    /// `sampled-bandwidth` (estimated from the samples) or `latency` (measured by the processor; sources pebs, ibs and spe)
-    /// [default: accesses; with --policy balance bandwidth, or the estimate where it was not measured]
-    #[arg(long, value_parser = VALUES, hide_possible_values = true)]
-    pub value: Option<String>,
-    /// The weight of a site: `peak-rss` or `peak-requested`
-    #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
-    pub weight: String,
-    #[command(flatten)]
-    pub devices: DevicesChoice,
-    /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
-    #[arg(short, long, value_name = "PLAN")]
-    pub output: Option<PathBuf>,
 }
 
 /// Flags of `isotherm run`.

@@ -137,6 +137,19 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a slow-down, a share of the time that a program takes otherwise: 0 % or more.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim);
+    let percent = number.and_then(|number| number.parse::<f64>().ok());
+    percent
+        .filter(|percent| percent.is_finite() && percent.is_sign_positive())
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| "is no slow-down such as 2%, from 0% on".to_owned())
+}
+
 fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     let whole = with_whole_unit(text);
     let read = whole.as_deref().unwrap_or(text).parse();
@@ -381,7 +394,7 @@ pub(crate) fn mover(name: &str) -> Result<Mover, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{InputFormat, epoch, format, monitor_source, page};
+    use super::{InputFormat, epoch, format, monitor_source, page, slowdown};
     use isotherm_model::units::Bytes;
     use isotherm_trace::Format;
 
@@ -392,6 +405,15 @@ mod tests {
         assert_eq!(text, Ok(InputFormat::Other(Format::Text)));
         assert!(format("csv").unwrap_err().contains("profile, text"));
         assert!(monitor_source("pebs").unwrap_err().contains("exact"));
+    }
+
+    #[test]
+    fn a_slow_down_is_a_percentage_from_nothing_on() {
+        let read = ["0%", "2 %", "0.5%", "150%"].map(slowdown);
+        assert_eq!(read, [Ok(0.0), Ok(0.02), Ok(0.005), Ok(1.5)]);
+        for text in ["-1%", "-0%", "2", "%", "inf%", "nan%", "1.02x"] {
+            assert!(slowdown(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod cli_devices;
 mod cli_diff;
 mod cli_export;
 mod cli_isolation;
+mod cli_plan;
 mod cli_sensitivity;
 mod cli_tiers;
 mod coloured_plan;

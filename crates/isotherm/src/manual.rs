@@ -181,6 +181,10 @@ pub(crate) const MANUAL: [Manual; 23] = [
                 "The exact optimum, with a quarter of the footprint, to standard output",
             ),
             (
+                "isotherm plan app.iso --slowdown 2%",
+                "With the least fast memory with which the program is expected to be at most 2 % slower than with all data fast",
+            ),
+            (
                 "isotherm plan app.iso --policy cold-set=5% --devices 4x16GiB -o app.plan",
                 "Hot data on as few of four devices as possible, cold data with at most 5 % of the accesses apart",
             ),

@@ -250,6 +250,15 @@ fn limited(
     Ok(tiers.with_fast_capacity(bytes))
 }
 
+/// The most that `--fast` can be for these tiers: what the fast one holds, and of a pair that is emulated without a file this machine's
+/// memory.
+pub(crate) fn most_fast(choice: &TiersChoice, tiers: &Tiers) -> Bytes {
+    match tiers.emulates() && file(choice).is_none() {
+        true => memory(),
+        false => tiers.all()[0].capacity,
+    }
+}
+
 fn from_file(path: &Path) -> Result<Tiers> {
     if !path.exists() {
         bail!(

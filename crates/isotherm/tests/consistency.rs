@@ -456,6 +456,33 @@ fn a_tier_that_gets_more_than_it_holds_says_why() {
     }
 }
 
+#[test]
+fn the_least_fast_memory_is_that_of_the_plan_for_its_size() {
+    let search = ["plan", "k.iso", "--tiers", "emulated", "--slowdown", "5%"];
+    let least = [&search[..], &["-o", "least.plan", "--json"]].concat();
+    let need = json(&least);
+    let (fast, whole) = (&need["fast_bytes"], &need["footprint_bytes"]);
+    assert_eq!(number(whole), footprint().0);
+    // Of the two arrays that are read the one that is read more, and most of the other.
+    assert!((8 * MIB..17 * MIB).contains(&number(fast)), "{need:#}");
+    assert!(need["expected_slowdown"].as_f64().unwrap() <= 0.05);
+    let size = format!("{fast}B");
+    let sized = ["plan", "k.iso", "--tiers", "emulated", "--fast", &size];
+    printed(&[&sized[..], &["-o", "sized.plan"]].concat());
+    let text = |name: &str| std::fs::read_to_string(RECORDED.directory.path().join(name)).unwrap();
+    assert_eq!(text("least.plan"), text("sized.plan"));
+    let sentence = printed(&[&search[..], &["-o", "said.plan"]].concat());
+    let share = percent(number(fast) as f64 / number(whole) as f64);
+    let begin = format!("k needs {share} of its memory in the fast tier (");
+    assert!(sentence.starts_with(&begin), "{sentence}");
+    let end = "emulated) to be at most 5 % slower than with all of it fast\n";
+    assert!(sentence.ends_with(end), "{sentence}");
+    let both = [&search[..], &["-o", "-", "--json"]].concat();
+    let refused = isotherm(RECORDED.directory.path(), &both);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(!refused.status.success() && said.contains("both are for standard output"));
+}
+
 /// Copies a program in a process of its own: a copy that this one had open for writing could be held open by what
 /// another test starts at that moment, and the kernel runs no file that is.
 fn copy(file: &Path, directory: &Path) {

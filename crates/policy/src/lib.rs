@@ -2,7 +2,8 @@
 //!
 //! Each file holds one policy with its definition, steps and tests. [`plan`](plan()) runs one of
 //! them over any number of tiers and reports the result between first touch and the fractional
-//! bound. [`chunks`] selects ranges within large objects.
+//! bound. [`least_capacity()`] is the inverse: the least fast memory with which a plan is good enough. [`chunks`] selects ranges
+//! within large objects.
 //!
 //! ```
 //! use isotherm_model::plan::{Item, Value, Weight};
@@ -42,6 +43,7 @@ mod thermos;
 mod pieces;
 mod fill;
 mod plan;
+mod least_capacity;
 pub mod chunks;
 pub mod energy;
 pub mod epoch;
@@ -59,6 +61,7 @@ pub use first_touch::FirstTouch;
 pub use fractional::Fractional;
 pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
+pub use least_capacity::least_capacity;
 pub use plan::{PlanRequest, plan, plan_selected};
 pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy_from_text};
 pub use pressure_reclaim::{PressureReclaim, RECLAIM_A_SECOND};

@@ -45,6 +45,7 @@ pub mod outcomes;
 pub mod page_moves;
 pub mod paged_run;
 pub mod paged_status;
+pub mod fast_memory_need;
 pub mod capacity_table;
 pub mod parts;
 mod rank_test;

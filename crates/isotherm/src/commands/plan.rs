@@ -1,32 +1,30 @@
 //! `isotherm plan`: chooses a tier for each site, from a profile.
 
+mod least_fast;
+mod plan_input;
 mod site_values;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use isotherm_act::callers::caller;
-use isotherm_model::plan::{
-    Assignment, ExpectedTimes, Item, PartItem, Plan, PlanBounds, Value, Weight,
-};
-use isotherm_model::port::SitePolicy;
+use isotherm_model::plan::{Assignment, ExpectedTimes, Plan, Value, Weight};
 use isotherm_model::profile::Profile;
-use isotherm_model::site::{Frame, SiteId};
+use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
-use isotherm_pipeline::{ChunkParts, SiteParts, expected_times};
-use isotherm_policy::{FirstTouch, PlanRequest, Thermos, plan_selected, policy_from_text};
+use isotherm_pipeline::{ChunkParts, expected_times};
+use isotherm_policy::{PlanRequest, Thermos, plan_selected};
 
-use crate::chunk_plan;
-use crate::cli::PlanArgs;
-use crate::coloured_plan::{self, ColouredTiers};
-use crate::split::{self, Split};
+use crate::cli_plan::PlanArgs;
 use crate::tiers_choice;
-use isotherm_console::Console;
 use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
+use plan_input::{decide, frames};
 pub(super) use site_values::weight;
 
 /// Makes and writes the plan.
@@ -34,20 +32,33 @@ pub(super) use site_values::weight;
 /// # Errors
 /// An unreadable profile, an unknown word, a profile without samples of a site.
 pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
+    let target = target(args);
+    if args.json && super::is_standard_output(&target) {
+        bail!("--json and -o -: both are for standard output; name a file for the plan");
+    }
     let (profile, _) = super::read_profile(&args.profile, console)?;
     let profile = super::placeable(profile, &args.profile, console)?;
-    let plan = decide(args, &profile, console)?;
-    let target = args
-        .output
-        .clone()
-        .unwrap_or_else(|| super::beside(&args.profile, "plan"));
+    let (plan, need) = match args.slowdown {
+        Some(limit) => {
+            let (plan, need) = least_fast::decide(args, (limit, &target), &profile, console)?;
+            (plan, Some(need))
+        }
+        None => (decide(args, &profile, console)?, None),
+    };
     super::write_text(&target, &isotherm_plan_text::write(&plan))?;
     if super::is_standard_output(&target) {
+        need.iter().for_each(|need| console.info(&need.in_words()));
         return Ok(());
     }
     announce(&plan, console);
     if let Some(expected) = &plan.expected {
         console.info(&prediction(expected));
+    }
+    if let Some(need) = &need {
+        print(&match args.json {
+            true => need.json(),
+            false => need.in_words() + "\n",
+        })?;
     }
     if let Some(why) = tiers_choice::problem(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
@@ -66,175 +77,10 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> {
-    let by_chunks = chunk_plan::is_named(&args.policy);
-    let policy: Box<dyn SitePolicy> = match by_chunks {
-        // That of the tiers between the fastest and the slowest.
-        true => Box::new(Thermos::default()),
-        false => policy_from_text(&args.policy).context("--policy")?,
-    };
-    let (value, weight) = site_values::quantities(args, &*policy, profile)?;
-    let shown = args.profile.display();
-    if profile.sites.is_empty() {
-        bail!("{shown}: holds no allocation site; was the program stopped at once?");
-    }
-    let counted = site_values::counted(args, profile, value).with_context(|| shown.to_string())?;
-    let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
-    check_balance(&*policy, &tiers)?;
-    if value == Value::SampledBandwidth {
-        console.warn(&format!(
-            "the bandwidth of each site is estimated from its samples; runs with each of them alone in a tier measure it: {}",
-            site_values::isolating(profile)
-        ));
-    }
-    let items = items(profile, (value, weight), &shown.to_string(), console)?;
-    let has_value = !items.is_empty();
-    let footprint = profile.footprint().0;
-    let ColouredTiers { tiers, colours } =
-        coloured_plan::tiers(&*policy, (&items, footprint), tiers, &args.devices, console)?;
-    let labels = isotherm_pipeline::labels(profile);
-    let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
-    let callers: BTreeMap<_, _> = callers.collect();
-    let whole = PlanRequest {
-        value,
-        counted,
-        weight,
-        command: &profile.meta.command,
-        depth: profile.meta.depth,
-        labels: Some(&labels),
-        callers: has_value.then_some(&callers),
-        ..PlanRequest::new(&*policy, &items, &tiers)
-    };
-    let (mut plan, parts) = match by_chunks {
-        true => chunk_plan::plan(&args.policy, args.split, profile, &whole)?,
-        false => by_sites(args.split, profile, &whole),
-    };
-    plan.expected = expected_times(profile, &plan, &parts);
-    if let Some(expected) = plan
-        .expected
-        .filter(|times| !by_chunks && policy.fills() && times.planned - times.first_touch > SLOWER)
-    {
-        console.warn(&format!(
-            "placing its sites apart would make the program slower than first touch does: {:.2} times the time of all fast against \
-             {:.2}; this plan leaves all data to first touch",
-            expected.planned, expected.first_touch
-        ));
-        plan = left_to_first_touch(plan, expected);
-    }
-    plan.frames = frames(profile, &plan);
-    plan.colours = colours;
-    Ok(plan)
-}
-
-/// The sites with their values; none where the caches served all accesses, so that nothing is placed.
-fn items(
-    profile: &Profile,
-    (value, weight): (Value, Weight),
-    shown: &str,
-    console: Console,
-) -> Result<Vec<Item>> {
-    let items = isotherm_pipeline::items(profile, value, weight);
-    if items.iter().any(|item| item.value > 0) {
-        return Ok(items);
-    }
-    if value == Value::Bandwidth {
-        bail!(
-            "{shown}: the isolation runs counted no bytes of any site, so no site can be ranked; use a longer input: isotherm record \
-             --isolate sites --force"
-        );
-    }
-    if profile
-        .served_by_site()
-        .values()
-        .all(|served| served.0 == 0)
-    {
-        bail!(
-            "{shown}: has no access to any site, so no site can be ranked; record longer, or \
-             see `isotherm doctor` for the sources this machine has"
-        );
-    }
-    console.warn(
-        "the caches served all accesses to sites that were sampled, by an estimate, so faster memory changes \
-         nothing: this plan leaves all data to first touch; --cache of `isotherm record` says how much cache is assumed",
-    );
-    Ok(Vec::new())
-}
-
-/// Refuses a policy that balances tiers whose latencies under load are not known.
-fn check_balance(policy: &dyn SitePolicy, tiers: &Tiers) -> Result<()> {
-    let unknown = (0..tiers.all().len() as u32)
-        .map(TierIndex)
-        .find(|tier| tiers.loaded_latency(*tier).is_none());
-    let Some(tier) = unknown
-        .and_then(|tier| tiers.get(tier))
-        .filter(|_| policy.balances())
-    else {
-        return Ok(());
-    };
-    let remedy = match tiers.emulates() {
-        true => "give the emulated tiers limits: --tiers emulated:limit:5GiB/s,fast-limit:10GiB/s",
-        false => "measure them: isotherm tiers --measure -o tiers.toml; then --tiers tiers.toml",
-    };
-    bail!(
-        "--policy {} compares the latencies of the tiers under load, and tier {} has no known bandwidth or latency; {remedy}",
-        policy.name(),
-        tier.name
-    );
-}
-
-/// The plan of a site policy, and the parts that it may have: none for a policy that balances, whose plan does not pay by the value
-/// that fast memory serves.
-fn by_sites(split: Split, profile: &Profile, whole: &PlanRequest<'_>) -> (Plan, SiteParts) {
-    let parts = match split {
-        Split::Auto if split::is_possible(whole.tiers) && !whole.policy.balances() => {
-            isotherm_pipeline::site_parts(profile)
-        }
-        Split::Auto | Split::Never => SiteParts::new(),
-    };
-    let items = isotherm_pipeline::part_items(whole.items, &parts);
-    (with_parts(whole, &items), parts)
-}
-
-/// How much slower than first touch a plan may be expected to be, over the time of all fast: less cannot be told apart.
-const SLOWER: f64 = 0.02;
-
-/// A plan without sites: all data goes where first touch would place it.
-fn left_to_first_touch(plan: Plan, expected: ExpectedTimes) -> Plan {
-    Plan {
-        policy: FirstTouch.name().to_owned(),
-        assignments: Vec::new(),
-        small: BTreeMap::new(),
-        default_tier: TierIndex::FASTEST,
-        standing: PlanBounds {
-            planned: plan.standing.first_touch,
-            ..plan.standing
-        },
-        expected: Some(ExpectedTimes {
-            planned: expected.first_touch,
-            ..expected
-        }),
-        ..plan
-    }
-}
-
-/// The plan with these parts, where they pay; else without.
-fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) -> Plan {
-    let split = isotherm_policy::plan(&PlanRequest {
-        parts: Some(parts),
-        ..*whole
-    });
-    let plan = isotherm_policy::plan(whole);
-    match split::pays(&split, &plan) {
-        true => split,
-        // The bound is by part all the same: another policy may reach it.
-        false => Plan {
-            standing: PlanBounds {
-                bound: split.standing.bound,
-                ..plan.standing
-            },
-            ..plan
-        },
-    }
+/// The file to which the plan is written.
+fn target(args: &PlanArgs) -> PathBuf {
+    let named = args.output.clone();
+    named.unwrap_or_else(|| super::beside(&args.profile, "plan"))
 }
 
 /// The plan in which the selected sites are fast and all others slow. `name` is that of the selection.
@@ -277,16 +123,6 @@ pub(super) fn of_chosen(
     plan.expected = expected_times(profile, &plan, &chosen.parts);
     plan.frames = frames(profile, &plan);
     plan
-}
-
-/// The callers of the plan's sites, by which another build is searched for them.
-fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
-    let planned: BTreeSet<SiteId> = plan.assignments.iter().map(|site| site.site).collect();
-    let sites = profile.sites.iter();
-    sites
-        .filter(|site| planned.contains(&site.id) && !site.frames.is_empty())
-        .map(|site| (site.id, site.frames.to_vec()))
-        .collect()
 }
 
 fn announce(plan: &Plan, console: Console) {

@@ -9,7 +9,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::words;
 use isotherm_pipeline::sampled_bandwidths;
 
-use crate::cli::PlanArgs;
+use crate::cli_plan::PlanArgs;
 
 /// What is the value of a site, and what its weight. A policy that balances takes the bandwidths that were measured, else the estimate.
 ///
@@ -86,6 +86,11 @@ fn no_latency(counted: CountUnit) -> String {
          finds it{instead}",
         counted.units()
     )
+}
+
+/// Whether runs in isolation measured the bandwidth of each site.
+pub(super) fn has_bandwidths(profile: &Profile) -> bool {
+    no_bandwidth(profile).is_none()
 }
 
 /// The reason why the bandwidth of some site is not known here, and the command that measures it.
