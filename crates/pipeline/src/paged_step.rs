@@ -4,11 +4,11 @@
 //! PagedObservation --> touches --> UnitStep (policy) --> Guard --> RangeExecutor      what exceeds a limit
 //!        |                |                                 |            ^
 //!        |                +--> mistakes, sweep <--- units out            |
-//!        +--> Savings (probes, StallBudget) -----------------------------+             what a budget of lost time allows
+//!        +--> UnitSavings (StallBudget) ---------------------------------+             what a budget of lost time allows
 //! ```
 //!
 //! Two rules page memory out. What exceeds a size in memory leaves whatever it costs. Below it leaves what the budget of lost
-//! time allows ([`saving`]).
+//! time allows ([`UnitSavings`]).
 //!
 //! Under a limit the ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:
 //!
@@ -20,28 +20,29 @@
 
 mod floors;
 mod guard;
-mod reuse;
-mod saving;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod unit_moves;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::unit_step::{Combine, EpochReport, MakePolicy, StepLimits, UnitStep, UnitStepConfig};
 use floors::Floors;
 use guard::{Guard, UnitOutcome, by_unit};
-use isotherm_model::batch::{ObservedAccess, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+use isotherm_model::batch::ObservedAccess;
+use isotherm_model::movement::{NodeId, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
-use isotherm_policy::{PressureReclaim, RECLAIM_A_SECOND};
-use reuse::PARTS;
-use saving::{Saving, Savings, first_of};
+use isotherm_policy::{
+    EpochSaving, PressureReclaim, RECLAIM_A_SECOND, SavingsConfig, TOUCHED_PARTS, UnitSavings,
+    first_units,
+};
 pub use settings::{PagedConfig, PagedLimits, SavingRule};
+use unit_moves::{accesses, actions, probe_actions, probes_that_left};
 
 /// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
 const SMALL: u64 = 8;
@@ -100,7 +101,7 @@ pub struct PagedStep {
     config: PagedConfig,
     units: UnitStep,
     records: BTreeMap<Unit, UnitRecord>,
-    savings: Savings,
+    savings: UnitSavings,
 }
 
 /// The present sums of the units.
@@ -127,10 +128,17 @@ impl PagedStep {
             combine: Combine::Balanced,
             modelled: config.modelled,
         };
+        let savings = SavingsConfig {
+            unit: config.unit,
+            page: config.page,
+            back: config.costs.back,
+            slowdown: config.slowdown,
+            modelled: config.modelled,
+        };
         Self {
             units: UnitStep::new(units, make),
             records: BTreeMap::new(),
-            savings: Savings::new(&config),
+            savings: UnitSavings::new(&savings),
             config,
         }
     }
@@ -146,14 +154,15 @@ impl PagedStep {
         let (seen, limits, fixed) = self.without_fixed(seen, limits);
         let touched = touched_units(&seen, unit);
         let stalled = self.stalled(&seen);
-        let wrongly_saved = self.savings.follow(&seen, &touched, stalled);
-        let accesses = self.savings.touches(&seen);
+        let span = seen.seen.span;
+        let wrongly_saved = self.savings.follow(&seen.units, &touched, (span, stalled));
+        let touches = self.savings.touches(&seen.units, span);
         let mistakes = self.follow(&seen);
         let undone = self.undo(&mistakes, &seen, &limits);
         let sums = self.sums(&seen);
         let back = self.back_again(&wrongly_saved, sums, &limits);
         let capacity = self.capacity(&seen, sums, &limits);
-        let observation = self.observation(&seen, accesses, capacity);
+        let observation = self.observation(&seen, accesses(touches, Bytes(unit)), capacity);
         let now = seen.seen.epoch.0;
         let mut guard = Guard {
             inner: executor,
@@ -162,7 +171,7 @@ impl PagedStep {
             outcomes: Vec::new(),
         };
         let step_limits = StepLimits {
-            accesses_per_sample: (unit / page / PARTS).max(1),
+            accesses_per_sample: (unit / page / TOUCHED_PARTS).max(1),
             moves: limits.moves,
             groups: limits.groups.clone(),
             fair_start: limits.fair_start,
@@ -243,28 +252,43 @@ impl PagedStep {
         let floors = Floors::find(seen, &limits.groups);
         let is_free = |unit: Unit| !self.is_out(&unit) && !floors.keeps(unit.process);
         let saving = match self.config.rule {
-            SavingRule::Probes => self.savings.choose(seen, keep, is_free),
+            SavingRule::Probes => self.savings.choose(&seen.units, keep, is_free),
             SavingRule::Pressure => {
                 let rule = PressureReclaim::new(self.config.slowdown, RECLAIM_A_SECOND);
                 let present = Bytes(sum_of(&seen.units, |held| held.present.0));
                 let bytes = rule.bytes(present, seen.seen.span, stalled);
                 let bytes = bytes.min(present.saturating_sub(keep));
-                Saving {
-                    leaving: self.savings.least_recent(seen, bytes, is_free),
-                    ..Saving::default()
+                EpochSaving {
+                    leaving: self.savings.least_recent(&seen.units, bytes, is_free),
+                    ..EpochSaving::default()
                 }
             }
         };
-        let leaving = actions(&saving.leaving, self.config.unit.0.max(1), PAGED_OUT);
-        let mut outcomes = executor.execute(&leaving);
-        self.savings.left(&outcomes);
+        let (unit, page) = (self.config.unit.0.max(1), self.config.page.0.max(1));
+        let mut outcomes = executor.execute(&actions(&saving.leaving, unit, PAGED_OUT));
+        self.record_saved(&outcomes);
         for outcome in &outcomes {
             units.moves.add(outcome, false, self.config.modelled);
         }
-        let probes = executor.execute(&self.savings.probe_actions(&saving.probes));
-        self.savings.probed(&probes);
+        let probes = executor.execute(&probe_actions(&saving.probes, page));
+        for (unit, pages) in probes_that_left(&probes, (unit, page)) {
+            self.savings.probed(unit, pages);
+        }
         outcomes.extend(probes);
         outcomes
+    }
+
+    /// Records which units left as a whole for the budget's sake.
+    fn record_saved(&mut self, outcomes: &[RangeOutcome]) {
+        let (unit, modelled) = (self.config.unit.0.max(1), self.config.modelled);
+        let outcomes = outcomes.iter();
+        for (unit, result) in outcomes.flat_map(|outcome| by_unit(outcome, unit, modelled)) {
+            match result {
+                UnitOutcome::There => self.savings.left(unit),
+                UnitOutcome::Stays => self.savings.stayed(unit),
+                UnitOutcome::Later => {}
+            }
+        }
     }
 
     /// Of the units that left by mistake, those for whose rest there is room. TMO's rule knows no mistakes.
@@ -358,7 +382,7 @@ impl PagedStep {
     /// Bytes that units may have that belong to memory, in memory and out. While the probes of new memory are out, the policies wait.
     fn capacity(&self, seen: &PagedObservation, sums: Sums, limits: &PagedLimits) -> u64 {
         let over = sums.present.saturating_sub(self.limit(limits).0);
-        if self.savings.is_unlimited() && over > 0 && self.savings.unknown(seen).0 >= over {
+        if self.savings.is_unlimited() && over > 0 && self.savings.unknown(&seen.units).0 >= over {
             return sums.fast;
         }
         let most = self.most_of_units(limits).saturating_add(sums.saved);
@@ -497,7 +521,7 @@ impl PagedStep {
 /// The fullest units, as many as have these bytes in memory, by address.
 fn most_first(mut units: Vec<&PagedUnit>, bytes: u64) -> Vec<Unit> {
     units.sort_unstable_by_key(|held| (std::cmp::Reverse(held.present), held.unit));
-    first_of(units, Bytes(bytes))
+    first_units(units, Bytes(bytes))
 }
 
 /// The units in which accesses fell, or of which pages came back.
@@ -512,30 +536,6 @@ fn touched_units(seen: &PagedObservation, unit: u64) -> BTreeSet<Unit> {
     let returned = seen.units.iter();
     let returned = returned.filter(|held| held.returned > Bytes::ZERO);
     accessed.chain(returned.map(|held| held.unit)).collect()
-}
-
-/// One action for each run of neighbouring units of a process.
-fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeAction> {
-    let mut actions: Vec<RangeAction> = Vec::new();
-    let mut last: Option<(Process, u64)> = None;
-    for unit in units {
-        let end = unit.start.saturating_add(bytes);
-        match actions.last_mut() {
-            Some(action) if last == Some((unit.process, unit.start)) => {
-                action.range.bytes += Bytes(bytes);
-            }
-            _ => actions.push(RangeAction {
-                process: unit.process,
-                range: AddressRange {
-                    start: unit.start,
-                    bytes: Bytes(bytes),
-                },
-                node,
-            }),
-        }
-        last = Some((unit.process, end));
-    }
-    actions
 }
 
 fn sum_of(units: &[PagedUnit], bytes: fn(&PagedUnit) -> u64) -> u64 {

@@ -21,7 +21,8 @@
 //! assert_eq!(plan.tier_of(SiteId(2)), TierIndex(1));
 //! ```
 //!
-//! [`epoch`] holds the policies that decide by page and epoch instead of by site.
+//! [`epoch`] holds the policies that decide by page and epoch instead of by site. [`UnitSavings`] chooses what is paged out for a
+//! budget's sake.
 //!
 //! Not part of this crate: reading profiles (the pipeline turns one into items), and the moves.
 //!
@@ -53,6 +54,8 @@ mod policy_text;
 pub mod sharing;
 mod pressure_reclaim;
 mod stall_budget;
+mod unit_reuse;
+mod unit_savings;
 
 pub use all_fast::AllFast;
 pub use all_slow::AllSlow;
@@ -72,6 +75,8 @@ pub use stall_budget::StallBudget;
 pub use standing::{bound, first_touch_value, standing};
 pub use static_ratio::{Ratio, StaticRatio};
 pub use thermos::{Displaced, Thermos};
+pub use unit_reuse::TOUCHED_PARTS;
+pub use unit_savings::{EpochSaving, SavingsConfig, UnitSavings, first_units};
 
 #[cfg(test)]
 mod properties;

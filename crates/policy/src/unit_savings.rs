@@ -18,17 +18,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::ObservedAccess;
-use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
-use isotherm_model::outcome::Fate;
-use isotherm_model::paged::{PAGED_OUT, PagedObservation, PagedUnit};
+use isotherm_model::paged::PagedUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::Unit;
-use isotherm_policy::StallBudget;
 
-use super::guard::{UnitOutcome, by_unit};
-use super::reuse::{Reuse, touches};
-use super::settings::PagedConfig;
+use crate::stall_budget::StallBudget;
+use crate::unit_reuse::{UnitReuse, touched_parts};
 
 /// Part of a unit that is a probe, one in this number, and pages of a probe at most.
 const PROBE_PART: u64 = 64;
@@ -90,7 +85,7 @@ struct SavedUnit {
     failed: u32,
     /// Probes so far: each takes other pages.
     probes: u64,
-    reuse: Reuse,
+    reuse: UnitReuse,
 }
 
 impl SavedUnit {
@@ -102,8 +97,26 @@ impl SavedUnit {
     }
 }
 
+/// Settings of [`UnitSavings`].
+#[derive(Clone, Copy, Debug)]
+pub struct SavingsConfig {
+    /// Size of a unit; a multiple of the page size.
+    pub unit: Bytes,
+    /// Size of the kernel's pages.
+    pub page: Bytes,
+    /// Measured time that a page of 4 KiB takes on its way back.
+    pub back: Nanos,
+    /// Share of the time that may be lost; from 1 on there is no budget.
+    pub slowdown: f64,
+    /// True if no data really moves, so that no probe ever returns.
+    pub modelled: bool,
+}
+
 /// The units that leave for a budget's sake, and the probes for the choice of the next ones.
-pub(super) struct Savings {
+///
+/// The caller pages out what [`choose`](Self::choose) returns and reports what left.
+#[derive(Debug)]
+pub struct UnitSavings {
     unit: u64,
     page: u64,
     /// Time that a unit takes on its way back.
@@ -121,11 +134,11 @@ pub(super) struct Savings {
 }
 
 /// What an epoch pages out.
-#[derive(Debug, Default)]
-pub(super) struct Saving {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpochSaving {
     /// Units that leave as a whole, in order.
     pub leaving: Vec<Unit>,
-    /// Addresses of single pages, by unit.
+    /// Single pages of other units: their numbers within the unit, from 0.
     pub probes: Vec<(Unit, Vec<u64>)>,
 }
 
@@ -149,8 +162,9 @@ impl Allowance {
     }
 }
 
-/// The first of these units, as many as have these bytes in memory, by address.
-pub(super) fn first_of(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
+/// The first of these units, as many as have these bytes in memory, in the order of units.
+#[must_use]
+pub fn first_units(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
     let mut left = bytes;
     let leaves = |held: &&PagedUnit| {
         let leaves = left > Bytes::ZERO;
@@ -163,9 +177,10 @@ pub(super) fn first_of(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
     leaving
 }
 
-impl Savings {
+impl UnitSavings {
     /// No unit is known.
-    pub(super) fn new(config: &PagedConfig) -> Self {
+    #[must_use]
+    pub fn new(config: &SavingsConfig) -> Self {
         let (unit, page) = (config.unit.0.max(1), config.page.0.max(1));
         let budget = StallBudget::new(config.slowdown);
         let (first_patience, doublings) = match budget.is_unlimited() {
@@ -175,7 +190,7 @@ impl Savings {
         Self {
             unit,
             page,
-            back: Nanos(config.costs.back.0.saturating_mul((unit / 4096).max(1))),
+            back: Nanos(config.back.0.saturating_mul((unit / 4096).max(1))),
             modelled: config.modelled,
             budget,
             doublings,
@@ -188,32 +203,34 @@ impl Savings {
     }
 
     /// True where any loss of time is accepted.
-    pub(super) fn is_unlimited(&self) -> bool {
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
         self.budget.is_unlimited()
     }
 
     /// True where the program has waited longer than it may.
-    pub(super) fn is_overdrawn(&self) -> bool {
+    #[must_use]
+    pub fn is_overdrawn(&self) -> bool {
         self.budget.is_overdrawn()
     }
 
-    /// Ends an epoch in which the program waited for this time. Returns the units that were paged out by mistake, and which must be brought
-    /// back.
-    pub(super) fn follow(
+    /// Ends an epoch of a length, in which the program waited for a time. `units` are all that it has, `touched` those of them that are
+    /// known to have been used. Returns the units that were paged out by mistake, and which must be brought back.
+    pub fn follow(
         &mut self,
-        seen: &PagedObservation,
+        units: &[PagedUnit],
         touched: &BTreeSet<Unit>,
-        stalled: Nanos,
+        (span, stalled): (Nanos, Nanos),
     ) -> Vec<Unit> {
-        self.now = self.now.saturating_add(seen.seen.span);
-        self.budget.spend(seen.seen.span, stalled);
-        let living: BTreeSet<Unit> = seen.units.iter().map(|held| held.unit).collect();
+        self.now = self.now.saturating_add(span);
+        self.budget.spend(span, stalled);
+        let living: BTreeSet<Unit> = units.iter().map(|held| held.unit).collect();
         self.units.retain(|unit, _| living.contains(unit));
         let mut mistakes = Vec::new();
-        for held in &seen.units {
+        for held in units {
             let new = SavedUnit {
                 touched: self.now,
-                reuse: Reuse::found(self.now),
+                reuse: UnitReuse::found(self.now),
                 ..SavedUnit::default()
             };
             let mut unit = *self.units.get(&held.unit).unwrap_or(&new);
@@ -265,13 +282,14 @@ impl Savings {
         }
     }
 
-    /// The touches of an epoch of this length, by the measured reuse of each unit.
-    pub(super) fn touches(&self, seen: &PagedObservation) -> Vec<ObservedAccess> {
-        let units = seen.units.iter().filter_map(|held| {
+    /// The touches of each known unit in an epoch of this length, in [`TOUCHED_PARTS`](crate::TOUCHED_PARTS), by its measured reuse.
+    #[must_use]
+    pub fn touches(&self, units: &[PagedUnit], span: Nanos) -> Vec<(Unit, u64)> {
+        let units = units.iter().filter_map(|held| {
             let unit = self.units.get(&held.unit)?;
             let has_probe = matches!(unit.place, Place::Probed { .. });
             let interval = unit.reuse.interval(self.now, has_probe);
-            Some(touches(held, Bytes(self.unit), seen.seen.span, interval))
+            Some((held.unit, touched_parts(span, interval)))
         });
         units.collect()
     }
@@ -315,14 +333,15 @@ impl Savings {
     }
 
     /// What leaves in the epoch that begins: of units that are `free` to leave, as long as `keep` bytes stay in memory.
-    pub(super) fn choose(
+    #[must_use]
+    pub fn choose(
         &self,
-        seen: &PagedObservation,
+        units: &[PagedUnit],
         keep: Bytes,
         free: impl Fn(Unit) -> bool,
-    ) -> Saving {
-        let mut saving = Saving::default();
-        let present: Bytes = seen.units.iter().map(|held| held.present).sum();
+    ) -> EpochSaving {
+        let mut saving = EpochSaving::default();
+        let present: Bytes = units.iter().map(|held| held.present).sum();
         let pending = self.pending() * self.budget.risk() * self.back.0 as f64;
         let mut allowance = Allowance {
             left: match self.is_unlimited() {
@@ -331,14 +350,14 @@ impl Savings {
             },
             spare: present.saturating_sub(keep).0,
         };
-        for held in self.ripe(seen) {
+        for held in self.ripe(units) {
             let loss = self.budget.risk().max(self.hot_share(held.unit)) * self.back.0 as f64;
             if free(held.unit) && allowance.takes(loss, held.present.0) {
                 saving.leaving.push(held.unit);
             }
         }
         saving.leaving.sort_unstable();
-        for held in &seen.units {
+        for held in units {
             let unit = held.unit;
             // Those that samples fell on, too: a few pages of a unit may take all of them.
             if !self.may_be_probed(held) || !free(unit) {
@@ -356,22 +375,24 @@ impl Savings {
     }
 
     /// The units that are `free` to leave and rest longest, of at least these bytes together.
-    pub(super) fn least_recent(
+    #[must_use]
+    pub fn least_recent(
         &self,
-        seen: &PagedObservation,
+        units: &[PagedUnit],
         bytes: Bytes,
         free: impl Fn(Unit) -> bool,
     ) -> Vec<Unit> {
-        let in_memory = seen.units.iter();
+        let in_memory = units.iter();
         let in_memory = in_memory.filter(|held| held.present > Bytes::ZERO && free(held.unit));
         let touched = |held: &PagedUnit| self.units.get(&held.unit).map(|known| known.touched);
         let mut oldest: Vec<&PagedUnit> = in_memory.collect();
         oldest.sort_unstable_by_key(|held| (touched(held), held.unit));
-        first_of(oldest, bytes)
+        first_units(oldest, bytes)
     }
 
     /// Bytes of the units of which nothing is known yet because their first probe is out, or could not be made yet.
-    pub(super) fn unknown(&self, seen: &PagedObservation) -> Bytes {
+    #[must_use]
+    pub fn unknown(&self, units: &[PagedUnit]) -> Bytes {
         let is_unknown = |held: &&PagedUnit| {
             self.has_probes(held)
                 && self
@@ -383,7 +404,7 @@ impl Savings {
                         Place::Out { .. } => false,
                     })
         };
-        let unknown = seen.units.iter().filter(is_unknown);
+        let unknown = units.iter().filter(is_unknown);
         unknown.map(|held| held.present).sum()
     }
 
@@ -395,10 +416,10 @@ impl Savings {
     }
 
     /// The units that may leave as a whole: those of which least returned, and of these those that rest longest, first.
-    fn ripe<'a>(&self, seen: &'a PagedObservation) -> Vec<&'a PagedUnit> {
+    fn ripe<'a>(&self, units: &'a [PagedUnit]) -> Vec<&'a PagedUnit> {
         let now = self.now;
         let mut ripe: Vec<(u64, Nanos, &PagedUnit)> = Vec::new();
-        for held in &seen.units {
+        for held in units {
             let Some(unit) = self.units.get(&held.unit) else {
                 continue;
             };
@@ -460,7 +481,7 @@ impl Savings {
         (self.unit / self.page / PROBE_PART).clamp(1, PROBE_PAGES_AT_MOST)
     }
 
-    /// The addresses of a probe: one page in each of equal parts of the unit, of which there are more where fewer of its pages are in
+    /// The pages of a probe: one in each of equal parts of the unit, of which there are more where fewer of its pages are in
     /// memory.
     fn probe(&self, held: &PagedUnit, turn: u64) -> Vec<u64> {
         let pages = (self.unit / self.page).max(1);
@@ -469,80 +490,191 @@ impl Savings {
         let tries = tries.clamp(wanted, TRIES.min(pages).max(wanted));
         let part = pages / tries;
         let mut at = held.unit.start ^ turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let addresses = (0..tries).map(|number| {
+        let pages = (0..tries).map(|number| {
             at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            held.unit.start + (number * part + (at >> 33) % part) * self.page
+            number * part + (at >> 33) % part
         });
-        addresses.collect()
+        pages.collect()
     }
 
-    /// The actions of a probe.
-    pub(super) fn probe_actions(&self, probes: &[(Unit, Vec<u64>)]) -> Vec<RangeAction> {
-        let action = |unit: &Unit, start: &u64| RangeAction {
-            process: unit.process,
-            range: AddressRange {
-                start: *start,
-                bytes: Bytes(self.page),
-            },
-            node: PAGED_OUT,
+    /// Records how many pages of a unit's probe left.
+    pub fn probed(&mut self, unit: Unit, pages: u64) {
+        let Some(known) = self.units.get_mut(&unit) else {
+            return;
         };
-        let all = probes.iter();
-        all.flat_map(|(unit, pages)| pages.iter().map(move |page| action(unit, page)))
-            .collect()
-    }
-
-    /// Records which probes left.
-    pub(super) fn probed(&mut self, outcomes: &[RangeOutcome]) {
-        let mut left: BTreeMap<Unit, u64> = BTreeMap::new();
-        for outcome in outcomes {
-            let RangeAction { process, range, .. } = outcome.action;
-            let start = range.start / self.unit * self.unit;
-            let pages = outcome.bytes_of(|fate| *fate == Fate::Moved).0 / self.page;
-            *left.entry(Unit { process, start }).or_default() += pages;
-        }
-        for (unit, pages) in left {
-            let Some(known) = self.units.get_mut(&unit) else {
-                continue;
-            };
-            known.probes += 1;
-            match pages {
-                0 => known.fail(self.now, self.doublings),
-                pages => {
-                    known.reuse.begin(self.now);
-                    known.place = Place::Probed {
-                        since: self.now,
-                        pages,
-                        returned: 0,
-                    };
-                }
+        known.probes += 1;
+        match pages {
+            0 => known.fail(self.now, self.doublings),
+            pages => {
+                known.reuse.begin(self.now);
+                known.place = Place::Probed {
+                    since: self.now,
+                    pages,
+                    returned: 0,
+                };
             }
         }
     }
 
-    /// Records which units left.
-    pub(super) fn left(&mut self, outcomes: &[RangeOutcome]) {
-        let units = outcomes.iter();
-        let units: Vec<(Unit, UnitOutcome)> = units
-            .flat_map(|outcome| by_unit(outcome, self.unit, self.modelled))
-            .collect();
-        for (unit, result) in units {
-            let Some(known) = self.units.get_mut(&unit) else {
-                continue;
+    /// Records that a unit left as a whole.
+    pub fn left(&mut self, unit: Unit) {
+        if let Some(known) = self.units.get_mut(&unit) {
+            known.place = Place::Out {
+                since: self.now,
+                returned: 0,
+                is_proven: false,
             };
-            match result {
-                UnitOutcome::There => {
-                    known.place = Place::Out {
-                        since: self.now,
-                        returned: 0,
-                        is_proven: false,
-                    };
-                }
-                UnitOutcome::Stays => {
-                    known.place = Place::InMemory;
-                    known.fail(self.now, self.doublings);
-                }
-                UnitOutcome::Later => {}
-            }
         }
+    }
+
+    /// Records that a unit was to leave and stays, for a reason in it.
+    pub fn stayed(&mut self, unit: Unit) {
+        if let Some(known) = self.units.get_mut(&unit) {
+            known.place = Place::InMemory;
+            known.fail(self.now, self.doublings);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use isotherm_model::batch::Process;
+    use isotherm_model::paged::PagedUnit;
+    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::watch::Unit;
+
+    use super::{SavingsConfig, UnitSavings, first_units};
+
+    const PAGE: u64 = 4096;
+    const UNIT: u64 = 512 * PAGE;
+    const EPOCH: Nanos = Nanos(100_000_000);
+    const LOST: Nanos = Nanos(0);
+
+    fn savings(slowdown: f64) -> UnitSavings {
+        UnitSavings::new(&SavingsConfig {
+            unit: Bytes(UNIT),
+            page: Bytes(PAGE),
+            back: Nanos(8_000),
+            slowdown,
+            modelled: false,
+        })
+    }
+
+    fn unit(number: u64) -> Unit {
+        Unit {
+            process: Process::default(),
+            start: number * UNIT,
+        }
+    }
+
+    /// A unit of which so many pages are out, and so many came back.
+    fn held(number: u64, out: u64, returned: u64) -> PagedUnit {
+        PagedUnit {
+            unit: unit(number),
+            present: Bytes(UNIT - out * PAGE),
+            out: Bytes(out * PAGE),
+            returned: Bytes(returned * PAGE),
+            grain: Bytes(UNIT),
+            has_huge: false,
+        }
+    }
+
+    /// Ends an epoch in which samples fell on these units.
+    fn follow(savings: &mut UnitSavings, units: &[PagedUnit], touched: &[u64]) -> Vec<Unit> {
+        let touched: BTreeSet<Unit> = touched.iter().map(|number| unit(*number)).collect();
+        savings.follow(units, &touched, (EPOCH, LOST))
+    }
+
+    #[test]
+    fn a_probe_takes_a_page_of_each_of_eight_parts_of_a_unit() {
+        let mut savings = savings(0.02);
+        let units = [held(0, 0, 0), held(1, 0, 0)];
+        follow(&mut savings, &units, &[]);
+        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
+        assert!(saving.leaving.is_empty(), "nothing is known");
+        let [(first, pages), (second, others)] = saving.probes.as_slice() else {
+            panic!("{saving:?}");
+        };
+        assert_eq!((*first, *second), (unit(0), unit(1)));
+        let parts: Vec<u64> = pages.iter().map(|page| page / 64).collect();
+        assert_eq!(parts, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_ne!(pages, others);
+    }
+
+    #[test]
+    fn a_unit_leaves_whose_probe_stays_out_and_one_rests_whose_probe_returns() {
+        let mut savings = savings(0.02);
+        follow(&mut savings, &[held(0, 0, 0), held(1, 0, 0)], &[]);
+        savings.probed(unit(0), 8);
+        savings.probed(unit(1), 8);
+        let units = [held(0, 8, 0), held(1, 4, 4)];
+        follow(&mut savings, &units, &[]);
+        let units = [held(0, 8, 0), held(1, 4, 0)];
+        for _ in 0..3 {
+            follow(&mut savings, &units, &[]);
+            assert!(
+                savings
+                    .choose(&units, Bytes::ZERO, |_| true)
+                    .leaving
+                    .is_empty()
+            );
+        }
+        follow(&mut savings, &units, &[]);
+        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
+        assert_eq!(saving.leaving, [unit(0)]);
+        assert!(saving.probes.is_empty(), "{saving:?}");
+        let kept = savings.choose(&units, Bytes(2 * UNIT), |_| true);
+        assert!(kept.leaving.is_empty(), "all is to stay");
+        let bound = savings.choose(&units, Bytes::ZERO, |unit| unit.start > 0);
+        assert!(bound.leaving.is_empty(), "it is not free to leave");
+    }
+
+    #[test]
+    fn a_unit_that_returns_soon_was_a_mistake_and_one_that_stays_is_left_alone() {
+        let mut savings = savings(0.02);
+        follow(&mut savings, &[held(0, 0, 0), held(1, 0, 0)], &[]);
+        savings.left(unit(0));
+        savings.stayed(unit(1));
+        let units = [held(0, 200, 312), held(1, 0, 0)];
+        assert_eq!(follow(&mut savings, &units, &[]), [unit(0)]);
+        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
+        assert!(
+            saving.leaving.is_empty() && saving.probes.is_empty(),
+            "{saving:?}"
+        );
+    }
+
+    #[test]
+    fn the_least_recently_touched_units_are_as_many_as_have_the_bytes() {
+        let mut savings = savings(0.02);
+        let units = [0, 1, 2, 3].map(|number| held(number, 0, 0));
+        follow(&mut savings, &units, &[]);
+        follow(&mut savings, &units, &[0, 3]);
+        follow(&mut savings, &units, &[0]);
+        let least = |bytes| savings.least_recent(&units, Bytes(bytes), |_| true);
+        assert_eq!(least(UNIT), [unit(1)]);
+        assert_eq!(least(2 * UNIT + 1), [unit(1), unit(2), unit(3)]);
+        assert_eq!(least(0), []);
+    }
+
+    #[test]
+    fn the_first_units_of_some_bytes_are_in_the_order_of_units() {
+        let units = [held(2, 0, 0), held(0, 0, 0), held(1, 0, 0)];
+        let first = first_units(units.iter().collect(), Bytes(2 * UNIT));
+        assert_eq!(first, [unit(0), unit(2)]);
+    }
+
+    #[test]
+    fn what_is_unknown_is_probed_for_the_first_time_or_was_never() {
+        let mut savings = savings(1.0);
+        assert!(savings.is_unlimited());
+        let units = [held(0, 0, 0), held(1, 8, 0)];
+        follow(&mut savings, &units, &[]);
+        savings.probed(unit(1), 8);
+        assert_eq!(savings.unknown(&units), Bytes(2 * UNIT - 8 * PAGE));
+        savings.left(unit(1));
+        assert_eq!(savings.unknown(&units), Bytes(UNIT));
     }
 }

@@ -10,17 +10,15 @@
 //! another, in memory              probe |--------------- 3 of 8 are back: 450 ms -|
 //! ```
 
-use isotherm_model::batch::ObservedAccess;
 use isotherm_model::paged::PagedUnit;
-use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Counts of a unit of which each epoch touches all pages.
-pub(super) const PARTS: u64 = 64;
+/// Parts in which the touches of a unit in an epoch are counted: all of them where the epoch touches all of its pages.
+pub const TOUCHED_PARTS: u64 = 64;
 
 /// The measured reuse of one unit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reuse {
+pub(crate) struct UnitReuse {
     /// The last measured times, or zero before the first.
     interval: Nanos,
     /// The begin of the present measurement.
@@ -29,9 +27,9 @@ pub(super) struct Reuse {
     is_out: bool,
 }
 
-impl Reuse {
+impl UnitReuse {
     /// Of a unit that was found now.
-    pub(super) fn found(now: Nanos) -> Self {
+    pub(crate) fn found(now: Nanos) -> Self {
         Self {
             since: now,
             ..Self::default()
@@ -39,12 +37,12 @@ impl Reuse {
     }
 
     /// Pages are out from now on.
-    pub(super) fn begin(&mut self, now: Nanos) {
+    pub(crate) fn begin(&mut self, now: Nanos) {
         (self.since, self.returned) = (now, 0);
     }
 
     /// Half of the pages that were out are back.
-    pub(super) fn end(&mut self, now: Nanos) {
+    pub(crate) fn end(&mut self, now: Nanos) {
         let time = now.saturating_sub(self.since);
         // A longer time is believed at once: a probe may have left in the middle of a round.
         self.interval = match time >= self.interval {
@@ -55,7 +53,7 @@ impl Reuse {
     }
 
     /// Follows a unit without a probe.
-    pub(super) fn follow(&mut self, held: &PagedUnit, now: Nanos) {
+    pub(crate) fn follow(&mut self, held: &PagedUnit, now: Nanos) {
         let is_out = held.out.0.saturating_mul(2) >= held.all().0;
         if is_out && !self.is_out && held.returned == Bytes::ZERO {
             self.begin(now);
@@ -69,7 +67,7 @@ impl Reuse {
 
     /// The time after which half of the pages are touched again: at least the time for which they were not, where that is seen. What is out
     /// and never came back is cold, however short the time: to bring it back on a guess would cost more than to wait.
-    pub(super) fn interval(&self, now: Nanos, has_probe: bool) -> Nanos {
+    pub(crate) fn interval(&self, now: Nanos, has_probe: bool) -> Nanos {
         if self.is_out && self.interval == Nanos::ZERO {
             return Nanos(u64::MAX);
         }
@@ -80,24 +78,12 @@ impl Reuse {
     }
 }
 
-/// The touches of an epoch of this length as accesses to a whole unit, in [`PARTS`]: at least one.
-pub(super) fn touches(
-    held: &PagedUnit,
-    unit: Bytes,
-    span: Nanos,
-    interval: Nanos,
-) -> ObservedAccess {
-    let parts = u128::from(PARTS) * u128::from(span.0) / u128::from(interval.0.max(1));
-    let parts = u64::try_from(parts).unwrap_or(PARTS).clamp(1, PARTS);
-    let source = SourceKind::PageFaults;
-    ObservedAccess {
-        bytes: unit,
-        ..ObservedAccess::at(
-            (held.unit.process, held.unit.start),
-            source,
-            (parts, source.unit(false)),
-        )
-    }
+/// The touches of a unit in an epoch of this length, in [`TOUCHED_PARTS`]: at least one.
+pub(crate) fn touched_parts(span: Nanos, interval: Nanos) -> u64 {
+    let parts = u128::from(TOUCHED_PARTS) * u128::from(span.0) / u128::from(interval.0.max(1));
+    u64::try_from(parts)
+        .unwrap_or(TOUCHED_PARTS)
+        .clamp(1, TOUCHED_PARTS)
 }
 
 #[cfg(test)]
@@ -107,7 +93,7 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_model::watch::Unit;
 
-    use super::{Reuse, touches};
+    use super::{UnitReuse, touched_parts};
 
     const UNIT: Bytes = Bytes(2 << 20);
     const MS: u64 = 1_000_000;
@@ -128,7 +114,7 @@ mod tests {
 
     #[test]
     fn rounds_of_a_scan_are_measured_from_one_return_to_the_next() {
-        let mut reuse = Reuse::found(Nanos(0));
+        let mut reuse = UnitReuse::found(Nanos(0));
         reuse.follow(&held(0, 0), Nanos(100 * MS));
         assert_eq!(reuse.interval(Nanos(110 * MS), false), Nanos(u64::MAX));
         for round in 1..4 {
@@ -147,8 +133,7 @@ mod tests {
 
     #[test]
     fn what_returns_at_once_is_touched_whole_in_each_epoch_and_nothing_is_colder_than_one_part() {
-        let count =
-            |interval| touches(&held(UNIT.0, 0), UNIT, Nanos(50 * MS), Nanos(interval)).count;
+        let count = |interval| touched_parts(Nanos(50 * MS), Nanos(interval));
         assert_eq!((count(0), count(10 * MS)), (64, 64));
         assert_eq!(count(400 * MS), 8);
         assert_eq!(count(900_000 * MS), 1);

@@ -1,0 +1,132 @@
+//! What is decided of units as moves of ranges, and the outcomes of these as what became of the units.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::paged::PAGED_OUT;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::Unit;
+
+/// One action for each run of neighbouring units of a process, each of these bytes.
+pub(super) fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeAction> {
+    let mut actions: Vec<RangeAction> = Vec::new();
+    let mut last: Option<(Process, u64)> = None;
+    for unit in units {
+        let end = unit.start.saturating_add(bytes);
+        match actions.last_mut() {
+            Some(action) if last == Some((unit.process, unit.start)) => {
+                action.range.bytes += Bytes(bytes);
+            }
+            _ => actions.push(RangeAction {
+                process: unit.process,
+                range: AddressRange {
+                    start: unit.start,
+                    bytes: Bytes(bytes),
+                },
+                node,
+            }),
+        }
+        last = Some((unit.process, end));
+    }
+    actions
+}
+
+/// One action for each page of a probe, by the numbers of pages of this size within the unit.
+pub(super) fn probe_actions(probes: &[(Unit, Vec<u64>)], page: u64) -> Vec<RangeAction> {
+    let action = |unit: &Unit, number: &u64| RangeAction {
+        process: unit.process,
+        range: AddressRange {
+            start: unit.start + number * page,
+            bytes: Bytes(page),
+        },
+        node: PAGED_OUT,
+    };
+    let all = probes.iter();
+    all.flat_map(|(unit, pages)| pages.iter().map(move |number| action(unit, number)))
+        .collect()
+}
+
+/// The pages of each unit that left, of a probe.
+pub(super) fn probes_that_left(
+    outcomes: &[RangeOutcome],
+    (unit, page): (u64, u64),
+) -> BTreeMap<Unit, u64> {
+    let mut left = BTreeMap::new();
+    for outcome in outcomes {
+        let RangeAction { process, range, .. } = outcome.action;
+        let start = range.start / unit * unit;
+        let pages = outcome.bytes_of(|fate| *fate == Fate::Moved).0 / page;
+        *left.entry(Unit { process, start }).or_default() += pages;
+    }
+    left
+}
+
+/// The touches of units of this size as accesses to the whole unit, which the policies of a limit rank by.
+pub(super) fn accesses(touches: Vec<(Unit, u64)>, unit: Bytes) -> Vec<ObservedAccess> {
+    let source = SourceKind::PageFaults;
+    let access = |(touched, parts): (Unit, u64)| ObservedAccess {
+        bytes: unit,
+        ..ObservedAccess::at(
+            (touched.process, touched.start),
+            source,
+            (parts, source.unit(false)),
+        )
+    };
+    touches.into_iter().map(access).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::RangeOutcome;
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::paged::PAGED_OUT;
+    use isotherm_model::units::Bytes;
+    use isotherm_model::watch::Unit;
+
+    use super::{accesses, actions, probe_actions, probes_that_left};
+
+    const PAGE: u64 = 4096;
+    const UNIT: u64 = 16 * PAGE;
+
+    fn unit(number: u64) -> Unit {
+        Unit {
+            process: Process::default(),
+            start: number * UNIT,
+        }
+    }
+
+    #[test]
+    fn neighbouring_units_are_one_action() {
+        let actions = actions(&[unit(1), unit(2), unit(4)], UNIT, PAGED_OUT);
+        let ranges = actions.iter().map(|it| (it.range.start, it.range.bytes.0));
+        let ranges: Vec<(u64, u64)> = ranges.collect();
+        assert_eq!(ranges, [(UNIT, 2 * UNIT), (4 * UNIT, UNIT)]);
+    }
+
+    #[test]
+    fn the_pages_of_probes_that_left_are_counted_by_unit() {
+        let probes = [(unit(1), vec![3, 9]), (unit(4), vec![0])];
+        let actions = probe_actions(&probes, PAGE);
+        let starts: Vec<u64> = actions.iter().map(|it| it.range.start).collect();
+        assert_eq!(starts, [UNIT + 3 * PAGE, UNIT + 9 * PAGE, 4 * UNIT]);
+        let fates = [Fate::Moved, Fate::Moved, Fate::AlreadyThere];
+        let outcomes = actions.iter().zip(fates);
+        let outcomes = outcomes.map(|(action, fate)| RangeOutcome::whole(*action, fate));
+        let left = probes_that_left(&outcomes.collect::<Vec<_>>(), (UNIT, PAGE));
+        assert_eq!(Vec::from_iter(left), [(unit(1), 2), (unit(4), 0)]);
+    }
+
+    #[test]
+    fn touches_are_accesses_to_the_whole_unit() {
+        let accesses = accesses(vec![(unit(3), 64)], Bytes(UNIT));
+        let [access] = accesses.as_slice() else {
+            panic!("{accesses:?}");
+        };
+        assert_eq!((access.address, access.end()), (3 * UNIT, 4 * UNIT));
+        assert_eq!(access.count, 64);
+    }
+}
