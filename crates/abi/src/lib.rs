@@ -25,7 +25,7 @@
 //! +--------------------+ touches_offset
 //! | TouchRecord ...    |  ring
 //! +--------------------+ text_offset
-//! | module paths       |
+//! | module paths ...   |  and Python functions
 //! +--------------------+ accesses.regions_offset
 //! | AtomicU64 ...      |  regions of which accesses are counted
 //! +--------------------+ accesses.counts_offset
@@ -50,6 +50,7 @@ pub mod java;
 pub mod machine;
 pub mod named_data;
 pub mod page_tiers;
+pub mod python_code;
 pub mod session;
 pub mod site;
 

@@ -31,7 +31,7 @@ pub fn frames_of_name(name: &[u8]) -> [FrameRecord; MAX_DEPTH] {
         let number = u128::from_ne_bytes(bytes);
         *frame = FrameRecord {
             module: number as u32,
-            reserved: (number >> 32) as u32,
+            text: (number >> 32) as u32,
             offset: (number >> 64) as u64,
         };
     }
@@ -58,7 +58,7 @@ mod tests {
     fn the_frames_hold_the_text() {
         let frames = frames_of_name(b"abcdEFGH01234567xy");
         assert_eq!(frames[0].module.to_ne_bytes(), *b"abcd");
-        assert_eq!(frames[0].reserved.to_ne_bytes(), *b"EFGH");
+        assert_eq!(frames[0].text.to_ne_bytes(), *b"EFGH");
         assert_eq!(frames[0].offset.to_ne_bytes(), *b"01234567");
         assert_eq!(frames[1].module.to_ne_bytes(), *b"xy\0\0");
     }

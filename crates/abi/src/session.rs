@@ -40,6 +40,9 @@ pub const NO_TIER: u32 = u32::MAX;
 /// A module number that means "code outside every module" (just-in-time code).
 pub const NO_MODULE: u32 = u32::MAX;
 
+/// A module number that means "a Python function" ([`crate::python_code`]).
+pub const PYTHON_FRAME: u32 = u32::MAX - 1;
+
 /// State of the process image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -351,15 +354,16 @@ pub struct ModuleRecord {
     pub path_bytes: u32,
 }
 
-/// One caller: a module and the ELF virtual address of the return address in it.
+/// One caller: a module and the ELF virtual address of the return address in it, or a Python function and the line in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct FrameRecord {
-    /// Index into the module table, or [`NO_MODULE`].
+    /// Index into the module table, [`NO_MODULE`] or [`PYTHON_FRAME`].
     pub module: u32,
-    /// Zero.
-    pub reserved: u32,
-    /// Return address minus the module's bias; the plain address for [`NO_MODULE`].
+    /// For [`PYTHON_FRAME`] the place of the function in the text area, or [`crate::python_code::NO_TEXT`]; else zero.
+    pub text: u32,
+    /// Return address minus the module's bias; the plain address for [`NO_MODULE`]; for [`PYTHON_FRAME`] the line in the function
+    /// ([`crate::python_code`]).
     pub offset: u64,
 }
 
@@ -444,7 +448,7 @@ pub struct SessionLayout {
     pub mapping_slots: u32,
     /// Most touch records.
     pub touch_slots: u64,
-    /// Most bytes of module paths.
+    /// Most bytes of module paths and Python functions.
     pub text_slots: u32,
     /// Chunks of the pool.
     pub chunk_slots: u64,

@@ -97,6 +97,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::{caller, direct_caller};
     use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+    use isotherm_abi::python_code::PythonCode;
     use isotherm_model::plan::Caller;
     use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
@@ -126,6 +127,24 @@ mod tests {
             let id = inner.frame(b"b.so", outer).finish();
             assert_eq!(direct_caller(&site(frames, id)), expected);
         }
+    }
+
+    #[test]
+    fn python_functions_are_named_as_the_runtime_names_them() {
+        let code = PythonCode {
+            file: b"/home/me/graph_of_a_very_large_web_with_a_long_name.py",
+            function: b"Graph.load",
+            first_line: 40,
+        };
+        let inner = SiteHasher::new(SiteHashKind::Heap).frame(&[0xab, 0x01], 0x10);
+        let id = inner.frame(code.module_name(), code.offset(43)).finish();
+        let path = std::str::from_utf8(code.file).expect("a path");
+        let frames = vec![
+            frame("/a", Some("ab01"), 0x10),
+            frame(path, None, code.offset(43)),
+        ];
+        let caller = Some(CallerId(inner.finish()));
+        assert_eq!(direct_caller(&site(frames, id)), caller);
     }
 
     #[test]

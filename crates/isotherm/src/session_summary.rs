@@ -12,7 +12,7 @@ use isotherm_model::site::{Site, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
-use isotherm_session::{Progress, SessionFile, parse_name};
+use isotherm_session::{Progress, SessionFile, TextArea, parse_name};
 use rustix::process::getuid;
 
 use crate::session_directory::SessionDirectory;
@@ -125,11 +125,12 @@ impl SessionSummary {
 pub(crate) fn recorded_sites(session: &SessionDirectory) -> BTreeMap<SiteId, Site> {
     let mut sites = BTreeMap::new();
     for_each(session, |_, file, progress| {
-        let mut modules = Vec::new();
+        let (mut modules, mut text) = (Vec::new(), TextArea::default());
         let _ = file.read_modules(progress, &mut modules);
+        let _ = file.read_text_area(progress, &mut text);
         let _ = file.read_sites(0, progress, |_, row| {
             sites.entry(row.id).or_insert_with(|| Site {
-                frames: row.frames_in(&modules).into(),
+                frames: row.frames_in(&modules, &text).into(),
                 ..Site::new(row.id, row.kind)
             });
         });

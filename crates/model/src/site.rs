@@ -120,12 +120,12 @@ variant_words!(SiteKind {
 /// One caller of a calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Path of the module; empty for code outside every module. Shared, as the build-id is: the fifty
+    /// Path of the module; empty for code outside every module; the source file of a Python function. Shared, as the build-id is: the fifty
     /// thousand frames of a large program name a hundred modules.
     pub module: Arc<str>,
     /// GNU build-id in hexadecimal, where the module has one.
     pub build_id: Option<Arc<str>>,
-    /// Return address as an ELF virtual address of the module.
+    /// Return address as an ELF virtual address of the module; of a Python function, its name and the line in it.
     pub offset: u64,
     /// Function, where symbols were found.
     pub function: Option<String>,
@@ -141,6 +141,14 @@ pub struct Frame {
     /// The variable that receives the call's result, where the source is unambiguous:
     /// `graph->edges`.
     pub variable: Option<String>,
+}
+
+impl Frame {
+    /// True for a function that an interpreter runs: its source file stands for its module, and the offset for the line in it.
+    #[must_use]
+    pub fn is_source(&self) -> bool {
+        !self.module.is_empty() && self.file.as_deref() == Some(&*self.module)
+    }
 }
 
 impl fmt::Display for Frame {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use isotherm_model::batch::Process;
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
-use isotherm_session::{Module, SessionSite, SiteNumbers};
+use isotherm_session::{Module, SessionSite, SiteNumbers, TextArea};
 
 /// Sites by name, and the contribution of each process.
 #[derive(Debug, Default)]
@@ -18,8 +18,14 @@ pub struct SiteLedger {
 }
 
 impl SiteLedger {
-    /// Records a site of a process; the numbers replace the earlier ones of this process.
-    pub fn note(&mut self, process: Process, row: SessionSite, modules: &[Module]) {
+    /// Records a site of a process, with the modules and the text that its frames refer to; the numbers replace the earlier ones of this
+    /// process.
+    pub fn note(
+        &mut self,
+        process: Process,
+        row: SessionSite,
+        (modules, text): (&[Module], &TextArea),
+    ) {
         let before = self
             .contributed
             .entry(process)
@@ -33,7 +39,7 @@ impl SiteLedger {
         let count = self.created.len();
         self.created.entry(row.id).or_insert(count);
         let site = self.sites.entry(row.id).or_insert_with(|| Site {
-            frames: row.frames_in(modules).into(),
+            frames: row.frames_in(modules, text).into(),
             ..Site::new(row.id, row.kind)
         });
         let now = row.numbers;
@@ -104,7 +110,11 @@ mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::site::{SiteId, SiteKind};
     use isotherm_model::units::Bytes;
-    use isotherm_session::{SessionSite, SiteNumbers};
+    use isotherm_session::{SessionSite, SiteNumbers, TextArea};
+
+    fn note(ledger: &mut SiteLedger, process: Process, row: SessionSite) {
+        ledger.note(process, row, (&[], &TextArea::default()));
+    }
 
     #[test]
     fn sites_come_in_the_order_in_which_they_were_created_and_not_by_name() {
@@ -121,7 +131,7 @@ mod tests {
         let process = Process { pid: 1, image: 0 };
         let mut ledger = SiteLedger::default();
         for id in [9, 4, 7] {
-            ledger.note(process, row(id), &[]);
+            note(&mut ledger, process, row(id));
         }
         ledger.note_special(SiteId::SHARED, SiteKind::Shared);
         let order: Vec<u64> = ledger.take_changed().iter().map(|site| site.id.0).collect();
@@ -144,17 +154,17 @@ mod tests {
         };
         let process = |pid| Process { pid, image: 0 };
         let mut ledger = SiteLedger::default();
-        ledger.note(process(1), row(5), &[]);
-        ledger.note(process(2), row(3), &[]);
-        ledger.note(process(1), row(6), &[]);
+        note(&mut ledger, process(1), row(5));
+        note(&mut ledger, process(2), row(3));
+        note(&mut ledger, process(1), row(6));
         let sites = ledger.take_changed();
         assert_eq!((sites[0].allocations, sites[0].requested), (9, Bytes(90)));
         // Peaks of two processes need not coincide.
         assert_eq!(sites[0].peak_rss, Bytes(6 * 4096));
         ledger.close(process(1));
-        ledger.note(process(2), row(3), &[]);
+        note(&mut ledger, process(2), row(3));
         assert_eq!(ledger.take_changed(), []);
-        ledger.note(process(2), row(4), &[]);
+        note(&mut ledger, process(2), row(4));
         assert_eq!(ledger.take_changed()[0].allocations, 10);
     }
 }

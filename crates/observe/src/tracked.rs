@@ -12,7 +12,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_session::{
-    Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile, StaticTiers,
+    Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile, StaticTiers, TextArea,
 };
 use isotherm_sys::memory::PAGE_BYTES;
 
@@ -80,6 +80,7 @@ pub struct TrackedImage {
     /// too many.
     file: Option<SessionFile>,
     modules: Vec<Module>,
+    text: TextArea,
     progress: Progress,
     /// Site of each number in its site table, and the peak resident bytes.
     sites: Vec<(SiteId, Peak)>,
@@ -113,6 +114,7 @@ impl TrackedImage {
             start_ns: file.header().start_ns,
             file: Some(file),
             modules: Vec::new(),
+            text: TextArea::default(),
             progress: Progress::default(),
             sites: Vec::new(),
             shared_peak: Peak::default(),
@@ -186,7 +188,8 @@ impl TrackedImage {
             return Ok(());
         };
         file.read_modules(&self.progress, &mut self.modules)?;
-        let (process, modules) = (self.process, &self.modules);
+        file.read_text_area(&self.progress, &mut self.text)?;
+        let (process, tables) = (self.process, (&*self.modules, &self.text));
         let sites = &mut self.sites;
         file.read_sites(first, &self.progress, |number, row| {
             let number = number as usize;
@@ -198,7 +201,7 @@ impl TrackedImage {
                 requested: whole_pages(row.numbers.peak_bytes),
             };
             sites[number] = (row.id, peak);
-            ledger.note(process, row, modules);
+            ledger.note(process, row, tables);
         })?;
         self.shared_peak.measured = file.shared_peak_resident(&self.progress)?;
         ledger.note_shared_peak(Bytes(self.shared_peak.measured));
@@ -456,6 +459,7 @@ impl TrackedImage {
     pub fn close(&mut self) {
         self.file = None;
         self.modules = Vec::new();
+        self.text = TextArea::default();
     }
 }
 

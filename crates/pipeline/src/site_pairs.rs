@@ -96,7 +96,11 @@ fn common_depth(before: &Profile, after: &Profile) -> Depth {
     };
     let (before, after) = (deepest(before), deepest(after));
     Depth {
-        callers: before.min(after),
+        // Contexts of Python programs have more parts than the depth says.
+        callers: match before == after {
+            true => usize::MAX,
+            false => before.min(after),
+        },
         is_same: before == after,
     }
 }

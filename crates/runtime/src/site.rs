@@ -173,7 +173,7 @@ fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
             } else {
                 module
             },
-            reserved: 0,
+            text: 0,
             offset: (address as u64).wrapping_sub(bias),
         };
     }

@@ -76,7 +76,7 @@ pub struct Header {
     pub mappings: Table,
     /// See [`TouchRecord`]; a power of two, or no slots.
     pub touches: Table,
-    /// Paths of modules.
+    /// Paths of modules, and Python functions.
     pub text: Table,
     /// Regions with access counts.
     pub regions: Table,
@@ -110,7 +110,7 @@ pub struct Progress {
     pub state: u32,
     /// An `OffReason` number.
     pub off_reason: u32,
-    /// Modules in use, at most the capacity of the table; likewise the next three.
+    /// Modules in use, at most the capacity of the table; likewise the next four.
     pub modules: u64,
     /// Sites in use.
     pub sites: u64,
@@ -118,6 +118,8 @@ pub struct Progress {
     pub arenas: u64,
     /// Mappings in use.
     pub mappings: u64,
+    /// Bytes of text in use.
+    pub text: u64,
     /// Touch records written so far; grows beyond the slots.
     pub touches_written: u64,
     /// Object records written so far; grows beyond the slots.
@@ -230,6 +232,7 @@ impl Header {
             sites: count(field!(bytes, u32, site_count), self.sites),
             arenas: count(field!(bytes, u32, arena_count), self.arenas),
             mappings: count(field!(bytes, u32, mapping_count), self.mappings),
+            text: count(field!(bytes, u32, text_bytes), self.text),
             touches_written: u64::from_ne_bytes(at(bytes, ring)),
             objects_written: object_field(bytes, offset_of!(ObjectRing, written)),
             shadow_offset: field!(bytes, u64, shadow_offset),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::named_data::NAME_BYTES_MAX;
-use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
+use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, PYTHON_FRAME, SiteRecord};
 use isotherm_model::site::{Frame, SiteId, SiteKind};
 use isotherm_sys::memory::PAGE_BYTES;
 
@@ -14,6 +14,7 @@ use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::{Progress, Table};
 use crate::record::{long, word};
+use crate::text_area::TextArea;
 
 /// Longest module path that is accepted, `PATH_MAX`.
 const PATH_AT_MOST: u32 = 4096;
@@ -52,16 +53,16 @@ pub struct SessionSite {
     pub kind: SiteKind,
     /// The text by which the program calls the data, of [`SiteKind::Named`].
     pub name: Option<String>,
-    /// Module number and offset of each caller, innermost first.
-    pub frames: Vec<(u32, u64)>,
+    /// Its callers, innermost first.
+    pub frames: Vec<FrameRecord>,
     /// Its counters.
     pub numbers: SiteNumbers,
 }
 
 impl SessionSite {
-    /// The callers with the paths and build-ids of their modules; of a named site, a frame that is called so.
+    /// The callers with the paths and build-ids of their modules, or the names of Python functions; of a named site, a frame that is called so.
     #[must_use]
-    pub fn frames_in(&self, modules: &[Module]) -> Vec<Frame> {
+    pub fn frames_in(&self, modules: &[Module], text: &TextArea) -> Vec<Frame> {
         if let Some(name) = &self.name {
             return vec![Frame {
                 function: Some(name.clone()),
@@ -70,19 +71,21 @@ impl SessionSite {
         }
         self.frames
             .iter()
-            .map(|(module, offset)| {
-                let module = match *module {
-                    NO_MODULE => None,
-                    number => modules.get(number as usize),
-                };
-                Frame {
-                    module: module.map(|module| module.path.clone()).unwrap_or_default(),
-                    build_id: module.and_then(|module| module.build_id.clone()),
-                    offset: *offset,
-                    ..Frame::default()
-                }
+            .map(|frame| match frame.module {
+                NO_MODULE => native_frame(None, frame.offset),
+                PYTHON_FRAME => text.python_frame(frame.text, frame.offset),
+                number => native_frame(modules.get(number as usize), frame.offset),
             })
             .collect()
+    }
+}
+
+fn native_frame(module: Option<&Module>, offset: u64) -> Frame {
+    Frame {
+        module: module.map(|module| module.path.clone()).unwrap_or_default(),
+        build_id: module.and_then(|module| module.build_id.clone()),
+        offset,
+        ..Frame::default()
     }
 }
 
@@ -204,10 +207,11 @@ fn site(record: &[u8]) -> Option<SessionSite> {
     let frames = (0..depth)
         .map(|i| {
             let at = offset_of!(SiteRecord, frames) + i * size_of::<FrameRecord>();
-            (
-                word(record, at + offset_of!(FrameRecord, module)),
-                long(record, at + offset_of!(FrameRecord, offset)),
-            )
+            FrameRecord {
+                module: word(record, at + offset_of!(FrameRecord, module)),
+                text: word(record, at + offset_of!(FrameRecord, text)),
+                offset: long(record, at + offset_of!(FrameRecord, offset)),
+            }
         })
         .collect();
     Some(SessionSite {

@@ -15,7 +15,7 @@ use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{SessionHeader, SiteRecord};
 use isotherm_model::site::SiteKind;
 use isotherm_session::{
-    InterfaceAnswer, InterfaceCommand, InterfaceOutcome, MemoryHint, SessionFile,
+    InterfaceAnswer, InterfaceCommand, InterfaceOutcome, MemoryHint, SessionFile, TextArea,
 };
 use support::session_bytes::SessionBytes;
 use tempfile::TempDir;
@@ -236,7 +236,7 @@ fn a_named_site_has_its_text_as_its_only_frame() {
     let read = file.read_sites(0, &progress, |_, row| rows.push(row));
     read.expect("reads");
     assert_eq!(rows[0].kind, SiteKind::Named);
-    let frames = rows[0].frames_in(&[]);
+    let frames = rows[0].frames_in(&[], &TextArea::default());
     assert_eq!(frames.len(), 1);
     assert_eq!(frames[0].to_string(), "edges\u{fffd} of web");
 }

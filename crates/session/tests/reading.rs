@@ -5,9 +5,10 @@ mod support;
 use std::path::Path;
 
 use isotherm_abi::CHUNK_BYTES;
+use isotherm_abi::python_code::{NO_TEXT, PythonCode};
 use isotherm_abi::session::SessionCounter;
 use isotherm_model::site::SiteId;
-use isotherm_session::{LargeAllocation, Owned, Owner, SessionError, SessionFile};
+use isotherm_session::{LargeAllocation, Owned, Owner, SessionError, SessionFile, TextArea};
 use support::session_bytes::{CHUNKS, POOL, SessionBytes};
 
 fn good() -> SessionBytes {
@@ -64,12 +65,43 @@ fn owners_sites_and_modules_are_read_as_written() {
     file.read_sites(0, &progress, |number, row| rows.push((number, row)))
         .expect("reads");
     assert_eq!(rows[0].1.id, SiteId(111));
-    let frames = rows[0].1.frames_in(&modules);
+    let text = TextArea::default();
+    let frames = rows[0].1.frames_in(&modules, &text);
     assert_eq!((&*frames[0].module, frames[0].offset), ("/bin/app", 0x10));
     assert_eq!(frames[0].build_id.as_deref(), Some("ab01"));
     assert_eq!(&*frames[1].module, "/lib/so");
-    let outside = rows[1].1.frames_in(&modules);
+    let outside = rows[1].1.frames_in(&modules, &text);
     assert_eq!((&*outside[0].module, outside[0].offset), ("", 0x30));
+}
+
+#[test]
+fn python_frames_have_their_functions_and_lines_and_none_where_the_text_is_missing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let code = PythonCode {
+        file: b"/home/me/graph.py",
+        function: b"Graph.load",
+        first_line: 40,
+    };
+    let mut bytes = good();
+    bytes.python_code(2000, &code);
+    bytes.python_frame(0, 1, (2000, code.offset(43)));
+    bytes.python_frame(1, 0, (NO_TEXT, 7));
+    let file = open(&directory.path().join("7.0"), &bytes);
+    let progress = file.progress().expect("reads");
+    let mut text = TextArea::default();
+    for _ in 0..2 {
+        file.read_text_area(&progress, &mut text).expect("reads");
+    }
+    let mut rows = Vec::new();
+    file.read_sites(0, &progress, |_, row| rows.push(row))
+        .expect("reads");
+    let frames = rows[0].frames_in(&[], &text);
+    assert_eq!(frames[1].to_string(), "Graph.load (graph.py:43)");
+    assert_eq!(&*frames[1].module, "/home/me/graph.py");
+    assert_eq!(frames[1].function_line, Some(40));
+    assert!(frames[1].is_source() && !frames[0].is_source());
+    let unknown = rows[1].frames_in(&[], &text);
+    assert_eq!((&*unknown[0].module, unknown[0].offset), ("", 7));
 }
 
 #[test]
@@ -281,10 +313,11 @@ fn read_all(path: &Path) {
             assert!(range.bytes > 0 && range.address.checked_add(range.bytes).is_some());
         }
     }
-    let mut modules = Vec::new();
+    let (mut modules, mut text) = (Vec::new(), TextArea::default());
     let _ = file.read_modules(&progress, &mut modules);
+    let _ = file.read_text_area(&progress, &mut text);
     let _ = file.read_sites(0, &progress, |_, row| {
-        let _ = row.frames_in(&modules);
+        let _ = row.frames_in(&modules, &text);
     });
     let _ = file.read_touches(&progress, |_, _| {});
 }

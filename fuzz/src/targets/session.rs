@@ -19,7 +19,8 @@ use isotherm_model::site::SiteId;
 use isotherm_observe::processes::Processes;
 use isotherm_observe::sessions::Sessions;
 use isotherm_session::{
-    InterfaceAnswer, InterfaceOutcome, MoveCommand, OpenFiles, RequestWord, SessionFile, file_name,
+    InterfaceAnswer, InterfaceOutcome, MoveCommand, OpenFiles, RequestWord, SessionFile, TextArea,
+    file_name,
 };
 
 use super::seeds::Seeds;
@@ -117,15 +118,16 @@ fn read(path: &Path) -> bool {
     let Ok(progress) = file.progress() else {
         return false;
     };
-    let mut modules = Vec::new();
+    let (mut modules, mut text) = (Vec::new(), TextArea::default());
     let read = file.read_modules(&progress, &mut modules);
+    let read = read.and(file.read_text_area(&progress, &mut text));
     let owned = file.read_owned(&progress).unwrap_or_default();
     for range in &owned {
         assert!(range.bytes > 0 && range.address.checked_add(range.bytes).is_some());
     }
     let sites = file.read_sites(0, &progress, |_, row| {
         assert!(row.frames.len() <= MAX_DEPTH);
-        assert_eq!(row.frames_in(&modules).len(), row.frames.len());
+        assert_eq!(row.frames_in(&modules, &text).len(), row.frames.len());
     });
     let mut taken = 0;
     let lost = file.read_touches(&progress, |_, _| taken += 1);

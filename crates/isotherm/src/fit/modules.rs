@@ -41,7 +41,9 @@ impl Modules {
         let program = program
             .canonicalize()
             .unwrap_or_else(|_| program.to_owned());
-        let keys: BTreeSet<Key> = plan.frames.values().flatten().map(key).collect();
+        // Source files of an interpreter are no modules: their frames are named by functions and lines, in each version of the file.
+        let frames = plan.frames.values().flatten();
+        let keys: BTreeSet<Key> = frames.filter(|it| !it.is_source()).map(key).collect();
         let mut modules = Self {
             changed: BTreeMap::new(),
             described: BTreeSet::new(),

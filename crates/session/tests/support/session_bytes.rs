@@ -6,10 +6,11 @@ use std::path::Path;
 use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
 use isotherm_abi::interface::OutcomeTable;
 use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable, StaticPageTable};
+use isotherm_abi::python_code::PythonCode;
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
-    ObjectRecord, ObjectRing, SessionCounter, SessionHeader, SessionLayout, SessionState,
-    SiteRecord, TouchRecord, TouchRing,
+    ObjectRecord, ObjectRing, PYTHON_FRAME, SessionCounter, SessionHeader, SessionLayout,
+    SessionState, SiteRecord, TouchRecord, TouchRing,
 };
 use isotherm_abi::{CHUNK_BYTES, VERSION};
 
@@ -178,6 +179,26 @@ impl SessionBytes {
         put!(self, at, ModuleRecord, path_bytes, (path.len() as u32));
         self.put(text + u64::from(number) * 512, path.as_bytes());
         put!(self, 0, SessionHeader, module_count, (number + 1));
+    }
+
+    /// A Python function at a place of the text area, behind the paths of modules.
+    pub(crate) fn python_code(&mut self, place: u32, code: &PythonCode<'_>) {
+        let [_, _, _, _, _, _, text, ..] = self.layout.offsets();
+        let header = code.header().expect("short names");
+        let bytes = [&header, code.file, code.function].concat();
+        self.put(text + u64::from(place), &bytes);
+        let end = place + bytes.len() as u32;
+        put!(self, 0, SessionHeader, text_bytes, end);
+    }
+
+    /// Makes frame `depth` of site `number` one of a Python function.
+    pub(crate) fn python_frame(&mut self, number: u32, depth: u64, (place, offset): (u32, u64)) {
+        let site = self.layout.offsets()[1] + u64::from(number) * size_of::<SiteRecord>() as u64;
+        let frame =
+            site + offset_of!(SiteRecord, frames) as u64 + depth * size_of::<FrameRecord>() as u64;
+        put!(self, frame, FrameRecord, module, PYTHON_FRAME);
+        put!(self, frame, FrameRecord, text, place);
+        put!(self, frame, FrameRecord, offset, offset);
     }
 
     /// Site `number` with frames (module, offset) and numbers.
