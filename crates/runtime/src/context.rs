@@ -6,6 +6,8 @@
 //!                                                       the same
 //! ```
 //!
+//! Where a thread runs Python, what its functions do ([`crate::python::key`]) is part of the pair: they are not on the stack.
+//!
 //! Those words distinguish two contexts with the same return address and stack pointer. Where more of them
 //! exist than a set has ways, the rest are in a second table, which is indexed by the words as well; the first
 //! table stores where the words are. Words are read only in the page of the stack pointer, and up to the end of the
@@ -27,6 +29,7 @@ use isotherm_abi::session::SessionCounter;
 use crate::callers;
 use crate::config::Config;
 use crate::fast_path::HOT;
+use crate::python;
 use crate::session;
 use crate::site;
 use crate::unwind::{Caller, Context, unwind};
@@ -145,10 +148,12 @@ fn mix(value: u64) -> u64 {
 fn key_of(caller: Caller) -> (u64, usize) {
     let generation = HOT.generation.load(Ordering::Relaxed);
     let stack = caller.stack & HOT.stack_mask.load(Ordering::Relaxed);
+    let python = python::key();
     let mixed = (caller.address as u64).rotate_left(32) ^ (stack as u64) ^ (generation << 56);
+    let mixed = mixed ^ python;
     // No hash: the pair itself is the key (never 0, which marks an unused way), and its low bits,
     // which differ between calls and between depths of the stack, choose the set.
-    let set = (caller.address ^ (stack >> 4)) % SETS;
+    let set = (caller.address ^ (stack >> 4) ^ python as usize) % SETS;
     (mixed, set)
 }
 
@@ -559,8 +564,10 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
     }
     let tag = (hash | (1 << 63)) & !VALUE_MASK;
     let slot = &SHARED[hash as usize % SHARED_SLOTS];
+    // The addresses of Python code are used again for other code, so the names are read each time.
+    let is_shared = context.python.as_slice().is_empty();
     let word = slot.load(Ordering::Acquire);
-    if word & !VALUE_MASK == tag {
+    if is_shared && word & !VALUE_MASK == tag {
         return (word & VALUE_MASK) as u32;
     }
     let value = if config.mode == RuntimeMode::Guided {
@@ -573,7 +580,7 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
     } else {
         site::of(context, kind)
     };
-    if value != site::NO_SITE {
+    if is_shared && value != site::NO_SITE {
         slot.store(tag | u64::from(value), Ordering::Release);
     }
     value

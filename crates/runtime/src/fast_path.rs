@@ -1,7 +1,7 @@
 //! The data of the fast paths, side by side in one cache line.
 //!
 //! All of it is written at start, except the generation, which changes after a module is unloaded or a context
-//! guess was wrong.
+//! guess was wrong, and the word on Python, which is set once an interpreter runs.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
@@ -14,6 +14,8 @@ pub(crate) struct FastPathState {
     pub(crate) state: State,
     /// Whether blocks are freed by instance 0, which finds the owner of what is not its own.
     pub(crate) frees_in_first: AtomicBool,
+    /// Whether the thread's Python functions distinguish contexts; see [`crate::python`].
+    pub(crate) reads_python: AtomicBool,
     /// Number of instances that serve tiers; see [`crate::instance`].
     pub(crate) instances: AtomicU32,
     /// First address of the pool.
@@ -37,6 +39,7 @@ const _: () = assert!(size_of::<FastPathState>() == 64);
 pub(crate) static HOT: FastPathState = FastPathState {
     state: State::undecided(),
     frees_in_first: AtomicBool::new(false),
+    reads_python: AtomicBool::new(false),
     instances: AtomicU32::new(1),
     base: AtomicUsize::new(0),
     bytes: AtomicUsize::new(0),

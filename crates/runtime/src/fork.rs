@@ -15,6 +15,7 @@ use crate::mover_lock;
 use crate::pool;
 use crate::session;
 use crate::site;
+use crate::text_area;
 use crate::thread_list;
 
 /// Registers the handlers. Called once, at start.
@@ -36,6 +37,7 @@ unsafe extern "C" fn before() {
     }
     pool::before_fork();
     module::before_fork();
+    text_area::before_fork();
     hints::before_fork();
     session::before_fork();
     bring_home();
@@ -105,6 +107,7 @@ fn serve_child() {
 
 fn release_inner() {
     hints::after_fork();
+    text_area::after_fork();
     module::after_fork();
     pool::after_fork();
 }

@@ -28,7 +28,7 @@
 //!
 //! The list is the order of the locks too: while the lock of a module is held, only locks of modules
 //! above it are taken. The outermost first: `mapping`, `site`, `arena`, `thread_list`, jemalloc's own
-//! (`instance`), `pool`, `module`, `hints`, `session`,
+//! (`instance`), `pool`, `module`, `text_area`, `hints`, `session`,
 //! `mover_lock`.
 //!
 //! Rules of the house, because this code runs inside other people's programs: no hook allocates
@@ -76,6 +76,7 @@ mod delay;
 mod session;
 mod observer_request;
 mod hints;
+mod text_area;
 mod module_segments;
 mod module;
 
@@ -94,6 +95,7 @@ mod extent;
 mod kernel;
 
 mod callers;
+mod python;
 mod unwind;
 mod site;
 mod context;

@@ -1,8 +1,8 @@
 //! Loaded modules: they map a return address to (build-id, ELF virtual address), which names a site.
 //!
 //! The loader holds its own lock while it walks its list (`dl_iterate_phdr`), and it allocates under others of
-//! its locks, so the walk holds none of ours; the lock here is taken inside the walk, is a leaf of the lock
-//! order, and guards only the appending of records.
+//! its locks, so the walk holds none of ours; the lock here is taken inside the walk, and guards only the appending of
+//! records.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ops::Range;
@@ -16,6 +16,7 @@ use crate::lock::Lock;
 use crate::module_segments::Segments;
 use crate::session;
 use crate::tables::{self, Tables, part};
+use crate::text_area;
 
 /// Most modules, as in the session's layout; a reloaded module takes a new record.
 const MODULES_MAX: usize = 1 << 14;
@@ -279,7 +280,10 @@ unsafe fn append(
         record.build_id[..bytes].copy_from_slice(&file[..bytes]);
         record.build_id_bytes = bytes as u32;
     }
-    write_path(private, &mut record, path);
+    if let Some(place) = text_area::append(&[path]) {
+        record.path_offset = place;
+        record.path_bytes = path.len() as u32;
+    }
     let places = &SEGMENTS[index as usize];
     places.set(segments);
     let mark = if places.hold(refresh as *const () as usize) {
@@ -312,31 +316,6 @@ unsafe fn append(
 fn copied(record: &ModuleRecord) -> ModuleRecord {
     // SAFETY: the record holds only integers.
     unsafe { core::ptr::from_ref(record).read() }
-}
-
-/// Stores the path in the text area, if there is room.
-fn write_path(private: &Tables, record: &mut ModuleRecord, path: &[u8]) {
-    let used = private.header().text_bytes.load(Ordering::Relaxed);
-    let room = private.layout().text_slots - used;
-    if path.len() > room as usize {
-        return;
-    }
-    record.path_offset = used;
-    record.path_bytes = path.len() as u32;
-    let after = used + path.len() as u32;
-    let store = |tables: &Tables| {
-        // SAFETY: the bytes are in the text area and belong to no record yet.
-        unsafe {
-            let place = tables.text().add(used as usize);
-            core::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
-        }
-        tables.header().text_bytes.store(after, Ordering::Release);
-    };
-    store(private);
-    let offset = private.offset(part::TEXT) + u64::from(used);
-    if let Some(session) = session::writable(offset, path.len() as u64) {
-        store(session);
-    }
 }
 
 /// The module's file; the loader has no name for the program itself.

@@ -14,6 +14,7 @@ use crate::compiled_site_routes;
 use crate::config;
 use crate::fast_path::HOT;
 use crate::free_route::{self, Free};
+use crate::python::PythonFrames;
 use crate::reentrancy;
 use crate::session;
 use crate::site;
@@ -99,6 +100,7 @@ fn record(described: &DescribedSite) -> u32 {
         addresses: [0; MAX_DEPTH],
         stacks: [0; MAX_DEPTH],
         depth: 1,
+        python: PythonFrames::NONE,
     };
     context.addresses[0] = core::ptr::from_ref(described).addr();
     for (depth, (slot, address)) in context

@@ -12,6 +12,7 @@ use crate::extent;
 use crate::lock::Lock;
 use crate::module;
 use crate::plan::Target;
+use crate::python;
 use crate::session;
 use crate::tables::{self, Tables, part};
 use crate::unwind::Context;
@@ -118,6 +119,8 @@ pub(crate) fn name(context: &Context, kind: SiteHashKind) -> u64 {
             None => hasher.frame(b"", address as u64),
         };
     }
+    let functions = context.python.as_slice().iter();
+    let hasher = functions.fold(hasher, |hasher, frame| python::hashed(hasher, *frame));
     hasher.finish()
 }
 
@@ -163,7 +166,8 @@ fn find_or_insert(hash: u64, describe: impl FnOnce() -> SiteRecord) -> u32 {
 /// A record with the frames of the context and no name yet.
 fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
     let mut record = empty_record(kind);
-    record.depth = context.depth as u32;
+    let functions = context.python.as_slice();
+    record.depth = (context.depth + functions.len()) as u32;
     for (frame, &address) in record.frames.iter_mut().zip(context.frames()) {
         let module = module::of(address);
         let bias = module::name(module).map_or(0, |(_, bias)| bias);
@@ -176,6 +180,10 @@ fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
             text: 0,
             offset: (address as u64).wrapping_sub(bias),
         };
+    }
+    let around = record.frames.iter_mut().skip(context.depth);
+    for (frame, function) in around.zip(functions) {
+        *frame = python::record(*function);
     }
     record
 }

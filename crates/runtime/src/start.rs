@@ -26,6 +26,7 @@ use crate::line_filter;
 use crate::message;
 use crate::placement;
 use crate::pool;
+use crate::python;
 use crate::resident;
 use crate::session;
 use crate::site;
@@ -222,6 +223,7 @@ extern "C" fn loaded() {
     c_library::start();
     c_signals::start();
     statics::start();
+    python::start();
     if let Err(reason) = delay::begin() {
         session::off(reason);
     }

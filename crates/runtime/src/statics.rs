@@ -20,6 +20,7 @@ use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
 use crate::module;
 use crate::placement;
+use crate::python::PythonFrames;
 use crate::session;
 use crate::site;
 use crate::split;
@@ -62,6 +63,7 @@ fn add(config: &Config, object: &StaticRecord) {
         addresses: [0; MAX_DEPTH],
         stacks: [0; MAX_DEPTH],
         depth: 1,
+        python: PythonFrames::NONE,
     };
     context.addresses[0] = address.wrapping_add((object.name.wrapping_sub(object.offset)) as usize);
     let planned = config

@@ -10,6 +10,7 @@ use core::ffi::{c_int, c_void};
 use isotherm_abi::MAX_DEPTH;
 
 use crate::module;
+use crate::python::{self, PythonFrames};
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(
@@ -37,19 +38,21 @@ pub(crate) struct Caller {
     pub(crate) stack: usize,
 }
 
-/// A calling context: return addresses, innermost first, and the stack pointer in each frame.
+/// A calling context: return addresses, innermost first, and the stack pointer in each frame; then the Python functions around these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Context {
     /// Return addresses.
     pub(crate) addresses: [usize; MAX_DEPTH],
     /// Stack pointer in each caller, as after the return of the call.
     pub(crate) stacks: [usize; MAX_DEPTH],
-    /// Frames in use.
+    /// Return addresses in use; with the functions, at most [`MAX_DEPTH`].
     pub(crate) depth: usize,
+    /// The functions.
+    pub(crate) python: PythonFrames,
 }
 
 impl Context {
-    /// The frames in use.
+    /// The return addresses in use.
     pub(crate) fn frames(&self) -> &[usize] {
         &self.addresses[..self.depth]
     }
@@ -58,6 +61,7 @@ impl Context {
     pub(crate) fn direct(&self) -> Self {
         Self {
             depth: self.depth.min(1),
+            python: PythonFrames::NONE,
             ..*self
         }
     }
@@ -71,27 +75,29 @@ struct Walk {
     skipped: usize,
 }
 
-/// Up to `wanted` callers. At least the direct one, if its address is known. Inlined: its own frame would be
-/// unwound first.
+/// Up to `wanted` callers, and as many Python functions around them. At least the direct caller, if its address is known. Inlined:
+/// its own frame would be unwound first.
 #[inline(always)]
 pub(crate) fn unwind(caller: Caller, wanted: usize) -> Context {
     let mut alone = Context {
         addresses: [0; MAX_DEPTH],
         stacks: [0; MAX_DEPTH],
         depth: 0,
+        python: python_around(caller, wanted),
     };
     if caller.address != 0 {
         alone.addresses[0] = caller.address;
         alone.stacks[0] = caller.stack;
         alone.depth = 1;
-        if wanted == 1 || module::is_unwinder(caller.address) {
+        let is_known = has_python(&alone) && python::is_interpreter(caller.address);
+        if wanted == 1 || is_known || module::is_unwinder(caller.address) {
             return alone;
         }
     }
     let mut walk = Walk {
         context: Context { depth: 0, ..alone },
         caller,
-        wanted: wanted.min(MAX_DEPTH),
+        wanted: wanted.min(MAX_DEPTH - alone.python.as_slice().len()),
         skipped: 0,
     };
     // SAFETY: the callback gets the walk it expects, which outlives the call.
@@ -101,6 +107,19 @@ pub(crate) fn unwind(caller: Caller, wanted: usize) -> Context {
     } else {
         walk.context
     }
+}
+
+/// The Python functions of a context with this many callers.
+fn python_around(caller: Caller, wanted: usize) -> PythonFrames {
+    // The unwinder holds a lock, and a context of one caller has no other part.
+    if wanted <= 1 || (caller.address != 0 && module::is_unwinder(caller.address)) {
+        return PythonFrames::NONE;
+    }
+    python::frames(wanted)
+}
+
+fn has_python(context: &Context) -> bool {
+    !context.python.as_slice().is_empty()
 }
 
 /// Called for each frame, innermost first.
@@ -128,6 +147,9 @@ unsafe extern "C" fn visit(frame: *mut c_void, walk: *mut c_void) -> c_int {
     if module::is_own(address) {
         // The first function of a thread under emulation, which the recorded thread did not have.
         return GO_ON;
+    }
+    if context.depth > 0 && has_python(context) && python::is_interpreter(address) {
+        return ENOUGH;
     }
     context.addresses[context.depth] = address;
     context.stacks[context.depth] = stack;
