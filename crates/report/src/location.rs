@@ -11,6 +11,8 @@ use crate::words::clip;
 const MODULE: usize = 8;
 /// Between a place and the caller around it.
 const AROUND: &str = " < ";
+/// Parts of the paths of Python's own modules and of installed packages.
+const PYTHON_PLATFORM: [&str; 3] = ["/lib/python3", "/site-packages/", "/dist-packages/"];
 /// Folders of the sources of Java's own classes.
 const JAVA_PLATFORM: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 /// In so many characters there is no room for a caller.
@@ -132,20 +134,40 @@ impl fmt::Display for Location {
 /// The caller that says most to the program's author: not the container of the standard library
 /// that asked for the memory, but the line that asked the container.
 fn telling(site: &Site) -> Option<usize> {
+    let frames = &site.frames;
     let is_java = site.kind == SiteKind::Java;
+    let is_python = frames.iter().any(Frame::is_source);
     let own = |frame: &Frame| {
         let file = frame.file.as_deref();
         file.is_some_and(|file| match is_java {
             true => !JAVA_PLATFORM.iter().any(|folder| file.starts_with(folder)),
-            false => !file.starts_with("/usr/") && !file.contains("/rustlib/"),
+            false => {
+                let is_library = file.starts_with("/usr/") || file.contains("/rustlib/");
+                !(is_library || (is_python && is_python_platform(frame)))
+            }
         })
     };
-    let frames = &site.frames;
     let position = |wanted: &dyn Fn(&Frame) -> bool| frames.iter().position(wanted);
     position(&own)
+        .or_else(|| position(&Frame::is_source))
         .or_else(|| position(&|frame| frame.file.is_some()))
         .or_else(|| position(&|frame| frame.function.is_some()))
         .or_else(|| (!frames.is_empty()).then_some(0))
+}
+
+/// True for a frame of a Python program that is not its author's: of the interpreter, whose C code may have debugging information, of
+/// Python's own modules, and of installed packages.
+fn is_python_platform(frame: &Frame) -> bool {
+    let module = frame.module.rsplit('/').next().unwrap_or_default();
+    let is_interpreter = ["python", "libpython"]
+        .iter()
+        .any(|name| module.starts_with(name));
+    let is_installed = PYTHON_PLATFORM
+        .iter()
+        .any(|folder| frame.module.contains(*folder));
+    // `<string>`, `<frozen importlib._bootstrap>`.
+    let is_unwritten = frame.module.starts_with('<');
+    is_installed || is_unwritten || (!frame.is_source() && is_interpreter)
 }
 
 /// `graph.cc:88 load_graph: edges`, with the column where asked for.
@@ -267,6 +289,62 @@ mod tests {
         ];
         let wanted = ["unattributed", "bfs.cc:3 load_graph: edges"];
         assert_eq!(locations(&[none, site(9, frames)]), wanted);
+    }
+
+    fn python(file: &str, function: &str, line: u32) -> Frame {
+        Frame {
+            module: file.into(),
+            offset: line.into(),
+            function: Some(function.into()),
+            file: Some(file.into()),
+            line: Some(line),
+            ..Frame::default()
+        }
+    }
+
+    #[test]
+    fn a_site_of_python_is_at_the_authors_line_rather_than_the_interpreters_or_a_packages() {
+        let in_interpreter = Frame {
+            module: "/opt/python/lib/libpython3.12.so.1.0".into(),
+            ..frame("Objects/obmalloc.c", "_PyMem_RawMalloc", 1, None)
+        };
+        let in_numpy = python(
+            "/home/me/venv/lib/python3.12/site-packages/numpy/core/numeric.py",
+            "ones",
+            191,
+        );
+        let main = python("/home/me/graph.py", "main", 40);
+        let frames = vec![
+            in_interpreter.clone(),
+            in_numpy.clone(),
+            python("/home/me/graph.py", "Graph.load", 12),
+            main.clone(),
+        ];
+        let import = python(
+            "<frozen importlib._bootstrap>",
+            "_call_with_frames_removed",
+            5,
+        );
+        let imported = vec![in_interpreter.clone(), import.clone(), main];
+        let packaged = vec![in_interpreter, import, in_numpy];
+        let own_module = Frame {
+            module: "/home/me/fast.so".into(),
+            ..frame("/home/me/fast.c", "grow", 7, None)
+        };
+        let extension = vec![own_module, python("/home/me/graph.py", "main", 41)];
+        let sites = [
+            site(1, frames),
+            site(2, imported),
+            site(3, packaged),
+            site(4, extension),
+        ];
+        let wanted = [
+            "graph.py:12 Graph.load",
+            "graph.py:40 main",
+            "<frozen importlib._bootstrap>:5 _call_with_frames_removed",
+            "fast.c:3 grow",
+        ];
+        assert_eq!(locations(&sites), wanted);
     }
 
     #[test]
