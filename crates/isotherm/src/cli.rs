@@ -154,7 +154,7 @@ pub(crate) struct Observing {
     /// Length of an epoch
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub epoch: Nanos,
-    /// Callers in a calling context, 1 to 8
+    /// Callers in a calling context, 1 to 8; of Python programs as many functions besides, 4 at most
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub depth: u32,
     /// Profile sources, joined by commas [default: `instrumented` for a program that

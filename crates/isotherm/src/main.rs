@@ -38,6 +38,7 @@ mod power_models;
 mod profile_rate;
 mod program;
 mod program_signals;
+mod python;
 mod range_mover;
 mod recording;
 mod run_policies;

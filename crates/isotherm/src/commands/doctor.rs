@@ -9,6 +9,7 @@ use isotherm_report::table::DataTable;
 
 use crate::cli::DoctorArgs;
 use crate::java;
+use crate::python;
 use isotherm_console::{Console, print};
 
 /// Prints the findings.
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
     examination.findings.push(sample_cost(&KernelProbe));
     examination.findings.push(java::finding());
+    examination.findings.push(python::finding());
     if args.json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }

@@ -19,6 +19,7 @@ use crate::cli::{Observing, RecordArgs};
 use crate::java::{self, AgentSettings};
 use crate::launch::{self, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::python;
 use crate::recording;
 use crate::static_data;
 use isotherm_console::Console;
@@ -63,6 +64,9 @@ pub(super) fn record(
     let is_java = !places_sites && java::is_java(words);
     let with_agent = is_java.then(|| java::with_agent(words, agent(args, observing), console));
     let started = with_agent.as_deref().unwrap_or(words);
+    if let Some(why) = python::unread(words) {
+        console.warn(&why);
+    }
     let ready = launch::prepare(started, &configuration, output)?.within(limit);
     let observer = recording::attach(&ready, observing, &[])?;
     let meta = recording::meta(words, observing, false);
