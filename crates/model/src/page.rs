@@ -10,6 +10,8 @@
 //! fast                       y   y   n   y   n | n   n .
 //! ```
 
+use crate::tier_loads::TierLoads;
+
 /// Number of a page, from 0, in the order of first touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageIndex(pub u32);
@@ -37,4 +39,6 @@ pub struct EpochView<'a> {
     /// Rank that one hit of the source adds, at least 1: a sample represents all accesses until the
     /// next. Ranks vary by chance as hits do, far more than the same number of single accesses.
     pub hit: u64,
+    /// How slow both tiers were in the epoch that ended, where that is known.
+    pub loads: Option<TierLoads>,
 }

@@ -30,6 +30,7 @@ use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
+use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 
@@ -119,6 +120,8 @@ pub struct UnitStep {
     newcomers: Newcomers,
     /// The accesses of the epoch that begins, if known.
     next_accesses: Option<Vec<ObservedAccess>>,
+    /// The loads of the tiers in the epoch that ends, if known.
+    loads: Option<TierLoads>,
     /// Kept to reuse its memory.
     wanted: Vec<PageIndex>,
 }
@@ -138,6 +141,7 @@ impl UnitStep {
             floors: Floors::default(),
             newcomers: Newcomers::default(),
             next_accesses: None,
+            loads: None,
             wanted: Vec::new(),
         }
     }
@@ -146,6 +150,11 @@ impl UnitStep {
     /// them, and the oracle decides by them (TMP, table II). They apply to that one epoch.
     pub fn set_next_epoch(&mut self, accesses: Vec<ObservedAccess>) {
         self.next_accesses = Some(accesses);
+    }
+
+    /// Sets the loads of the tiers in the epoch that is processed next, by which a policy may balance them.
+    pub fn set_loads(&mut self, loads: Option<TierLoads>) {
+        self.loads = loads;
     }
 
     /// Processes one epoch: ranks, decides, has the executor move, and reports the outcomes.
@@ -312,6 +321,7 @@ impl UnitStep {
             fast: &shown,
             capacity: capacity.saturating_sub(u32::try_from(hidden).unwrap_or(u32::MAX)),
             hit: self.ranks.hit,
+            loads: self.loads.take(),
         };
         let (index, chosen) = (&self.index, &mut self.wanted);
         self.policy.decide(&view, chosen);

@@ -4,6 +4,9 @@
 //! serves all of them, and ranks pages by the observations of a whole epoch. Each file holds one
 //! policy, an [`EpochPolicy`]; the caller chooses the sources of a rank.
 //!
+//! [`LoadBalance`] is not among [`POLICIES`]: it needs the latencies of the tiers under load, which only a run knows whose bytes
+//! are counted by tier, and its name is that of a site policy wherever both kinds are offered.
+//!
 //! ```
 //! use isotherm_model::{page::{EpochView, PageIndex}, port::EpochPolicy};
 //! use isotherm_policy::epoch::History;
@@ -14,6 +17,7 @@
 //!     fast: &[true, false, false],
 //!     capacity: 1,
 //!     hit: 1,
+//!     loads: None,
 //! };
 //! let mut wanted = Vec::new();
 //! History::default().decide(&view, &mut wanted);
@@ -23,12 +27,14 @@
 mod first_come_first_allocated;
 mod history;
 mod hottest;
+mod load_balance;
 mod oracle;
 mod payback;
 mod registry;
 
 pub use first_come_first_allocated::FirstComeFirstAllocated;
 pub use history::History;
+pub use load_balance::LoadBalance;
 pub use oracle::Oracle;
 pub use payback::{MoveCosts, Payback};
 pub use registry::{FIRST_COME, MakeEpochPolicy, POLICIES, by_name, names};

@@ -120,6 +120,7 @@ impl Run {
                 fast: self.residency.marks(),
                 capacity: self.residency.capacity(),
                 hit: ranks.hit,
+                loads: None,
             };
             policy.decide(&view, &mut self.wanted);
             moves = self.residency.adopt(&self.wanted, turn.new.start);

@@ -1,5 +1,6 @@
 //! Tests the step against a model of a machine that refuses moves, fills up and loses processes.
 
+mod balance;
 mod day;
 mod groups;
 mod newcomers;

@@ -247,6 +247,7 @@ mod tests {
                     fast: &[true, false],
                     capacity: 1,
                     hit,
+                    loads: None,
                 };
                 policy.decide(&view, &mut wanted);
             }
@@ -285,6 +286,7 @@ mod tests {
                 fast: &fast,
                 capacity: 6,
                 hit: 1_000,
+                loads: None,
             };
             let mut wanted = Vec::new();
             policy.decide(&view, &mut wanted);
@@ -346,6 +348,7 @@ mod tests {
                     fast: &[true, false, false],
                     capacity: 1,
                     hit,
+                    loads: None,
                 };
                 policy.decide(&view, &mut wanted);
             }

@@ -52,6 +52,7 @@ pub(super) fn decided(
         fast,
         capacity,
         hit: 1,
+        loads: None,
     };
     let mut wanted = Vec::new();
     policy.decide(&view, &mut wanted);
@@ -99,7 +100,7 @@ mod tests {
                 let mut wanted = Vec::new();
                 for pair in epochs.windows(2) {
                     let next_ranks = Some(pair[1].as_slice());
-                    let view = EpochView { previous_ranks: &pair[0], next_ranks, fast: &fast, capacity, hit: 1 };
+                    let view = EpochView { previous_ranks: &pair[0], next_ranks, fast: &fast, capacity, hit: 1, loads: None };
                     policy.decide(&view, &mut wanted);
                     prop_assert!(wanted.len() <= capacity as usize, "{}", name);
                     let once: BTreeSet<_> = wanted.iter().collect();
@@ -121,7 +122,7 @@ mod tests {
                     let mut answers = Vec::new();
                     for previous_ranks in &epochs {
                         let fast = [false; 12];
-                        let view = EpochView { previous_ranks, next_ranks: None, fast: &fast, capacity, hit: 1 };
+                        let view = EpochView { previous_ranks, next_ranks: None, fast: &fast, capacity, hit: 1, loads: None };
                         let mut wanted = Vec::new();
                         policy.decide(&view, &mut wanted);
                         answers.push(wanted);

@@ -108,6 +108,7 @@ mod tests {
             fast: &[true, false, false],
             capacity: 1,
             hit: 1,
+            loads: None,
         };
         budget.grow(&view, |_| is_new);
     }
@@ -126,6 +127,7 @@ mod tests {
             fast: &[false; 3],
             capacity: 2,
             hit: 1,
+            loads: None,
         };
         let mut budget = Budget::default();
         budget.grow(&view, |_| true);
@@ -152,6 +154,7 @@ mod tests {
             fast,
             capacity: 1,
             hit: 1,
+            loads: None,
         };
         let mut budget = Budget::default();
         budget.grow(&view(&[true, false, false]), |_| true);

@@ -1,0 +1,219 @@
+//! Balances the load of two tiers while programs run: as much of the heat is in fast memory as makes it as slow as slow memory.
+//!
+//! BATMAN (Chou, Jaleel, Qureshi, MEMSYS 2017) divides the accesses as the bandwidths of the tiers; Colloid (Vuppalapati, Agarwal, SOSP
+//! 2024) moves hot pages until the loaded latencies are equal. Pages are ranked as History ranks them; how much of their heat is to be
+//! fast is decided by a controller ([`share_control`]), from the latencies under the load of the epoch that ended.
+//!
+//! - Fast memory is the faster one: the hottest slow pages enter, into free room or in the place of colder ones.
+//! - Fast memory is the slower one: the hottest pages leave, because the fewest of them carry the load away. Its room stays free.
+//! - The latencies are equal, or not known: no page moves.
+//!
+//! The load of the epoch in which pages move is that of neither placement, so no decision follows it; nor does one follow an epoch of few hits.
+//!
+//! ```text
+//! rank              a 40   b 30 | c 20   d 10     fast memory: a and b, 70 %
+//! it is the slower, by more than twice            at most 25 % of the heat may leave
+//! after             a 40        | b 30 ...        no page has so little: the coldest leaves, down to 40 %
+//! ```
+//!
+//! The offline form, for whole sites, is [`Balance`](crate::Balance).
+
+mod share_control;
+
+use std::cmp::Reverse;
+
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::EpochPolicy;
+
+use share_control::{ShareControl, Shift};
+
+/// Fewest hits that tell which share of them is fast.
+const FEWEST_HITS: f64 = 20.0;
+
+/// Moves hot pages until both tiers are as slow under their loads.
+#[derive(Clone, Debug, Default)]
+pub struct LoadBalance {
+    control: ShareControl,
+    /// True where the last decision moved pages, so that the load that follows is that of no placement.
+    is_settling: bool,
+    tiers: RankedPages,
+}
+
+impl LoadBalance {
+    /// Its name on the command line: the site policy of the same rule has it, too.
+    pub const NAME: &str = "balance";
+}
+
+impl EpochPolicy for LoadBalance {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
+        let share = self.tiers.rank(view);
+        let was_settling = std::mem::take(&mut self.is_settling);
+        let loads = view.loads.filter(|_| !was_settling);
+        let shift = share.zip(loads);
+        let shift = shift.map_or(Shift::Stay, |(share, loads)| {
+            self.control.next(share, loads)
+        });
+        let share = share.unwrap_or(0.0);
+        let moved = match shift {
+            Shift::Stay => Moved::default(),
+            Shift::More { by, below } => self.tiers.entering(by, below - share),
+            Shift::Less { by, above } => self.tiers.leaving(by, share - above),
+        };
+        self.is_settling = moved != Moved::default();
+        self.tiers.write(&moved, wanted);
+    }
+}
+
+/// A page with its rank.
+type RankedPage = (u64, PageIndex);
+
+/// The pages that change their tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Moved {
+    entering: Vec<PageIndex>,
+    leaving: Vec<PageIndex>,
+}
+
+/// The pages of both tiers by rank, kept between epochs to avoid allocation.
+#[derive(Clone, Debug, Default)]
+struct RankedPages {
+    /// The fast pages that fit, coldest first; of two with the same rank the younger one.
+    fast: Vec<RankedPage>,
+    /// The slow pages with a rank, hottest first; of two with the same rank the older one.
+    slow: Vec<RankedPage>,
+    /// Pages for which fast memory has room beside these.
+    room: usize,
+    /// The sum of all ranks.
+    heat: f64,
+    /// The rank that one hit adds.
+    hit: f64,
+}
+
+impl RankedPages {
+    /// Ranks the pages of a view. Returns the share of the heat that is fast; `None` where there are too few hits to tell.
+    fn rank(&mut self, view: &EpochView<'_>) -> Option<f64> {
+        self.fast.clear();
+        self.slow.clear();
+        let pages = view.previous_ranks.iter().zip(view.fast).zip(0_u32..);
+        for ((rank, is_fast), page) in pages {
+            match is_fast {
+                true => self.fast.push((*rank, PageIndex(page))),
+                false if *rank > 0 => self.slow.push((*rank, PageIndex(page))),
+                false => {}
+            }
+        }
+        self.fast
+            .sort_unstable_by_key(|(rank, page)| (*rank, Reverse(*page)));
+        self.slow
+            .sort_unstable_by_key(|(rank, page)| (Reverse(*rank), *page));
+        let sum = |pages: &[RankedPage]| pages.iter().map(|(rank, _)| *rank as f64).sum::<f64>();
+        let (fast, slow) = (sum(&self.fast), sum(&self.slow));
+        self.heat = fast + slow;
+        let capacity = view.capacity as usize;
+        // What does not fit leaves, whatever the load.
+        let excess = self.fast.len().saturating_sub(capacity);
+        self.fast.drain(..excess);
+        self.room = capacity - self.fast.len();
+        self.hit = view.hit.max(1) as f64;
+        (self.heat >= FEWEST_HITS * self.hit).then(|| fast / self.heat)
+    }
+
+    /// The pages that enter fast memory, hottest first, and those that make room for them: with so much of all heat at most, or else
+    /// one that brings the least, if that is less than `most`.
+    fn entering(&self, by: f64, most: f64) -> Moved {
+        let mut moved = Moved::default();
+        let (mut room, mut leavers, mut gained) = (self.room, self.fast.iter().peekable(), 0.0);
+        for (rank, page) in &self.slow {
+            let leaver = leavers.peek().filter(|_| room == 0).copied();
+            let Some(gain) = self.gain(*rank, (room, leaver)) else {
+                break;
+            };
+            if gained + gain > by {
+                continue;
+            }
+            gained += gain;
+            moved.entering.push(*page);
+            match leaver {
+                Some((_, leaver)) => {
+                    moved.leaving.push(*leaver);
+                    leavers.next();
+                }
+                None => room -= 1,
+            }
+        }
+        match moved.entering.is_empty() {
+            true => self.entering_one(most),
+            false => moved,
+        }
+    }
+
+    /// The page that brings fast memory the least heat, if that is less than `most`.
+    fn entering_one(&self, most: f64) -> Moved {
+        let leaver = self.fast.first().filter(|_| self.room == 0);
+        let gains = self.slow.iter().rev();
+        let gains = gains.filter_map(|(rank, page)| {
+            let gain = self.gain(*rank, (self.room, leaver))?;
+            Some((gain, *page))
+        });
+        let least = gains.take(1).find(|(gain, _)| *gain < most);
+        least.map_or_else(Moved::default, |(_, page)| Moved {
+            entering: vec![page],
+            leaving: leaver.map(|(_, page)| *page).into_iter().collect(),
+        })
+    }
+
+    /// The share of all heat that fast memory gains by a page of this rank, into free room or in the place of the other page; `None` where it
+    /// gains nothing, or no more than two pages of one heat differ by chance: a standard deviation.
+    fn gain(&self, rank: u64, (room, leaver): (usize, Option<&RankedPage>)) -> Option<f64> {
+        let rank = rank as f64;
+        let (replaced, chance) = match (room, leaver) {
+            (0, None) => return None,
+            (_, None) => (0.0, 0.0),
+            (_, Some((other, _))) => {
+                let other = *other as f64;
+                (other, ((rank + other) * self.hit).sqrt())
+            }
+        };
+        (rank - replaced > chance).then(|| (rank - replaced) / self.heat)
+    }
+
+    /// The pages that leave fast memory, hottest first: with so much of all heat at most, or else the coldest with any, if it has less
+    /// than `most`.
+    fn leaving(&self, by: f64, most: f64) -> Moved {
+        let share = |rank: u64| rank as f64 / self.heat;
+        let accessed = || self.fast.iter().filter(|(rank, _)| *rank > 0);
+        let mut lost = 0.0;
+        let mut leaving: Vec<PageIndex> = Vec::new();
+        for (rank, page) in accessed().rev() {
+            if lost + share(*rank) <= by {
+                lost += share(*rank);
+                leaving.push(*page);
+            }
+        }
+        if leaving.is_empty() {
+            let coldest = accessed().next().filter(|(rank, _)| share(*rank) < most);
+            leaving.extend(coldest.map(|(_, page)| *page));
+        }
+        Moved {
+            entering: Vec::new(),
+            leaving,
+        }
+    }
+
+    /// Writes the pages that are fast after these moves.
+    fn write(&self, moved: &Moved, wanted: &mut Vec<PageIndex>) {
+        let mut leaving = moved.leaving.clone();
+        leaving.sort_unstable();
+        wanted.clear();
+        let stay = self.fast.iter().map(|(_, page)| *page);
+        wanted.extend(stay.filter(|page| leaving.binary_search(page).is_err()));
+        wanted.extend(&moved.entering);
+    }
+}
+
+#[cfg(test)]
+mod tests;
