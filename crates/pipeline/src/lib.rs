@@ -18,7 +18,7 @@
 //! and [`sampling_rate()`] how often it is sampled.
 //!
 //! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
-//! one.
+//! one. [`TierDemand`] tells it how loaded the tiers are.
 //!
 //! [`PagedStep`] decides by it which units of a program are paged out, under a budget of lost time.
 //!
@@ -57,6 +57,7 @@ mod predicted_runs;
 mod measured_runs;
 mod retry_backoff;
 mod recorded_future;
+mod tier_demand;
 mod merge;
 mod rebuilt;
 mod site_pairs;
@@ -97,6 +98,7 @@ pub use site_bandwidths::{hottest_sites, site_bandwidths, sites_without_bandwidt
 pub use site_chunks::{SiteChunks, site_of_object};
 pub use site_pairs::site_pairs;
 pub use step::{Step, StepReport};
+pub use tier_demand::TierDemand;
 pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,
     Sums, UnitStep, UnitStepConfig,

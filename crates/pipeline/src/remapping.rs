@@ -22,8 +22,7 @@ use isotherm_policy::energy::{
     BandwidthModel, COOL_DOWN, MethodId, Remap, RemapSettings, Remapper, Temperatures,
 };
 
-/// Counts of the bytes that memory served.
-const SERVED: [&str; 2] = ["bytes_served_fast", "bytes_served_slow"];
+use crate::tier_demand::SERVED;
 
 /// Longest epoch: a site that is not sampled cools after this time (section 8.2), so its data is looked at as often.
 pub const LONGEST_EPOCH: Nanos = COOL_DOWN;
