@@ -270,7 +270,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "plan", value_parser = OPTIMIZE_AFTER, hide_possible_values = true)]
     pub optimize_after: Option<OptimizeAfter>,
     /// With --optimize-after: what chooses, a policy of `isotherm plan` [default: atmem]. Without it: move pages of the emulated machine
-    /// each epoch, as the daemon does, by this epoch policy: payback, history, first-come (moves nothing, for comparison), or oracle (needs
+    /// each epoch, as the daemon does, by this epoch policy: payback, history, balance (hot pages are fast until fast memory is as slow
+    /// under its load as slow memory; needs limits of both bandwidths), first-come (moves nothing, for comparison), or oracle (needs
     /// --profile). Memory is fast in the order of first touch while the fast tier has room. With none the program runs unobserved, and
     /// `isotherm daemon` may move its pages. With --tiers compressed payback or history, or tmo: the least recently used memory leaves until
     /// the program waits for as much as --slowdown says
@@ -606,7 +607,7 @@ mod tests {
             (
                 "run",
                 "policy",
-                &["history", "payback", "first-come", "none"],
+                &["history", "payback", "balance", "first-come", "none"],
             ),
         ] {
             let offered = offered(command, flag);

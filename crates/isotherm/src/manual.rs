@@ -217,6 +217,10 @@ pub(crate) const MANUAL: [Manual; 23] = [
                 "The same by what a recorded run of the program did in the second to come",
             ),
             (
+                "isotherm run --policy balance --tiers emulated:cxl,limit:5GiB/s,fast-limit:10GiB/s --fast 1GiB -- ./app",
+                "Move pages until fast memory is as slow under its load as slow memory",
+            ),
+            (
                 "isotherm run --remap bandwidth.toml --tiers emulated:L:1,B:1,fast-limit:1GiB/s,limit:3GiB/s --fast 4GiB -- ./app",
                 "Hot data on the first of four emulated memory devices, and on more while it needs their bandwidth",
             ),

@@ -70,7 +70,8 @@ fn choice(text: &str, period: u64) -> Result<ChunkChoice> {
             let policy = policy_from_text(text).context("--policy")?;
             if policy.balances() {
                 bail!(
-                    "--policy {text}: a run does not measure the bandwidth of its sites; plan by it from a profile: isotherm plan --policy {text}"
+                    "--policy {text}: a run does not measure the bandwidth of its sites; leave out --optimize-after to balance each epoch, or plan \
+                     by it from a profile: isotherm plan --policy {text}"
                 );
             }
             ChunkChoice::Policy(policy)

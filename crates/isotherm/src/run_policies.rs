@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use isotherm_policy::ATMEM;
-use isotherm_policy::epoch::{self, FIRST_COME};
+use isotherm_policy::epoch::{self, FIRST_COME, LoadBalance};
 
 /// The policy that moves nothing and observes nothing.
 pub(crate) const NONE: &str = "none";
@@ -15,13 +15,13 @@ pub(crate) const TMO: &str = "tmo";
 
 /// Their names.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    epoch::names().chain([FIRST_COME, NONE])
+    epoch::names().chain([LoadBalance::NAME, FIRST_COME, NONE])
 }
 
 /// Their names, and those of the policies that choose once.
 pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     let sites = isotherm_policy::POLICIES.iter();
-    // A run does not measure the bandwidth of its sites.
+    // A run does not measure the bandwidth of its sites; by its tiers it balances each epoch.
     let sites = sites.filter(|policy| !policy.balances());
     names()
         .chain([ATMEM])

@@ -275,6 +275,75 @@ fn a_forked_child_has_tiers_of_its_own() {
     assert!(number(moves, "pages_promoted") > 0, "{moves}");
 }
 
+/// 20 MiB that fast memory holds are summed over and over for eight seconds of processor time; each sum must be the same.
+const STREAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { WORDS = (20 << 20) / sizeof(long) };
+static double worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+int main(void) {
+    long *all = malloc(WORDS * sizeof *all), torn = 0;
+    for (long i = 0; i < WORDS; i++) all[i] = 1;
+    for (double end = worked() + 8; worked() < end;) {
+        long sum = 0;
+        for (long i = 0; i < WORDS; i++) sum += all[i];
+        __asm__ volatile("" : "+r"(sum) : : "memory");
+        torn += sum != WORDS;
+    }
+    puts(torn ? "torn" : "whole");
+    return 0;
+}
+"#;
+
+/// Slow memory has three times the bandwidth of fast memory, and the same latency.
+const NARROW: &str = "emulated:L:1,B:1,fast-limit:400MiB/s,limit:1200MiB/s";
+
+#[test]
+fn a_balance_moves_data_out_of_fast_memory_that_is_overloaded() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), STREAM);
+    let Some(summary) = run(directory.path(), "balance", NARROW, "whole\n") else {
+        return;
+    };
+    let moves = &summary["moves"];
+    // No access is sampled while the program waits for the bandwidth.
+    if number(moves, "accesses") < 300 {
+        return isotherm_skip::skip!("few samples here: {moves}");
+    }
+    assert!(number(moves, "units_demoted") >= 8, "{moves}");
+    assert!(number(moves, "pages_demoted") >= 6 << 8, "{moves}");
+    // All of it would be served by fast memory, which has room for it. In balance slow memory serves three times as much.
+    let served = |tier: &str| number(&summary["runtime"]["counters"], tier);
+    let (fast, slow) = (served("fast_traffic_bytes"), served("slow_traffic_bytes"));
+    assert!(slow > fast / 2, "{fast} fast and {slow} slow");
+    let latency = |tier: &str| number(&moves["loads"], tier);
+    let (fast, slow) = (latency("fast_latency_ns"), latency("slow_latency_ns"));
+    assert!(fast < 3 * slow, "{moves}");
+}
+
+#[test]
+fn a_balance_without_counted_bytes_or_without_moves_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let refused = |more: &[&str]| {
+        let common = ["run", "--policy", "balance", "--fast", "24MiB"];
+        let output = isotherm(directory.path(), &[&common, more, &["--", "true"]].concat());
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    for tiers in ["emulated", "emulated:tmp", "emulated:cxl,limit:5GiB/s"] {
+        let said = refused(&["--tiers", tiers]);
+        let remedy = "add --tiers emulated:cxl,limit:5GiB/s,fast-limit:10GiB/s";
+        assert!(said.contains(remedy), "{said}");
+    }
+    let dry = refused(&["--tiers", NARROW, "--dry-run"]);
+    assert!(dry.contains("leave out --dry-run"), "{dry}");
+}
+
 #[test]
 fn what_came_first_stays_where_it_is() {
     let directory = tempfile::tempdir().expect("a directory");

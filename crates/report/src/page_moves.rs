@@ -41,6 +41,30 @@ pub struct PageMoves {
     /// What the oracle decided by; absent for other policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub future: Option<FutureFound>,
+    /// What a policy that balances the tiers decided by last; absent for other policies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loads: Option<LastLoads>,
+}
+
+/// The loads of both tiers in the last epoch with accesses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LastLoads {
+    /// Latency of fast memory under its load, in nanoseconds.
+    pub fast_latency_ns: u64,
+    /// Latency of slow memory under its load, in nanoseconds.
+    pub slow_latency_ns: u64,
+    /// Bytes a second that the program asked of both together.
+    pub demand_bytes_per_second: u64,
+}
+
+impl LastLoads {
+    fn in_words(self) -> String {
+        format!(
+            "; at the end {} ns under load in fast memory and {} ns in slow memory",
+            grouped(self.fast_latency_ns),
+            grouped(self.slow_latency_ns)
+        )
+    }
 }
 
 /// The future of a run by the oracle: accesses of a recorded run, in the epochs of this one.
@@ -92,9 +116,10 @@ impl PageMoves {
         };
         let future = self.future.as_ref();
         let future = future.map_or_else(String::new, FutureFound::in_words);
+        let loads = self.loads.map_or_else(String::new, LastLoads::in_words);
         format!(
             "{fast} of {unit} {moved} to fast memory and {slow} to slow memory in {}{waiting}; {} of {} fast (at most {}); \
-             {served}; slowed by {} in all threads{future}",
+             {served}; slowed by {} in all threads{future}{loads}",
             counted(self.epochs, "epoch"),
             Bytes(self.fast_bytes),
             Bytes(self.resident_bytes),
@@ -106,7 +131,7 @@ impl PageMoves {
 
 #[cfg(test)]
 mod tests {
-    use super::{FutureFound, PageMoves};
+    use super::{FutureFound, LastLoads, PageMoves};
 
     #[test]
     fn the_sentence_says_what_moved_what_is_fast_and_what_it_cost() {
@@ -144,6 +169,18 @@ mod tests {
             said.ends_with("app.iso has no access for these epochs"),
             "{said}"
         );
+        let balanced = PageMoves {
+            loads: Some(LastLoads {
+                fast_latency_ns: 1_234,
+                slow_latency_ns: 230,
+                demand_bytes_per_second: 1 << 30,
+            }),
+            ..moves.clone()
+        };
+        let said = balanced.in_words();
+        let words =
+            "threads; at the end 1,234 ns under load in fast memory and 230 ns in slow memory";
+        assert!(said.ends_with(words), "{said}");
         let dry = PageMoves {
             dry_run: true,
             units_waiting: 2,

@@ -21,16 +21,17 @@ use isotherm_model::batch::Batch;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::movement::NodeId;
 use isotherm_model::outcome::Reason;
-use isotherm_model::port::EpochPolicy as _;
+use isotherm_model::port::EpochPolicy;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{TierIndex, TierKind, Tiers};
+use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{
-    Combine, EpochReport, Step, StepLimits, StepReport, UnitStep, UnitStepConfig,
+    Combine, EpochReport, Step, StepLimits, StepReport, TierDemand, UnitStep, UnitStepConfig,
 };
-use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
-use isotherm_report::page_moves::PageMoves;
+use isotherm_policy::epoch::{FirstComeFirstAllocated, LoadBalance, MoveCosts, Payback, by_name};
+use isotherm_report::page_moves::{LastLoads, PageMoves};
 
 use super::oracle_future::OracleFuture;
 use super::prepared_run::{PreparedRun, conclude};
@@ -63,6 +64,8 @@ struct PagePolicy {
     unit: Bytes,
     /// Of the oracle.
     future: Option<OracleFuture>,
+    /// Of a policy that balances the tiers.
+    demand: Option<TierDemand>,
     moves: PageMoves,
 }
 
@@ -88,10 +91,36 @@ fn check_future(args: &RunArgs, policy: &str) -> Result<()> {
     }
 }
 
+/// What a policy that balances the tiers decides by, the bytes that are asked of each; `None` for another policy.
+///
+/// # Errors
+/// The bytes are not counted on these tiers, or nothing limits them, or no page is to move.
+fn demand(args: &RunArgs, policy: &str, tiers: &Tiers) -> Result<Option<TierDemand>> {
+    if policy != LoadBalance::NAME {
+        return Ok(None);
+    }
+    if args.dry_run {
+        bail!(
+            "--policy {policy}: each move answers what the move before it changed, and a dry run changes nothing; leave out --dry-run"
+        );
+    }
+    let latency = |tier| {
+        tiers.bandwidth(tier)?;
+        tiers.loaded_latency(tier)
+    };
+    match [TierIndex::FASTEST, tiers.slowest()].map(latency) {
+        [Some(fast), Some(slow)] if tiers.emulates() => Ok(Some(TierDemand::new([fast, slow]))),
+        _ => bail!(
+            "--policy {policy}: compares the latencies of the tiers under load, by the bytes that each serves, and only a machine that is \
+             emulated by time with limited bandwidths counts these; add --tiers emulated:cxl,limit:5GiB/s,fast-limit:10GiB/s"
+        ),
+    }
+}
+
 /// Runs the program under this policy.
 ///
 /// # Errors
-/// The policy needs a future that is not there, the tiers are not emulated, and as a run without a policy.
+/// The policy needs a future or loads of the tiers that are not known, the tiers are not emulated, and as a run without a policy.
 pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<ExitStatus> {
     run_policies::check(policy)?;
     if args.mover == Mover::Staged || args.undo {
@@ -101,6 +130,7 @@ pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<Exit
     }
     check_future(args, policy)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    let demand = demand(args, policy, &tiers)?;
     if !tiers.emulates() {
         bail!(
             "--policy {policy}: moves pages of the emulated machine, and these tiers are memory nodes; add --tiers emulated, \
@@ -110,7 +140,7 @@ pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<Exit
     if policy == NONE {
         return unobserved(args, &tiers, console);
     }
-    observed(args, policy, &tiers, console)
+    observed(args, (policy, demand), &tiers, console)
 }
 
 /// Runs the program without any observation, for the daemon.
@@ -133,7 +163,12 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
     Ok(launch::ended(ended.status, [kept], console))
 }
 
-fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Result<ExitStatus> {
+fn observed(
+    args: &RunArgs,
+    (policy, demand): (&str, Option<TierDemand>),
+    tiers: &Tiers,
+    console: Console,
+) -> Result<ExitStatus> {
     let PreparedRun {
         observing,
         ready,
@@ -145,6 +180,7 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
     let future = future.map(|path| OracleFuture::read(path, &args.program.words, console));
     let mut policy = PagePolicy {
         future: future.transpose()?,
+        demand,
         ..PagePolicy::new(args, policy, &observing, tiers, &ready)
     };
     // The plan of sites stays as it is: the step below is the policy's.
@@ -192,7 +228,7 @@ impl PagePolicy {
         let unit = args.unit.unwrap_or(UNIT);
         let costs = costs(tiers, observing, unit);
         let name = policy.to_owned();
-        let make = move || by_name(&name, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
+        let make = move || new_policy(&name, costs);
         let config = UnitStepConfig {
             unit,
             page: PAGE,
@@ -213,6 +249,7 @@ impl PagePolicy {
             },
             unit,
             future: None,
+            demand: None,
             moves: PageMoves {
                 policy: policy.to_owned(),
                 dry_run: args.dry_run,
@@ -226,6 +263,11 @@ impl PagePolicy {
     fn decide(&mut self, run: &ObservedStep<DryRun>, batch: &Batch) {
         if let Some(future) = &mut self.future {
             future.follow(run.attribution().extents());
+        }
+        let loads = self.demand.as_mut().and_then(|it| it.loads(batch));
+        self.step.set_loads(loads);
+        if let Some(loads) = loads {
+            self.moves.loads = Some(last_loads(loads));
         }
         let seen = run.observer.observation(batch, self.unit);
         if seen.residency.is_empty() {
@@ -271,6 +313,24 @@ impl PagePolicy {
             delay_ns: counter(SessionCounter::DelayNanos),
             ..self.moves
         }
+    }
+}
+
+/// A policy of this name without observations.
+fn new_policy(name: &str, costs: MoveCosts) -> Box<dyn EpochPolicy> {
+    match name == LoadBalance::NAME {
+        true => Box::new(LoadBalance::default()),
+        false => by_name(name, costs).unwrap_or_else(|| Box::new(Payback::new(costs))),
+    }
+}
+
+/// The loads of an epoch in whole numbers.
+fn last_loads(loads: TierLoads) -> LastLoads {
+    let [fast, slow] = loads.latencies_ns;
+    LastLoads {
+        fast_latency_ns: fast.round() as u64,
+        slow_latency_ns: slow.round() as u64,
+        demand_bytes_per_second: loads.demand,
     }
 }
 

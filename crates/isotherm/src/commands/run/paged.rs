@@ -32,7 +32,7 @@ use isotherm_observe::paged::PagedMemory;
 use isotherm_pipeline::{
     PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, Step, StepReport,
 };
-use isotherm_policy::epoch::{FIRST_COME, MoveCosts, Payback, by_name};
+use isotherm_policy::epoch::{FIRST_COME, LoadBalance, MoveCosts, Payback, by_name};
 use isotherm_profile::Error;
 use isotherm_report::paged_run::PagedRun;
 
@@ -155,9 +155,9 @@ fn check(args: &RunArgs) -> Result<()> {
     }
     if let Some(policy) = args.policy.as_ref().filter(|name| *name != TMO) {
         run_policies::check(policy)?;
-        if [NONE, ORACLE, FIRST_COME].contains(&policy.as_str()) {
+        if [NONE, ORACLE, FIRST_COME, LoadBalance::NAME].contains(&policy.as_str()) {
             bail!(
-                "--policy {policy}: pages nothing out, or needs a future; name payback, history or tmo, or leave it out"
+                "--policy {policy}: pages nothing out, or needs a future or the loads of two tiers; name payback, history or tmo, or leave it out"
             );
         }
     }
