@@ -17,6 +17,7 @@ use isotherm_observe::probe::KernelProbe;
 use isotherm_observe::watch::candidates::{Filter, ProcessSelection};
 use isotherm_observe::watch::watcher::AccessedBitChoice;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
+use isotherm_policy::epoch::LoadBalance;
 use isotherm_sys::files::read_input_text;
 use isotherm_topology::{caches, cpu_list};
 
@@ -191,6 +192,11 @@ impl Config {
     /// Whether the policy needs future accesses, which only a recording has.
     pub fn foresees(&self) -> bool {
         self.policy == "oracle"
+    }
+
+    /// Whether the policy needs the loads of both tiers.
+    pub fn balances(&self) -> bool {
+        self.policy == LoadBalance::NAME
     }
 
     /// Whether a source needs page frame numbers.

@@ -3,7 +3,7 @@
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
-//!  |- machine_tiers  the tiers that the configuration names
+//!  |- machine_tiers  the tiers that the configuration names; tier_meter  their loads
 //!  |- kernel_mover  the kernel's own promotion at the daemon's pace
 //!  |- dry_run   reports moves and makes none; replay uses it as well
 //!  |- paged     compressed memory as the slow tier
@@ -31,3 +31,4 @@ mod rights;
 pub mod service;
 pub mod socket;
 mod status;
+mod tier_meter;

@@ -74,6 +74,12 @@ impl MachineTiers {
                 read.with_context(key)?.tiers
             }
         };
+        if tiers.emulates() && !dry_run {
+            return Ok(Self {
+                place: TierPlace::Emulated,
+                ..Self::imagined(tiers)
+            });
+        }
         let nodes = |tier: &Tier| match &tier.kind {
             TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
             TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
@@ -122,6 +128,11 @@ impl MachineTiers {
             slow: vec![NO_NODE_SLOW],
             place: TierPlace::Imagined,
         }
+    }
+
+    /// All tiers of the machine.
+    pub(crate) const fn machine(&self) -> &Tiers {
+        &self.tiers
     }
 
     /// The tiers, fastest first.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::EpochReport;
@@ -40,8 +40,14 @@ pub struct Recorded {
 /// the last one.
 ///
 /// # Errors
-/// The configuration or the recording cannot be read, or is not valid.
+/// The configuration or the recording cannot be read, or is not valid, or the policy needs the loads of the tiers.
 pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()> {
+    if config.balances() {
+        bail!(
+            "policy = \"balance\": each move answers what the move before it changed, and a recording never changes; name another policy, or \
+             run a program by it: isotherm run --policy balance"
+        );
+    }
     let cut = Cut {
         unit: config.memory.unit.0,
         epoch: config.epoch.0,

@@ -21,8 +21,9 @@ use isotherm_act::movement::system::Kernel;
 use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::movement::NodeId;
-use isotherm_model::port::RangeExecutor;
+use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::source_kind::SourceKind;
+use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
 use isotherm_observe::clock::MachineClock;
@@ -30,7 +31,7 @@ use isotherm_observe::probe::{KernelProbe, Probe};
 use isotherm_observe::source::process_samples::SampleRate;
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, StepLimits, UnitStep, UnitStepConfig};
-use isotherm_policy::epoch::{Payback, by_name};
+use isotherm_policy::epoch::{LoadBalance, Payback, by_name};
 use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -45,6 +46,7 @@ use crate::paged::PagedService;
 use crate::rights::AdminUses;
 use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
+use crate::tier_meter::TierMeter;
 use crate::{energy, kernel_mover, metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -85,6 +87,8 @@ struct Service {
     places: MachineTiers,
     watcher: Watcher,
     step: DaemonStep,
+    /// The loads of the tiers, for a policy that balances them.
+    meter: Option<TierMeter>,
     status_builder: StatusBuilder,
     publisher: Arc<StatusPublisher>,
     notify: Notify,
@@ -196,6 +200,13 @@ impl DaemonStep {
         }
     }
 
+    /// Sets the loads of the tiers in the epoch that is decided next.
+    fn set_loads(&mut self, loads: Option<TierLoads>) {
+        if let Self::Units(step) = self {
+            step.set_loads(loads);
+        }
+    }
+
     /// The observations of each unit in the last epoch.
     fn seen(&self) -> Vec<UnitHeat> {
         match self {
@@ -213,6 +224,7 @@ impl Service {
         kernel: Option<KernelMover<SysfsFiles>>,
         console: Console,
     ) -> Result<Self> {
+        let meter = TierMeter::start(&config, &places, options.dry_run)?;
         let watcher = watcher(&options, &config, &places, kernel.is_some())?;
         let step = match places.place {
             TierPlace::Paged => {
@@ -250,6 +262,7 @@ impl Service {
             places,
             watcher,
             step,
+            meter,
             status_builder,
             publisher,
             console,
@@ -334,6 +347,9 @@ impl Service {
         let accesses_per_sample = self.places.accesses_per_sample(worth);
         let observation = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
+        let meter = self.meter.as_mut();
+        let loads = meter.and_then(|meter| meter.loads(&observation, worth, &mut self.watcher));
+        self.step.set_loads(loads);
         let limits = limits(&self.config, accesses_per_sample)?
             .of_part(observation.span, self.config.epoch.0);
         let mut dry_run = DryRun::new(self.places.dry_target(), self.options.verbose);
@@ -562,9 +578,13 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLi
 /// moves as made.
 pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
-    let policy = config.policy.clone();
-    let new_policy =
-        move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
+    let (policy, balances) = (config.policy.clone(), config.balances());
+    let new_policy = move || -> Box<dyn EpochPolicy> {
+        match balances {
+            true => Box::new(LoadBalance::default()),
+            false => by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs))),
+        }
+    };
     let settings = UnitStepConfig {
         unit: config.memory.unit.0,
         page: Bytes(rustix::param::page_size() as u64),

@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::source::process_samples::TIMER_HZ_MAX;
-use isotherm_policy::epoch::{MoveCosts, by_name};
+use isotherm_policy::epoch::{LoadBalance, MoveCosts, by_name};
 
 use super::keys::{BitsName, Config, SamplesName};
 
@@ -46,13 +46,19 @@ impl Config {
                 EPOCHS[1]
             );
         }
-        if by_name(&self.policy, MoveCosts::TYPICAL).is_none() {
+        if !self.balances() && by_name(&self.policy, MoveCosts::TYPICAL).is_none() {
             bail!(
                 "policy = \"{}\": there is no such policy; there are {}",
                 self.policy,
                 isotherm_policy::epoch::names()
+                    .chain([LoadBalance::NAME])
                     .collect::<Vec<_>>()
                     .join(", ")
+            );
+        }
+        if self.balances() && self.lets_kernel_promote() {
+            bail!(
+                "policy = \"balance\": the kernel promotes whatever the load of fast memory is; leave out moves.mover = \"kernel\""
             );
         }
         if self.foresees() && !self.groups.is_empty() {

@@ -63,6 +63,10 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
     for (text, part) in [
         ("epoch = \"1ms\"", "100"),
         ("policy = \"clairvoyance\"", "payback"),
+        (
+            "policy = \"balance\"\n[moves]\nmover = \"kernel\"",
+            "leave out moves.mover",
+        ),
         ("[memory]\nunit = \"3MiB\"", "power of two"),
         ("[moves]\nrate = \"0B\"", "--dry-run"),
         ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),

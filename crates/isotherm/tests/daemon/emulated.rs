@@ -17,10 +17,15 @@ const FAST: &str = "40MiB";
 
 /// For the programs of this directory: other tests run programs of the same name.
 fn config(directory: &Path, fast: &str) -> String {
+    config_of(directory, ("history", "emulated"), fast)
+}
+
+/// With this policy between these tiers.
+fn config_of(directory: &Path, (policy, tiers): (&str, &str), fast: &str) -> String {
     let program = directory.canonicalize().unwrap().join("watched");
     let config = format!(
-        "policy = \"history\"\n[processes]\nprograms = [\"{}\"]\nfilter = \"off\"\n\
-         [memory]\ntiers = \"emulated\"\nfast = \"{fast}\"\n\
+        "policy = \"{policy}\"\n[processes]\nprograms = [\"{}\"]\nfilter = \"off\"\n\
+         [memory]\ntiers = \"{tiers}\"\nfast = \"{fast}\"\n\
          [sources]\naccessed_bits = \"off\"\ncache = \"0B\"\n",
         program.display()
     );
@@ -48,13 +53,15 @@ fn fast_in(directory: &Path, pid: u64, range: &Range<u64>) -> u64 {
 
 /// The program on an emulated machine of its own.
 fn emulated(directory: &Path) -> Watched {
+    emulated_on(directory, &["--tiers", "emulated:B:3,L:3", "--fast", FAST])
+}
+
+/// The program on the machine of these flags.
+fn emulated_on(directory: &Path, tiers: &[&str]) -> Watched {
     let program = compile(directory, "watched", PROGRAM);
     let mut run = Command::new(env!("CARGO_BIN_EXE_isotherm"));
-    let tiers = "emulated:B:3,L:3";
-    run.args([
-        "-q", "run", "--policy", "none", "--tiers", tiers, "--fast", FAST, "--",
-    ]);
-    run.arg(&program);
+    run.args(["-q", "run", "--policy", "none"]);
+    run.args(tiers).arg("--").arg(&program);
     Watched::with(run)
 }
 
@@ -137,4 +144,68 @@ fn two_runs_share_the_fast_memory_that_the_daemon_has() {
     let fast = fast();
     assert!(fast >= limit / 2, "the tier is used: {fast}");
     daemon.stop();
+}
+
+/// All memory begins in fast memory, whose bandwidth the hot part alone exceeds several times; slow memory has three times as much.
+#[test]
+fn a_balance_moves_a_part_of_what_is_hot_out_of_fast_memory_that_is_overloaded() {
+    let directory = directory();
+    let directory = directory.path();
+    let tiers = "emulated:L:1,B:1,fast-limit:150MiB/s,limit:450MiB/s";
+    let file = directory.join("lab.toml").display().to_string();
+    let write = ["tiers", "--tiers", tiers, "--fast", "1GiB", "-o", &file];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    let written = command.args(write).output().expect("runs");
+    assert!(written.status.success(), "{written:?}");
+    let emulated = emulated_on(directory, &["--tiers", &file]);
+    let config = config_of(directory, ("balance", &file), "100%");
+    let mut daemon = Daemon::with_flags(directory, &config, &[]);
+    let status = daemon.wait("samples", |status| {
+        let epochs = status["epochs"].as_u64().unwrap_or(0);
+        usable(status, &["timer", "pebs", "ibs", "spe"]) > 0 || epochs >= PATIENT_EPOCHS
+    });
+    let watched = status["processes"].as_array().expect("a list").clone();
+    if watched.is_empty() || usable(&status, &["timer", "pebs", "ibs", "spe"]) == 0 {
+        return isotherm_skip::skip!("no samples, or nothing can be emulated here: {status}");
+    }
+    let pid = watched[0]["pid"].as_u64().expect("a number");
+    let hot = emulated.hot.next_multiple_of(2 * MIB)..emulated.hot + HOT;
+    let all = hot.end - hot.start;
+    let demoted = |status: &Value| status["total"]["demoted_bytes"].as_u64().unwrap_or(0);
+    let status = daemon.wait("moves", |status| demoted(status) >= all / 4);
+    assert_eq!(status["policy"], "balance");
+    // A part of what is hot is slow, with room in fast memory, and not all of it.
+    daemon.wait("a balance", |status| {
+        let fast = fast_in(directory, pid, &hot);
+        fast > 0
+            && fast <= all * 3 / 4
+            && status["fast_bytes"].as_u64() < status["capacity_bytes"].as_u64()
+    });
+    daemon.stop();
+}
+
+#[test]
+fn a_balance_without_limits_of_the_bandwidth_is_refused() {
+    let directory = directory();
+    let directory = directory.path();
+    std::fs::write(
+        directory.join("daemon.toml"),
+        config_of(directory, ("balance", "emulated"), "100%"),
+    )
+    .expect("written");
+    let daemon = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+        command.args(["daemon", "--once", "--config"]);
+        let output = command
+            .arg(directory.join("daemon.toml"))
+            .args(flags)
+            .output();
+        let output = output.expect("runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let said = daemon(&[]);
+    assert!(said.contains("memory.tiers = \"lab.toml\""), "{said}");
+    let said = daemon(&["--dry-run"]);
+    assert!(said.contains("leave out --dry-run"), "{said}");
 }

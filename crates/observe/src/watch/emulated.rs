@@ -8,12 +8,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::{ObservedAccess, Process};
-use isotherm_model::units::Bytes;
+use isotherm_model::tier_loads::EmulatedUse;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Placed, UnitResidency};
 use isotherm_session::{SessionFile, session_of};
 
 use crate::page_units;
+use crate::process_usage::usage;
 
 /// The watched processes on emulated machines.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(super) struct EmulatedProcesses {
     sessions: BTreeMap<Process, Option<SessionFile>>,
     /// Fast memory of each machine, by its directory, as its processes said in this epoch.
     machines: BTreeMap<PathBuf, Bytes>,
+    /// What each process had used of its machine when it was last asked.
+    used: BTreeMap<Process, EmulatedUse>,
 }
 
 impl EmulatedProcesses {
@@ -31,6 +36,7 @@ impl EmulatedProcesses {
             proc_root: proc_root.to_owned(),
             sessions: BTreeMap::new(),
             machines: BTreeMap::new(),
+            used: BTreeMap::new(),
         }
     }
 
@@ -49,6 +55,7 @@ impl EmulatedProcesses {
     /// Drops the sessions of processes that are watched no more.
     pub(super) fn retain(&mut self, is_watched: impl Fn(&Process) -> bool) {
         self.sessions.retain(|process, _| is_watched(process));
+        self.used.retain(|process, _| is_watched(process));
     }
 
     /// Forgets the machines of the last epoch.
@@ -76,6 +83,31 @@ impl EmulatedProcesses {
     /// Fast memory of all machines with a process whose memory was read in this epoch.
     pub(super) fn capacity(&self) -> Bytes {
         self.machines.values().copied().sum()
+    }
+
+    /// What the processes have used of their machines since the last call, without those that it did not know.
+    pub(super) fn take_used(&mut self) -> EmulatedUse {
+        let mut sum = EmulatedUse::default();
+        for (process, session) in &self.sessions {
+            let now = session.as_ref().and_then(|session| {
+                let counters = session.progress().ok()?.counters;
+                let counter = |counter: SessionCounter| counters[counter as usize];
+                let (nanos, _) = usage(&self.proc_root, process.pid)?;
+                Some(EmulatedUse {
+                    served: [
+                        Bytes(counter(SessionCounter::FastTrafficBytes)),
+                        Bytes(counter(SessionCounter::SlowTrafficBytes)),
+                    ],
+                    used: Nanos(nanos),
+                    delayed: Nanos(counter(SessionCounter::DelayNanos)),
+                })
+            });
+            let before = now.and_then(|now| self.used.insert(*process, now));
+            if let (Some(now), Some(before)) = (now, before) {
+                sum = sum.and(now.since(before));
+            }
+        }
+        sum
     }
 
     /// The tier that has the data of each sample of a process now.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::source_kind::ProfilingMethod;
+use isotherm_model::tier_loads::EmulatedUse;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Placed, UnitResidency, Watched};
 
@@ -644,6 +645,12 @@ impl Watcher {
             Some(resident) => self.layout.held(process, resident),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// What the watched processes have used of their emulated machines since the last call; nothing on memory nodes.
+    pub fn take_emulated_use(&mut self) -> EmulatedUse {
+        let emulated = self.emulated.as_mut();
+        emulated.map_or_else(EmulatedUse::default, EmulatedProcesses::take_used)
     }
 
     fn reports(&self) -> Vec<SourceReport> {
