@@ -383,7 +383,7 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
     let cases: [(&[&str], &str); 10] = [
         (
             &["run", "--policy", "best", "--", "true"],
-            "there is no policy \"best\"; there are payback, history, oracle, first-come-first-allocated, first-come, none",
+            "there is no policy \"best\"; there are payback, history, oracle, first-come-first-allocated, balance, first-come, none",
         ),
         (
             &["run", "--policy", "oracle", "--", "true"],
