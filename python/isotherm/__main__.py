@@ -23,7 +23,7 @@ def with_interpreter(words):
 def main():
     program = command()
     if program is None:
-        sys.exit(f"isotherm: {ABSENT}")
+        sys.exit(ABSENT)
     # The script of pip has the same name, and this process is replaced, so signals reach the command line itself.
     os.execv(program, [program, *with_interpreter(sys.argv[1:])])
 

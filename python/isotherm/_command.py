@@ -4,7 +4,7 @@ import shutil
 
 # Of a wheel with programs; an installation of the modules alone uses the command on the path.
 OWN = pathlib.Path(__file__).resolve().parent / "bin" / "isotherm"
-ABSENT = "the command line isotherm is neither in this package nor on the path; install a wheel with programs, or the .deb or .rpm"
+ABSENT = "isotherm: the command line is neither in this package nor on the path; install a wheel with programs, or the .deb or .rpm"
 
 
 def command():
