@@ -132,7 +132,7 @@ pub(crate) fn title(sites: &[SplitSite], valued: &str) -> String {
     )
 }
 
-/// For a terminal: the [title], and a table for each site. Empty without sites.
+/// For a terminal: the title, and a table for each site. Empty without sites.
 #[must_use]
 pub fn render(sites: &[SplitSite], valued: &str, columns: usize) -> String {
     if sites.is_empty() {

@@ -43,7 +43,7 @@ pub struct PagedLimits {
     pub most: Bytes,
     /// Bytes that may be moved in one epoch.
     pub moves: Bytes,
-    /// Limits of control groups, as of [`StepLimits`].
+    /// Limits of control groups, as of [`StepLimits`](crate::StepLimits).
     pub groups: BTreeMap<String, GroupLimit>,
     /// Epochs for which a new process keeps a fair share of memory.
     pub fair_start: u32,
