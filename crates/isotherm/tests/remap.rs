@@ -6,38 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{isotherm, stderr, succeeds};
-
-/// Sums 64 MiB over and over for six seconds of processor time, so that a loaded machine gives it as much; each sum must be the same.
-const PROGRAM: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-enum { WORDS = 8 << 20 };
-static double worked(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return t.tv_sec + t.tv_nsec / 1e9;
-}
-int main(void) {
-    long *all = malloc(WORDS * sizeof *all), torn = 0;
-    for (long i = 0; i < WORDS; i++) all[i] = 1;
-    for (double end = worked() + 6; worked() < end;) {
-        long sum = 0;
-        for (long i = 0; i < WORDS; i++) sum += all[i];
-        __asm__ volatile("" : "+r"(sum) : : "memory");
-        torn += sum != WORDS;
-    }
-    puts(torn ? "torn" : "whole");
-    return 0;
-}
-"#;
+use support::{isotherm, stderr, succeeds, sums};
 
 /// One device has 200 MiB/s, the others 600 MiB/s, and a program that moves 50 MB/s needs two.
 const TIERS: &str = "emulated:L:1,B:1,fast-limit:200MiB/s,limit:600MiB/s";
 
 fn prepare(directory: &Path) {
-    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+    std::fs::write(directory.join("app.c"), sums(64, 6)).expect("written");
     std::fs::write(directory.join("bandwidth.toml"), "bounds = [\"50MB/s\"]\n").expect("written");
     let mut compiler = Command::new("cc");
     let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);

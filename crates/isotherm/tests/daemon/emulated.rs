@@ -65,6 +65,20 @@ fn emulated_on(directory: &Path, tiers: &[&str]) -> Watched {
     Watched::with(run)
 }
 
+/// The status once there are samples, and the watched processes. None where the machine has no samples, or cannot emulate.
+fn sampled(daemon: &mut Daemon) -> Option<(Value, Vec<Value>)> {
+    let status = daemon.wait("samples", |status| {
+        let epochs = status["epochs"].as_u64().unwrap_or(0);
+        usable(status, &["timer", "pebs", "ibs", "spe"]) > 0 || epochs >= PATIENT_EPOCHS
+    });
+    let watched = status["processes"].as_array().expect("a list").clone();
+    if watched.is_empty() || usable(&status, &["timer", "pebs", "ibs", "spe"]) == 0 {
+        isotherm_skip::skip!("no samples, or nothing can be emulated here: {status}");
+        return None;
+    }
+    Some((status, watched))
+}
+
 /// Fast bytes of a process, as its runtime publishes them.
 fn published_fast(pid: u64) -> u64 {
     let pid = u32::try_from(pid).expect("a process id");
@@ -83,14 +97,9 @@ fn the_hot_part_of_a_program_on_an_emulated_machine_ends_fast() {
     // The same program without a machine of its own is no concern of this daemon.
     let _plain = Watched::start(directory);
     let mut daemon = Daemon::with_flags(directory, &config(directory, "100%"), &[]);
-    let status = daemon.wait("samples", |status| {
-        let epochs = status["epochs"].as_u64().unwrap_or(0);
-        usable(status, &["timer", "pebs", "ibs", "spe"]) > 0 || epochs >= PATIENT_EPOCHS
-    });
-    let watched = status["processes"].as_array().expect("a list").clone();
-    if watched.is_empty() || usable(&status, &["timer", "pebs", "ibs", "spe"]) == 0 {
-        return isotherm_skip::skip!("no samples, or nothing can be emulated here: {status}");
-    }
+    let Some((status, watched)) = sampled(&mut daemon) else {
+        return;
+    };
     assert_eq!(watched.len(), 1, "{status}");
     let pid = watched[0]["pid"].as_u64().expect("a number");
     assert_eq!(status["capacity_bytes"], 40 * MIB, "{status}");
@@ -160,14 +169,9 @@ fn a_balance_moves_a_part_of_what_is_hot_out_of_fast_memory_that_is_overloaded()
     let emulated = emulated_on(directory, &["--tiers", &file]);
     let config = config_of(directory, ("balance", &file), "100%");
     let mut daemon = Daemon::with_flags(directory, &config, &[]);
-    let status = daemon.wait("samples", |status| {
-        let epochs = status["epochs"].as_u64().unwrap_or(0);
-        usable(status, &["timer", "pebs", "ibs", "spe"]) > 0 || epochs >= PATIENT_EPOCHS
-    });
-    let watched = status["processes"].as_array().expect("a list").clone();
-    if watched.is_empty() || usable(&status, &["timer", "pebs", "ibs", "spe"]) == 0 {
-        return isotherm_skip::skip!("no samples, or nothing can be emulated here: {status}");
-    }
+    let Some((_, watched)) = sampled(&mut daemon) else {
+        return;
+    };
     let pid = watched[0]["pid"].as_u64().expect("a number");
     let hot = emulated.hot.next_multiple_of(2 * MIB)..emulated.hot + HOT;
     let all = hot.end - hot.start;

@@ -29,6 +29,37 @@ pub(crate) fn built(program: &str) -> TempDir {
     directory
 }
 
+/// A program in C that sums an array of so many MiB over and over for some seconds of processor time, so that a loaded machine gives it as much,
+/// and prints `whole` if each sum was the same.
+pub(crate) fn sums(mebibytes: u32, seconds: u32) -> String {
+    SUMS.replace("MEBIBYTES", &mebibytes.to_string())
+        .replace("SECONDS", &seconds.to_string())
+}
+
+const SUMS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { WORDS = (MEBIBYTES << 20) / sizeof(long) };
+static double worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+int main(void) {
+    long *all = malloc(WORDS * sizeof *all), torn = 0;
+    for (long i = 0; i < WORDS; i++) all[i] = 1;
+    for (double end = worked() + SECONDS; worked() < end;) {
+        long sum = 0;
+        for (long i = 0; i < WORDS; i++) sum += all[i];
+        __asm__ volatile("" : "+r"(sum) : : "memory");
+        torn += sum != WORDS;
+    }
+    puts(torn ? "torn" : "whole");
+    return 0;
+}
+"#;
+
 /// What it said on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
