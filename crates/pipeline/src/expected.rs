@@ -192,7 +192,7 @@ impl Piece {
         };
         let rest_is_fast = site.tier == TierIndex::FASTEST;
         let Some(place) = &self.place else {
-            return vec![(1.0, rest_is_fast)];
+            return order_shares(site);
         };
         let length = place.end.saturating_sub(place.start).0.max(1) as f64;
         let mut shares = Vec::new();
@@ -215,6 +215,16 @@ impl Piece {
         shares.retain(|(share, _)| *share > 0.0);
         shares
     }
+}
+
+/// The shares of a site that a plan puts into the fastest tier, and elsewhere, in the order of allocation: of data that is as hot throughout.
+fn order_shares(site: &Assignment) -> Vec<(f64, bool)> {
+    let rest = |share| (share, site.tier == TierIndex::FASTEST);
+    let Some(first) = site.leading else {
+        return vec![rest(1.0)];
+    };
+    let share = (first.bytes.0 as f64 / site.weight.0.max(1) as f64).min(1.0);
+    vec![(share, first.tier == TierIndex::FASTEST), rest(1.0 - share)]
 }
 
 /// The parts of a site, each with its share of the site's bytes and of the time that the program waited for it; or the site.
