@@ -99,6 +99,12 @@ pub struct ConfigHeader {
     pub splits_offset: u64,
     /// Start of the parts; a multiple of 8.
     pub parts_offset: u64,
+    /// Start of the [`LeadingRecord`]s; a multiple of 8.
+    pub leading_offset: u64,
+    /// Number of [`LeadingRecord`]s.
+    pub leading_count: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// In [`ConfigHeader::static_tier`]: no tier is that of all static data.
@@ -213,7 +219,8 @@ pub struct PlanEntry {
     /// The site's name ([`crate::hash`]), or the name that a site of the direct caller alone would have; 0
     /// marks an empty slot.
     pub hash: u64,
-    /// Index into the tier table; of a site also [`SPLIT`] and an index into the splits; of a caller also [`TELL_APART`].
+    /// Index into the tier table; of a site also [`SPLIT`] and an index into the splits, or the number of tiers and an index into the
+    /// [`LeadingRecord`]s; of a caller also [`TELL_APART`].
     pub tier: u32,
     /// Zero; room for a later version.
     pub reserved: u32,
@@ -251,6 +258,23 @@ pub struct PartRecord {
     pub tier: u32,
     /// Zero.
     pub reserved: u32,
+}
+
+/// Most leading records: a plan has one for each tier but the slowest, and more only where several sites of a rebuilt program have the
+/// place of one.
+pub const LEADING_MAX: u32 = 64;
+
+/// A site whose heap memory goes to one tier until it has so much of it, and then to another. It has an arena of its own: that of the number of tiers and
+/// the record's index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct LeadingRecord {
+    /// Tier of what is allocated first.
+    pub first_tier: u32,
+    /// Tier of what is allocated later, and of its mappings.
+    pub later_tier: u32,
+    /// Bytes of the first tier at most, in each process.
+    pub bytes: u64,
 }
 
 impl ConfigHeader {
@@ -298,13 +322,17 @@ impl ConfigHeader {
             part_count: 0,
             splits_offset: size_of::<Self>() as u64,
             parts_offset: size_of::<Self>() as u64,
+            leading_offset: size_of::<Self>() as u64,
+            leading_count: 0,
+            reserved: 0,
         }
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 224);
+const _: () = assert!(size_of::<ConfigHeader>() == 240);
 const _: () = assert!(size_of::<StaticRecord>() == 64);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);
 const _: () = assert!(size_of::<SplitRecord>() == 16);
 const _: () = assert!(size_of::<PartRecord>() == 24);
+const _: () = assert!(size_of::<LeadingRecord>() == 16);

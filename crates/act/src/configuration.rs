@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PartRecord, PlanEntry,
-    RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord, StaticRecord, TELL_APART, TierRecord,
-    TierRecordKind,
+    ConfigHeader, EmulationConfig, LeadingRecord, MAGIC, Mover, NODE_WORDS, PageTrapConfig,
+    PartRecord, PlanEntry, RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord, StaticRecord,
+    TELL_APART, TierRecord, TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
@@ -18,6 +18,7 @@ use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::MempolicyMode;
 
+use crate::leading;
 use crate::splits::{self, Split, SplitError, SplitTables};
 
 /// The settings of the runtime.
@@ -41,6 +42,8 @@ pub struct Configuration {
     pub entries: Vec<(SiteId, TierIndex)>,
     /// Sites whose objects are placed in parts.
     pub splits: BTreeMap<SiteId, Split>,
+    /// Sites of which the memory that is allocated first goes elsewhere than the rest.
+    pub leading: BTreeMap<SiteId, LeadingRecord>,
     /// Tier of each direct caller ([`Plan::tiers_by_caller`]), if all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time, the period of trapping, and the random seed, if that source is on.
@@ -137,6 +140,7 @@ impl Configuration {
             default_tier: TierIndex::FASTEST,
             entries: Vec::new(),
             splits: BTreeMap::new(),
+            leading: BTreeMap::new(),
             callers: None,
             trapping: None,
             access_period: None,
@@ -161,6 +165,7 @@ impl Configuration {
         Self {
             entries: plan.tiers_by_site(callers.as_ref()),
             splits: splits::of_plan(&plan.assignments),
+            leading: leading::of_plan(&plan.assignments),
             callers,
             ..Self::all_in(plan, plan.default_tier)
         }
@@ -240,6 +245,7 @@ impl Configuration {
             .map(|(_, tier)| *tier)
             .chain(self.callers.iter().flatten().filter_map(|(_, tier)| *tier))
             .chain(self.static_tier)
+            .chain(self.leading.values().flat_map(tiers_of))
             .chain([self.default_tier]);
         if let Some(tier) = named
             .into_iter()
@@ -267,7 +273,11 @@ impl Configuration {
         let whole = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
         let split = (0..).zip(self.splits.keys());
         let split = split.map(|(index, site)| (site.0, SPLIT | index));
-        whole.chain(split).collect()
+        // Their arenas follow those of the tiers.
+        let arenas = self.tiers.as_ref().map_or(0, |tiers| tiers.all().len()) as u32..;
+        let leading = arenas.zip(self.leading.keys());
+        let leading = leading.map(|(arena, site)| (site.0, arena));
+        whole.chain(split).chain(leading).collect()
     }
 
     fn encode(
@@ -283,7 +293,9 @@ impl Configuration {
         let statics_offset = callers_offset + size_of_val(callers) as u64;
         let splits_offset = statics_offset + size_of_val(&self.statics[..]) as u64;
         let parts_offset = splits_offset + size_of_val(&splits[..]) as u64;
-        let file_bytes = parts_offset + size_of_val(&parts[..]) as u64;
+        let leading_offset = parts_offset + size_of_val(&parts[..]) as u64;
+        let leading_bytes = self.leading.len() * size_of::<LeadingRecord>();
+        let file_bytes = leading_offset + leading_bytes as u64;
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
         let trapping = PageTrapConfig {
             pages,
@@ -302,19 +314,7 @@ impl Configuration {
         put64(&mut out, &[tiers_offset, entries_offset]);
         put32(&mut out, &[callers.len() as u32, self.mover as u32]);
         put64(&mut out, &[callers_offset]);
-        let EmulationConfig {
-            period_ns,
-            access_ns,
-            hot_ns,
-            migrate_ns,
-            latency_percent,
-            bandwidth_percent,
-            cache_bytes,
-            sample_ns,
-        } = self.emulation();
-        put64(&mut out, &[period_ns, access_ns, hot_ns, migrate_ns]);
-        put32(&mut out, &[latency_percent, bandwidth_percent]);
-        put64(&mut out, &[cache_bytes, sample_ns]);
+        put_emulation(&mut out, &self.emulation());
         put64(
             &mut out,
             &[trapping.pages, trapping.period_ns, trapping.seed],
@@ -331,12 +331,17 @@ impl Configuration {
         put32(&mut out, &[self.statics.len() as u32, static_tier]);
         put64(&mut out, &[statics_offset]);
         put32(&mut out, &[splits.len() as u32, parts.len() as u32]);
-        put64(&mut out, &[splits_offset, parts_offset]);
+        put64(&mut out, &[splits_offset, parts_offset, leading_offset]);
+        put32(&mut out, &[self.leading.len() as u32, 0]);
         put_tiers(&mut out, tiers);
         put_entries(&mut out, slots);
         put_entries(&mut out, callers);
         put_statics(&mut out, &self.statics);
         put_splits(&mut out, splits, parts);
+        for record in self.leading.values() {
+            put32(&mut out, &[record.first_tier, record.later_tier]);
+            put64(&mut out, &[record.bytes]);
+        }
         debug_assert_eq!(out.len() as u64, file_bytes);
         out
     }
@@ -372,12 +377,33 @@ impl Configuration {
     }
 }
 
+/// The tiers that a record names.
+fn tiers_of(record: &LeadingRecord) -> [TierIndex; 2] {
+    [record.first_tier, record.later_tier].map(TierIndex)
+}
+
 fn put32(out: &mut Vec<u8>, values: &[u32]) {
     out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
 }
 
 fn put64(out: &mut Vec<u8>, values: &[u64]) {
     out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+}
+
+fn put_emulation(out: &mut Vec<u8>, emulation: &EmulationConfig) {
+    let EmulationConfig {
+        period_ns,
+        access_ns,
+        hot_ns,
+        migrate_ns,
+        latency_percent,
+        bandwidth_percent,
+        cache_bytes,
+        sample_ns,
+    } = *emulation;
+    put64(out, &[period_ns, access_ns, hot_ns, migrate_ns]);
+    put32(out, &[latency_percent, bandwidth_percent]);
+    put64(out, &[cache_bytes, sample_ns]);
 }
 
 fn put_tiers(out: &mut Vec<u8>, tiers: &[TierRecord]) {
@@ -475,7 +501,7 @@ mod tests {
 
     use super::{Configuration, ConfigurationError, table};
     use crate::splits::Split;
-    use isotherm_abi::config::{PlanEntry, SPLIT, StaticRecord};
+    use isotherm_abi::config::{LeadingRecord, PlanEntry, SPLIT, StaticRecord};
     use isotherm_model::emulation::Emulation;
     use isotherm_model::plan::PlacedPart;
     use isotherm_model::site::SiteId;
@@ -514,7 +540,7 @@ mod tests {
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 224 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 240 + 2 * 144 + 2 * 16);
         config.callers = Some(BTreeMap::new());
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
         let object = StaticRecord {
@@ -543,6 +569,17 @@ mod tests {
         let with_split = bytes.len() + 16 + 3 * 64 + 16 + 24;
         assert_eq!(config.to_bytes().unwrap().len(), with_split);
         assert_eq!(config.sites()[&77], SPLIT);
+        let record = LeadingRecord {
+            first_tier: 0,
+            later_tier: 1,
+            bytes: 1 << 21,
+        };
+        config.leading = BTreeMap::from([(SiteId(5), record), (SiteId(77), record)]);
+        config.splits.clear();
+        // A second site needs twice the slots.
+        let with_leading = bytes.len() + 16 + 3 * 64 + 2 * 16 + 2 * 16;
+        assert_eq!(config.to_bytes().unwrap().len(), with_leading);
+        assert_eq!((config.sites()[&5], config.sites()[&77]), (2, 3));
     }
 
     #[test]
@@ -561,6 +598,13 @@ mod tests {
         assert!(config.to_bytes().is_err());
         config.static_tier = Some(TierIndex(1));
         assert!(config.to_bytes().is_ok());
+        let record = LeadingRecord {
+            first_tier: 2,
+            later_tier: 1,
+            bytes: 1,
+        };
+        config.leading = BTreeMap::from([(SiteId(5), record)]);
+        assert!(config.to_bytes().is_err());
     }
 
     #[test]

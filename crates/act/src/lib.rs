@@ -15,6 +15,7 @@
 pub mod callers;
 pub mod configuration;
 pub mod dry_run;
+mod leading;
 pub mod memory_blocks;
 pub mod movement;
 pub mod placement_requests;

@@ -51,10 +51,35 @@ int main(void) {
 }
 "#;
 
+/// Sixty MiB of small objects, and then twenty of others that are written eight times as often.
+const CELLS: &str = r#"#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+enum { CELLS = 60 << 10, HOT = 20 << 10, BYTES = 1000 };
+static char *cells[CELLS], *hot[HOT];
+int main(void) {
+    for (int i = 0; i < CELLS; i++) memset(cells[i] = malloc(BYTES), 1, BYTES);
+    for (int i = 0; i < HOT; i++) memset(hot[i] = malloc(BYTES), 1, BYTES);
+    unsigned random = 1;
+    for (int i = 0; i < 40000000; i++) {
+        random = random * 1664525u + 1013904223u;
+        if (i % 9) hot[(random >> 8) % HOT][(random >> 4) % BYTES]++;
+        else cells[(random >> 10) % CELLS][(random >> 4) % BYTES]++;
+    }
+    printf("%d %d\n", cells[0][0], hot[0][0]);
+    return 0;
+}
+"#;
+
 /// A directory with the program, and its plan with 10 MiB of fast memory.
 fn planned(flags: &[&str]) -> TempDir {
+    planned_program(SOURCE, flags)
+}
+
+/// The same of another program.
+fn planned_program(source: &str, flags: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
-    std::fs::write(directory.path().join("app.c"), SOURCE).expect("writes");
+    std::fs::write(directory.path().join("app.c"), source).expect("writes");
     let built = Command::new("cc")
         .current_dir(directory.path())
         .args(["-O1", "-g", "-Wl,--build-id", "-o", "app", "app.c"])
@@ -161,6 +186,31 @@ fn the_hot_place_of_an_array_is_fast_in_the_plan_and_in_the_run() {
             "{flags:?}: {all} slow accesses, {few} by the plan"
         );
     }
+}
+
+#[test]
+fn small_objects_that_are_allocated_first_take_the_fast_memory_that_is_left() {
+    let directory = planned_program(CELLS, &[]);
+    plan_in(&directory, "32MiB", &[]);
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let plan = isotherm_plan_text::read(&text).expect("a plan");
+    let leading: Vec<_> = plan
+        .assignments
+        .iter()
+        .filter_map(|site| site.leading)
+        .collect();
+    let [first] = leading.as_slice() else {
+        panic!("{text}");
+    };
+    assert!((6..=12).contains(&(first.bytes.0 / MIB)), "{text}");
+    let Some([fast, slow, _]) = placed(&directory) else {
+        return isotherm_skip::skip!("threads cannot be sampled here");
+    };
+    assert!((25..=32).contains(&fast), "{fast} MiB fast, {slow} slow");
+    assert!((45..=60).contains(&slow), "{fast} MiB fast, {slow} slow");
+    plan_in(&directory, "32MiB", &["--split", "never"]);
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    assert!(!text.contains("\nleading "), "{text}");
 }
 
 #[test]

@@ -105,12 +105,24 @@ pub struct PlacedPart {
     pub weight: Bytes,
 }
 
+/// The memory that a program allocates first at a site, which goes elsewhere than what it allocates there later: of many small objects, whose
+/// places are not known, as much as a tier has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeadingBytes {
+    /// Tier for this memory.
+    pub tier: TierIndex,
+    /// How much of the site's memory it is, above 0.
+    pub bytes: Bytes,
+    /// Its value, in the unit of the site's.
+    pub value: u64,
+}
+
 /// The decision of a policy for one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The site.
     pub site: SiteId,
-    /// Tier for its data, as far as no part of [`Self::parts`] has another.
+    /// Tier for its data, as far as no part of [`Self::parts`] and no [`Self::leading`] memory has another.
     pub tier: TierIndex,
     /// Value that the policy received.
     pub value: u64,
@@ -119,6 +131,8 @@ pub struct Assignment {
     /// Parts of its data objects that go elsewhere, in order, none with a byte in common with another. Empty where the site is placed
     /// as a whole.
     pub parts: Vec<PlacedPart>,
+    /// The memory that is allocated first, where that goes elsewhere. A site has this or parts.
+    pub leading: Option<LeadingBytes>,
     /// The caller that requests its memory.
     pub caller: Caller,
     /// The reason for this tier, one sentence.
@@ -220,17 +234,23 @@ impl Assignment {
     /// Bytes that go into a tier, by its weights.
     #[must_use]
     pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
-        let inside = self.parts.iter().filter(|part| part.tier == tier);
-        let inside: Bytes = inside.map(|part| part.weight).sum();
-        match self.tier == tier {
-            true => {
-                let in_parts: Bytes = self.parts.iter().map(|part| part.weight).sum();
-                [inside, self.weight.saturating_sub(in_parts)]
-                    .into_iter()
-                    .sum()
-            }
-            false => inside,
-        }
+        let parts = self.parts.iter().map(|part| (part.tier, part.weight));
+        let leading = self.leading.iter().map(|first| (first.tier, first.bytes));
+        let apart: Vec<(TierIndex, Bytes)> = parts.chain(leading).collect();
+        let rest = self
+            .weight
+            .saturating_sub(apart.iter().map(|(_, bytes)| *bytes).sum());
+        let placed = apart.into_iter().chain([(self.tier, rest)]);
+        placed
+            .filter(|(to, _)| *to == tier)
+            .map(|(_, bytes)| bytes)
+            .sum()
+    }
+
+    /// Whether its data goes to more than one tier, so that a run must tell its calling context.
+    #[must_use]
+    pub fn is_divided(&self) -> bool {
+        !self.parts.is_empty() || self.leading.is_some()
     }
 }
 
@@ -321,12 +341,11 @@ impl Plan {
                 Caller::Direct { id, has_others } => (id, has_others),
             };
             let known = callers.entry(id).or_insert(Some(site.tier));
-            // Only contexts that are told apart can be placed in parts.
-            let is_split = !site.parts.is_empty();
             // Sites that the plan cannot name, in this build at least, go to the default tier.
             let others_unnamed = has_others && !small_callers.contains(&id);
             let others_differ = others_unnamed && site.tier != self.default_tier;
-            if *known != Some(site.tier) || others_differ || is_split {
+            // A tier of the caller would hold for all that it allocates.
+            if *known != Some(site.tier) || others_differ || site.is_divided() {
                 *known = None;
             }
         }
@@ -428,6 +447,7 @@ mod tests {
             value: 1,
             weight: Bytes(1),
             parts: Vec::new(),
+            leading: None,
             caller,
             reason: String::new(),
             label: String::new(),

@@ -16,6 +16,8 @@
 //! expected all-slow 2.310 first-touch 1.920 planned 1.210 bound 1.180  # times over all fast
 //! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
 //! part 00000000000000ab slow from 64MiB to 128MiB value 9 weight 64MiB
+//! site 00000000000000ef slow value 90 weight 640MiB caller 00000000000000cd  # insert (bfs.cc:21) -- split: the first 96 MiB ...
+//! leading 00000000000000ef fast bytes 96MiB value 13
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
 //! small 00000000000000cd 0000000000000011 0000000000000012
 //! code 0 /home/me/bfs build-id 0123abcd
@@ -42,6 +44,9 @@
 //! `part SITE TIER from SIZE to SIZE` lines place a range of each data object of a site elsewhere than the site's own line says: of each
 //! allocation of 64 KiB and more, each mapping and each variable, in bytes from its start, on pages of 4 KiB. Parts of one site have no
 //! byte in common. Value and weight of a part are included in those of its site.
+//!
+//! `leading SITE TIER bytes SIZE value NUMBER` lines send the memory that a site allocates first, up to that size in each process, elsewhere than the site's own
+//! line says: of a site of many small objects, which have no places that hold for another run, as much as a tier has room for. A site has one such line or parts.
 //!
 //! `colour NAME TIER devices NUMBER device SIZE` lines, which only plans for energy have, give each colour (`hot`, `cold`) a tier of its own,
 //! and say how many devices of it hold its data, each at most so many bytes. The tier of a site is then its colour.
@@ -74,6 +79,7 @@ mod tier_names;
 mod frames;
 mod small;
 mod parts;
+mod leading;
 mod colours;
 mod write;
 mod read;

@@ -39,6 +39,7 @@ struct Draft {
     first_tier: usize,
     sites: Vec<Line>,
     parts: Vec<Line>,
+    leading: Vec<Line>,
     small: Vec<Line>,
     colours: Vec<Line>,
     code: Vec<Line>,
@@ -114,6 +115,7 @@ impl Draft {
         match word {
             "site" => self.sites.push(line),
             "part" => self.parts.push(line),
+            "leading" => self.leading.push(line),
             "small" => self.small.push(line),
             "colour" => self.colours.push(line),
             "code" => self.code.push(line),
@@ -127,7 +129,7 @@ impl Draft {
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
                     return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, part, small, colour, code, frame, {}",
+                        "unknown word `{word}`; a line starts with tier, site, part, leading, small, colour, code, frame, {}",
                         HEADERS.join(", ")
                     ));
                 };
@@ -160,6 +162,7 @@ impl Draft {
         let default = header("default")?;
         let mut assignments = sites(&self.sites, &tiers)?;
         super::parts::add(&self.parts, &tiers, &mut assignments)?;
+        super::leading::add(&self.leading, &tiers, &mut assignments)?;
         let planned: BTreeSet<SiteId> = assignments.iter().map(|a| a.site).collect();
         Ok(Plan {
             policy: header("policy")?.only()?.to_owned(),
@@ -465,6 +468,7 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
         value,
         weight,
         parts: Vec::new(),
+        leading: None,
         caller,
         reason: unescaped(reason),
         label: unescaped(label),

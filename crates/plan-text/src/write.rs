@@ -60,21 +60,16 @@ pub fn write(plan: &Plan) -> String {
         plan.standing.planned, plan.standing.first_touch, plan.standing.bound, plan.standing.total
     ));
     if let Some(expected) = plan.expected {
-        let ExpectedTimes {
-            all_slow,
-            first_touch,
-            planned,
-            bound,
-        } = expected;
-        line(format!(
-            "expected all-slow {all_slow:.3} first-touch {first_touch:.3} planned {planned:.3} bound {bound:.3}  # times over all fast"
-        ));
+        line(expected_line(expected));
     }
     let mut sites: Vec<&Assignment> = plan.assignments.iter().collect();
     sites.sort_by(|a, b| a.hotter_first(b));
     for site in sites {
         line(site_line(site, &name(site.tier)));
         for text in super::parts::write(site, name) {
+            line(text);
+        }
+        if let Some(text) = super::leading::write(site, name) {
             line(text);
         }
     }
@@ -85,6 +80,18 @@ pub fn write(plan: &Plan) -> String {
         line(text);
     }
     out
+}
+
+fn expected_line(expected: ExpectedTimes) -> String {
+    let ExpectedTimes {
+        all_slow,
+        first_touch,
+        planned,
+        bound,
+    } = expected;
+    format!(
+        "expected all-slow {all_slow:.3} first-touch {first_touch:.3} planned {planned:.3} bound {bound:.3}  # times over all fast"
+    )
 }
 
 fn tier_line(tier: &Tier) -> String {

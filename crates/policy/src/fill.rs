@@ -1,8 +1,8 @@
 //! Fills the room that a policy leaves in a tier, hottest first.
 //!
-//! A piece that fits enters. One with known places is cut, so that what fits is in the tier. One without is taken although it does not fit, as first touch would:
-//! what is allocated first enters, the rest spills. That ends the filling, and is only done where it serves more: what spills into the tier
-//! first takes the room of hotter data that is allocated later.
+//! A piece that fits enters. One that can be cut, by its places or by the order of allocation, is, so that what fits is in the tier. Another is taken although it
+//! does not fit, as first touch would: what is allocated first enters, the rest spills. That ends the filling, and is only done where it serves more: what spills
+//! into the tier first takes the room of hotter data that is allocated later.
 
 use isotherm_model::plan::Item;
 use isotherm_model::units::Bytes;
@@ -75,14 +75,14 @@ fn gain_of_spilling(pieces: &Pieces, taken: &[usize], piece: usize, capacity: By
 #[cfg(test)]
 mod tests {
     use super::fill;
-    use crate::pieces::Pieces;
+    use crate::pieces::{Divisions, Pieces};
     use crate::properties::items;
     use isotherm_model::plan::Item;
     use isotherm_model::units::Bytes;
 
     /// The pieces that enter a tier of ten bytes that holds the first one.
     fn entered(sites: &[Item]) -> Vec<usize> {
-        let mut pieces = Pieces::of(sites, None);
+        let mut pieces = Pieces::of(sites, Divisions::default());
         let waiting: Vec<usize> = (1..sites.len()).collect();
         let entered = fill(&mut pieces, &waiting, vec![0], Bytes(10));
         entered.into_iter().map(|(piece, _)| piece).collect()

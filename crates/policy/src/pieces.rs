@@ -7,10 +7,13 @@
 //! tiers      fast     slow fast slow  slow
 //! plan       A fast   B slow, but B2 fast   C slow
 //! ```
+//!
+//! A site of many small objects has no places that hold for another run, but an order: of one that may lead, what the program allocates first can be a
+//! piece, and the rest another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::plan::{Item, PartItem, PlacedPart};
+use isotherm_model::plan::{Item, LeadingBytes, PartItem, PlacedPart};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
@@ -20,13 +23,48 @@ use crate::knapsack::PAGE;
 /// How much hotter than its site a part is to be called hotter.
 const CLEARLY: f64 = 1.05;
 
+/// Memory is given to the objects of a site in chunks of this size, so what they get first is a multiple of it.
+const CHUNK: u64 = 2 << 20;
+
+/// The sites that may be divided, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Divisions<'a> {
+    /// The parts of sites whose objects may be divided by place.
+    pub(crate) parts: Option<&'a BTreeMap<SiteId, Vec<PartItem>>>,
+    /// The sites that may be divided by the order of allocation.
+    pub(crate) leading: Option<&'a BTreeSet<SiteId>>,
+}
+
+/// What a piece is of its site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// A range of each of its objects, from the object's start.
+    Range(Bytes, Bytes),
+    /// What is allocated first.
+    Leading,
+    /// What is allocated after that.
+    Later,
+    /// All of it.
+    Whole,
+    /// The same of a site that may be divided by the order of allocation.
+    Ordered,
+}
+
 /// A site or a part of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     /// Index of its site.
     site: usize,
-    /// Where it lies in the site's objects; `None` of a site that cannot be split.
-    range: Option<(Bytes, Bytes)>,
+    place: Place,
+}
+
+impl Piece {
+    const fn range(self) -> Option<(Bytes, Bytes)> {
+        match self.place {
+            Place::Range(start, end) => Some((start, end)),
+            Place::Leading | Place::Later | Place::Whole | Place::Ordered => None,
+        }
+    }
 }
 
 /// The pieces of all sites.
@@ -43,24 +81,33 @@ pub(crate) type Placed = (TierIndex, String);
 pub(crate) struct Gathered {
     pub(crate) tier: TierIndex,
     pub(crate) parts: Vec<PlacedPart>,
+    pub(crate) leading: Option<LeadingBytes>,
     pub(crate) reason: String,
 }
 
 impl Pieces {
     /// The pieces of these sites. A site with one part is a piece that can be cut.
-    pub(crate) fn of(sites: &[Item], parts: Option<&BTreeMap<SiteId, Vec<PartItem>>>) -> Self {
+    pub(crate) fn of(sites: &[Item], divisions: Divisions<'_>) -> Self {
         let mut all = Self {
             items: Vec::with_capacity(sites.len()),
             pieces: Vec::with_capacity(sites.len()),
         };
         for (site, item) in sites.iter().enumerate() {
-            let known = parts.and_then(|parts| parts.get(&item.site));
+            let known = divisions.parts.and_then(|parts| parts.get(&item.site));
+            let may_lead = divisions
+                .leading
+                .is_some_and(|sites| sites.contains(&item.site));
+            let whole = if may_lead {
+                Place::Ordered
+            } else {
+                Place::Whole
+            };
             match known.map_or(&[][..], Vec::as_slice) {
-                [] => all.add(*item, Piece { site, range: None }),
+                [] => all.add(*item, Piece { site, place: whole }),
                 parts => parts.iter().for_each(|part| {
                     let piece = Piece {
                         site,
-                        range: Some((part.start, part.end)),
+                        place: Place::Range(part.start, part.end),
                     };
                     let (value, weight) = (part.value, part.weight);
                     all.add(
@@ -80,7 +127,7 @@ impl Pieces {
     /// Where a piece starts in its site's objects; 0 of a whole site.
     pub(crate) fn start(&self, number: usize) -> Bytes {
         self.pieces[number]
-            .range
+            .range()
             .map_or(Bytes::ZERO, |(start, _)| start)
     }
 
@@ -93,29 +140,39 @@ impl Pieces {
     /// be cut so.
     pub(crate) fn cut(&mut self, number: usize, room: Bytes) -> bool {
         let (item, piece) = (self.items[number], self.pieces[number]);
-        let Some((start, end)) = piece.range.filter(|_| item.weight > room) else {
+        if item.weight <= room {
             return false;
+        }
+        let (kept, all, places) = match piece.place {
+            Place::Range(start, end) => {
+                let length = end.0 - start.0;
+                let kept = share(length, room.0, item.weight.0) / PAGE * PAGE;
+                let middle = Bytes(start.0 + kept);
+                (
+                    kept,
+                    length,
+                    [Place::Range(start, middle), Place::Range(middle, end)],
+                )
+            }
+            Place::Ordered => {
+                let kept = room.0 / CHUNK * CHUNK;
+                (kept, item.weight.0, [Place::Leading, Place::Later])
+            }
+            Place::Whole | Place::Leading | Place::Later => return false,
         };
-        let share = |of: u64, part: u64, all: u64| {
-            // Below `of`, since part < all.
-            (u128::from(of) * u128::from(part) / u128::from(all.max(1))) as u64
-        };
-        let length = end.0 - start.0;
-        let kept = share(length, room.0, item.weight.0) / PAGE * PAGE;
         if kept == 0 {
             return false;
         }
         let (value, weight) = (
-            share(item.value, kept, length),
-            share(item.weight.0, kept, length),
+            share(item.value, kept, all),
+            share(item.weight.0, kept, all),
         );
-        let middle = Bytes(start.0 + kept);
         self.items[number] = Item {
             value,
             weight: Bytes(weight),
             ..item
         };
-        self.pieces[number].range = Some((start, middle));
+        self.pieces[number].place = places[0];
         let rest = Item {
             value: item.value - value,
             weight: Bytes(item.weight.0 - weight),
@@ -124,7 +181,7 @@ impl Pieces {
         self.add(
             rest,
             Piece {
-                range: Some((middle, end)),
+                place: places[1],
                 ..piece
             },
         );
@@ -140,7 +197,7 @@ impl Pieces {
         of_sites
             .into_iter()
             .map(|mut numbers| {
-                numbers.sort_by_key(|number| self.pieces[*number].range);
+                numbers.sort_by_key(|number| self.pieces[*number].place);
                 self.join(&numbers, placed)
             })
             .collect()
@@ -148,6 +205,9 @@ impl Pieces {
 
     /// The decision for a site of these pieces, in order: its tier is that of most of its bytes, the slower one of two with as many.
     fn join(&self, numbers: &[usize], placed: &[Placed]) -> Gathered {
+        if let Some(divided) = self.join_by_order(numbers, placed) {
+            return divided;
+        }
         let mut bytes = BTreeMap::<TierIndex, Bytes>::new();
         for number in numbers {
             *bytes.entry(placed[*number].0).or_default() += self.items[*number].weight;
@@ -164,8 +224,34 @@ impl Pieces {
         Gathered {
             tier,
             parts,
+            leading: None,
             reason,
         }
+    }
+
+    /// The decision for a site of which what is allocated first goes elsewhere than the rest.
+    fn join_by_order(&self, numbers: &[usize], placed: &[Placed]) -> Option<Gathered> {
+        let of = |place| {
+            let mut found = numbers
+                .iter()
+                .filter(|number| self.pieces[**number].place == place);
+            found.next().copied()
+        };
+        let (first, later) = (of(Place::Leading)?, of(Place::Later)?);
+        let Item { value, weight, .. } = self.items[first];
+        let (to, tier) = (placed[first].0, placed[later].0);
+        (to != tier).then(|| Gathered {
+            tier,
+            parts: Vec::new(),
+            leading: Some(LeadingBytes {
+                tier: to,
+                bytes: weight,
+                value,
+            }),
+            reason: format!(
+                "split: the first {weight} that it allocates, as much as fits, with a value of {value}"
+            ),
+        })
     }
 
     /// The parts in other tiers than the site's; neighbours of one tier are one.
@@ -178,7 +264,8 @@ impl Pieces {
         let mut beside: Vec<PlacedPart> = Vec::new();
         for number in numbers {
             let (item, of_part) = (self.items[*number], placed[*number].0);
-            let Some((start, end)) = self.pieces[*number].range.filter(|_| of_part != tier) else {
+            let Some((start, end)) = self.pieces[*number].range().filter(|_| of_part != tier)
+            else {
                 continue;
             };
             match beside.last_mut() {
@@ -224,9 +311,14 @@ impl Pieces {
     }
 }
 
+/// This part of a number, as a part is of all; at most the number, for a part that is at most all.
+fn share(of: u64, part: u64, all: u64) -> u64 {
+    (u128::from(of) * u128::from(part) / u128::from(all.max(1))) as u64
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Pieces;
+    use super::{CHUNK, Divisions, Pieces};
     use crate::properties::node_tiers;
     use crate::{Knapsack, PlanRequest, by_name, plan};
     use isotherm_model::plan::{Item, PartItem};
@@ -381,7 +473,12 @@ mod tests {
             value: 99,
             weight: Bytes(14 * PAGE),
         };
-        let mut pieces = Pieces::of(&[item(5, 99, 14)], Some(&[(SiteId(5), vec![part])].into()));
+        let parts = [(SiteId(5), vec![part])].into();
+        let divisions = Divisions {
+            parts: Some(&parts),
+            leading: None,
+        };
+        let mut pieces = Pieces::of(&[item(5, 99, 14)], divisions);
         assert!(!pieces.cut(0, Bytes(14 * PAGE)), "it fits");
         assert!(
             !pieces.cut(0, Bytes(PAGE)),
@@ -394,6 +491,67 @@ mod tests {
             .map(|item| (item.value, item.weight.0 / PAGE))
             .collect();
         assert_eq!(facts, [(28, 4), (71, 10)]);
-        assert!(!Pieces::of(&[item(5, 99, 14)], None).cut(0, Bytes(PAGE)));
+        assert!(!Pieces::of(&[item(5, 99, 14)], Divisions::default()).cut(0, Bytes(PAGE)));
+    }
+
+    /// Two small hot sites and a large one of small objects, which is allocated before the second.
+    #[test]
+    fn what_is_left_goes_to_the_memory_that_a_site_allocates_first() {
+        let in_chunks = |site, value, chunks| Item {
+            weight: Bytes(chunks * CHUNK),
+            ..item(site, value, 0)
+        };
+        let sites = [
+            in_chunks(5, 60, 2),
+            in_chunks(6, 80, 40),
+            in_chunks(7, 60, 2),
+        ];
+        let tiers = node_tiers(&[14 * CHUNK + PAGE, 999 * CHUNK]);
+        let (none, leading) = ([].into(), [SiteId(6)].into());
+        for name in ["thermos", "hotset", "knapsack"] {
+            let request = PlanRequest {
+                parts: Some(&none),
+                leading: Some(&leading),
+                ..PlanRequest::new(by_name(name).expect("a policy"), &sites, &tiers)
+            };
+            let ordered = plan(&request);
+            assert_eq!(ordered.standing.planned, 140, "{name}: {ordered:?}");
+            let find = |site| {
+                ordered
+                    .assignments
+                    .iter()
+                    .find(|it| it.site == SiteId(site))
+            };
+            let large = find(6).expect("an assignment");
+            let first = large.leading.expect("room is left");
+            assert_eq!((large.tier, first.tier), (TierIndex(1), TierIndex(0)));
+            assert_eq!((first.bytes, first.value), (Bytes(10 * CHUNK), 20));
+            assert_eq!(large.bytes_in(TierIndex(0)), Bytes(10 * CHUNK));
+            assert_eq!(large.bytes_in(TierIndex(1)), Bytes(30 * CHUNK));
+            assert!(
+                large.reason.starts_with("split: the first 20 MiB"),
+                "{}",
+                large.reason
+            );
+            // Spilling, it would take the room of the second.
+            let spilling = plan(&PlanRequest {
+                leading: None,
+                ..request
+            });
+            assert_eq!(spilling.standing.planned, 120, "{name}");
+        }
+    }
+
+    #[test]
+    fn less_than_a_chunk_is_left_free() {
+        let sites = [item(5, 60, 2), item(6, 80, 4000)];
+        let tiers = node_tiers(&[4 * PAGE, 9999 * PAGE]);
+        let (none, leading) = ([].into(), [SiteId(6)].into());
+        let plan = plan(&PlanRequest {
+            parts: Some(&none),
+            leading: Some(&leading),
+            ..PlanRequest::new(&Knapsack::DEFAULT, &sites, &tiers)
+        });
+        assert!(plan.assignments.iter().all(|site| site.leading.is_none()));
     }
 }

@@ -14,7 +14,7 @@ use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use crate::fill;
-use crate::pieces::{Gathered, Pieces, Placed};
+use crate::pieces::{Divisions, Gathered, Pieces, Placed};
 use crate::standing::standing;
 
 /// The input of a plan.
@@ -40,6 +40,8 @@ pub struct PlanRequest<'a> {
     /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole. Where
     /// they are given, room that a policy of values leaves is filled.
     pub parts: Option<&'a BTreeMap<SiteId, Vec<PartItem>>>,
+    /// Sites without parts of which the memory that is allocated first may be placed apart, where room is filled.
+    pub leading: Option<&'a BTreeSet<SiteId>>,
     /// Labels of the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
     /// Callers of all sites that were seen, those without an item included, where known: these are the plan's
@@ -67,8 +69,17 @@ impl<'a> PlanRequest<'a> {
             command: &[],
             depth: 0,
             parts: None,
+            leading: None,
             labels: None,
             callers: None,
+        }
+    }
+
+    /// The sites that may be divided.
+    const fn divisions(&self) -> Divisions<'a> {
+        Divisions {
+            parts: self.parts,
+            leading: self.leading,
         }
     }
 }
@@ -109,7 +120,7 @@ enum Chooser {
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
     let sites = canonical(request.items);
     let by = |chooser| {
-        let mut pieces = Pieces::of(&sites, request.parts);
+        let mut pieces = Pieces::of(&sites, request.divisions());
         let placed = choose(request, &mut pieces, chooser);
         assemble(request, &sites, &pieces, placed)
     };
@@ -134,7 +145,7 @@ pub fn plan_selected(
     is_selected: impl Fn(SiteId, Bytes) -> bool,
 ) -> Plan {
     let sites = canonical(request.items);
-    let mut pieces = Pieces::of(&sites, request.parts);
+    let mut pieces = Pieces::of(&sites, request.divisions());
     let choice = |number: usize| {
         let taken = is_selected(pieces.items[number].site, pieces.start(number));
         let reason = match taken {
@@ -256,6 +267,7 @@ fn assemble(
                 Gathered {
                     tier,
                     parts,
+                    leading,
                     reason,
                 },
             )| {
@@ -265,6 +277,7 @@ fn assemble(
                     value: item.value,
                     weight: item.weight,
                     parts,
+                    leading,
                     caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
                     reason,
                     label: label(item.site),

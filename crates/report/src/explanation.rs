@@ -250,6 +250,15 @@ impl fmt::Display for RankedSite<'_> {
                 part.weight
             )?;
         }
+        if let Some(first) = &site.leading {
+            writeln!(
+                f,
+                "  first    the first {} that it allocates: {}, {}",
+                first.bytes,
+                tier(plan, first.tier),
+                plan.value_in_words(first.value)
+            )?;
+        }
         if !site.reason.is_empty() {
             let (reason, policy) = (one_line(&site.reason), one_line(&plan.policy));
             writeln!(f, "  reason   {reason} ({policy})")?;

@@ -1,4 +1,5 @@
-//! The sites that a plan places in parts: which ranges of their data objects go where, and how much of the site that is.
+//! The sites that a plan places in parts: which ranges of their data objects, or how much of what they allocate first, go where, and how much of the site that
+//! is.
 //!
 //! ```text
 //! 1 site is placed in parts: ranges of bytes from the start of each of its data objects.
@@ -43,6 +44,8 @@ pub struct SplitSite {
 /// What goes to one tier, of a site with parts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacedRange {
+    /// How much of what the site allocates first, in place of a range of its objects.
+    pub leading_bytes: Option<u64>,
     /// First byte from the start of each data object; none for what is in no other range.
     pub start_bytes: Option<u64>,
     /// First byte past it; likewise.
@@ -62,6 +65,9 @@ pub struct PlacedRange {
 impl PlacedRange {
     /// The range in words: `0 B to 32 MiB`.
     pub(crate) fn words(&self) -> String {
+        if let Some(bytes) = self.leading_bytes {
+            return format!("its first {}", Bytes(bytes));
+        }
         match self.start_bytes.zip(self.end_bytes) {
             Some((start, end)) => format!("{} to {}", Bytes(start), Bytes(end)),
             None => "everything else".to_owned(),
@@ -73,12 +79,13 @@ impl PlacedRange {
 #[must_use]
 pub fn split_sites(plan: &Plan) -> Vec<SplitSite> {
     let sites = plan.assignments.iter();
-    let split = sites.filter(|site| !site.parts.is_empty());
+    let split = sites.filter(|site| site.is_divided());
     split.map(|site| split_site(plan, site)).collect()
 }
 
 fn split_site(plan: &Plan, site: &Assignment) -> SplitSite {
     let range = |place: Option<&PlacedPart>, tier, value, weight: Bytes| PlacedRange {
+        leading_bytes: None,
         start_bytes: place.map(|part| part.start.0),
         end_bytes: place.map(|part| part.end.0),
         tier: tier_name(plan, tier),
@@ -87,31 +94,30 @@ fn split_site(plan: &Plan, site: &Assignment) -> SplitSite {
         value,
         value_share: share(value, site.value),
     };
-    let in_parts =
-        |of: fn(&PlacedPart) -> u64| site.parts.iter().map(of).fold(0, u64::saturating_add);
-    let rest_value = site.value.saturating_sub(in_parts(|part| part.value));
+    let parts = site.parts.iter();
+    let parts = parts.map(|part| range(Some(part), part.tier, part.value, part.weight));
+    let leading = site.leading.iter().map(|first| PlacedRange {
+        leading_bytes: Some(first.bytes.0),
+        ..range(None, first.tier, first.value, first.bytes)
+    });
+    let mut ranges: Vec<PlacedRange> = parts.chain(leading).collect();
+    let sum = |of: fn(&PlacedRange) -> u64| ranges.iter().map(of).fold(0, u64::saturating_add);
+    let rest_value = site.value.saturating_sub(sum(|range| range.value));
     let rest_weight = site
         .weight
-        .saturating_sub(Bytes(in_parts(|part| part.weight.0)));
-    let parts = site.parts.iter();
-    let fast = parts.clone().filter(|part| part.tier == TierIndex::FASTEST);
-    let fast_value = fast.map(|part| part.value).fold(0, u64::saturating_add);
-    let own_value = if site.tier == TierIndex::FASTEST {
-        rest_value
-    } else {
-        0
-    };
+        .saturating_sub(Bytes(sum(|range| range.weight_bytes)));
+    ranges.push(range(None, site.tier, rest_value, rest_weight));
+    let fast = tier_name(plan, TierIndex::FASTEST);
+    let fast = ranges.iter().filter(|range| range.tier == fast);
+    let fast_value = fast.map(|range| range.value).fold(0, u64::saturating_add);
     let fast_bytes = site.bytes_in(TierIndex::FASTEST).0;
     SplitSite {
         site: site.site.to_string(),
         location: site.label.clone(),
         fast_bytes,
         fast_bytes_share: share(fast_bytes, site.weight.0),
-        fast_value_share: share(fast_value.saturating_add(own_value), site.value),
-        ranges: parts
-            .map(|part| range(Some(part), part.tier, part.value, part.weight))
-            .chain([range(None, site.tier, rest_value, rest_weight)])
-            .collect(),
+        fast_value_share: share(fast_value, site.value),
+        ranges,
     }
 }
 
@@ -125,8 +131,13 @@ fn tier_name(plan: &Plan, tier: TierIndex) -> String {
 /// What the numbers of these sites mean, in a sentence. `valued` is the quantity of the plan's values.
 pub(crate) fn title(sites: &[SplitSite], valued: &str) -> String {
     let are = if sites.len() == 1 { "is" } else { "are" };
+    let mut ranges = sites.iter().flat_map(|site| &site.ranges);
+    let or_first = match ranges.any(|range| range.leading_bytes.is_some()) {
+        true => ", or the memory that is allocated first",
+        false => "",
+    };
     format!(
-        "{} {are} placed in parts: ranges of bytes from the start of each data object. Beside each range is its share of the \
+        "{} {are} placed in parts: ranges of bytes from the start of each data object{or_first}. Beside each range is its share of the \
          site's bytes and of its heat ({valued}).",
         counted(sites.len(), "site")
     )
@@ -187,7 +198,9 @@ mod tests {
 
     use isotherm_model::count_unit::CountUnit;
     use isotherm_model::emulation::Emulation;
-    use isotherm_model::plan::{Assignment, Caller, PlacedPart, Plan, PlanBounds, Value, Weight};
+    use isotherm_model::plan::{
+        Assignment, Caller, LeadingBytes, PlacedPart, Plan, PlanBounds, Value, Weight,
+    };
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{TierIndex, Tiers};
     use isotherm_model::units::Bytes;
@@ -217,6 +230,7 @@ mod tests {
             value: 1000,
             weight: Bytes(200 * MIB),
             parts,
+            leading: None,
             caller: Caller::None,
             reason: String::new(),
             label: "graph.cc:88 load: \u{1b}[2Jedges".to_owned(),
@@ -259,6 +273,28 @@ mod tests {
         let sites = split_sites(&plan(FAST, vec![part(3, SLOW, 50)]));
         assert_eq!(sites[0].fast_bytes, 198 * MIB);
         assert_eq!(sites[0].fast_value_share, 0.95);
+    }
+
+    #[test]
+    fn leading_memory_is_a_part_too() {
+        let mut plan = plan(SLOW, Vec::new());
+        plan.assignments[1].leading = Some(LeadingBytes {
+            tier: FAST,
+            bytes: Bytes(50 * MIB),
+            value: 400,
+        });
+        let sites = split_sites(&plan);
+        assert_eq!(sites.len(), 1);
+        let site = &sites[0];
+        assert_eq!((site.fast_bytes_share, site.fast_value_share), (0.25, 0.4));
+        let facts: Vec<_> = site
+            .ranges
+            .iter()
+            .map(|range| (range.words(), range.tier.as_str(), range.value))
+            .collect();
+        let first = ("its first 50 MiB".to_owned(), "fast", 400);
+        let rest = ("everything else".to_owned(), "slow", 600);
+        assert_eq!(facts, [first, rest]);
     }
 
     #[test]

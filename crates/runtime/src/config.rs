@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PartRecord,
-    PlanEntry, RuntimeMode, STATIC_BY_PLAN, SplitRecord, StaticRecord, TierRecord,
+    ConfigHeader, EmulationConfig, LeadingRecord, MAGIC, Mover, PERCENT_MAX, PageTrapConfig,
+    PartRecord, PlanEntry, RuntimeMode, STATIC_BY_PLAN, SplitRecord, StaticRecord, TierRecord,
 };
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -21,6 +21,7 @@ use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
 use rustix::io::Errno;
 
+use crate::leading_table::LeadingTable;
 use crate::path::Path;
 use crate::plan::{Callers, Sites, Target};
 use crate::split_table::Splits;
@@ -68,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) entries: Sites,
     /// The placement of sites whose objects are placed in parts.
     pub(crate) splits: Splits,
+    /// The sites of which the memory that is allocated first goes elsewhere than the rest.
+    pub(crate) leading: LeadingTable,
     /// The tier of each direct caller of the plan's sites, where they are known.
     pub(crate) callers: Callers,
     /// Static data whose sites are known.
@@ -83,10 +86,20 @@ impl Config {
         planned.unwrap_or(Target::Tier(self.default_tier))
     }
 
-    /// Tier of what is not placed in parts.
+    /// The index of the leading record of an arena, or of a site's target, that stands for one.
+    pub(crate) fn leading_of_arena(&self, number: u32) -> Option<u32> {
+        let index = number.checked_sub(self.tiers.len() as u32)?;
+        ((index as usize) < self.leading.len()).then_some(index)
+    }
+
+    /// Tier of what is not placed in parts, and not allocated first.
     pub(crate) fn tier_of(&self, target: Target) -> u32 {
         match target {
-            Target::Tier(tier) => tier,
+            Target::Tier(number) => {
+                let leading = self.leading_of_arena(number);
+                let leading = leading.and_then(|index| self.leading.get(index));
+                leading.map_or(number, |record| record.later_tier)
+            }
             Target::Split(index) => {
                 let split = self.splits.get(index);
                 split.map_or(self.default_tier, |split| split.tier)
@@ -219,6 +232,9 @@ fn check(file: &'static [u64]) -> Option<Config> {
     let splits = table::<SplitRecord>(file, header.splits_offset, u64::from(header.split_count))?;
     let parts = table::<PartRecord>(file, header.parts_offset, u64::from(header.part_count))?;
     let splits = Splits::checked(splits, parts, tiers.len())?;
+    let leading = u64::from(header.leading_count);
+    let leading = table::<LeadingRecord>(file, header.leading_offset, leading)?;
+    let leading = LeadingTable::checked(leading, tiers.len())?;
     let sound = header.magic == MAGIC
         && header.version == VERSION
         && header.file_bytes == size_of_val(file) as u64
@@ -256,8 +272,9 @@ fn check(file: &'static [u64]) -> Option<Config> {
         access_filter_lines: u64::from(header.access_filter_lines),
         moves: mode == RuntimeMode::Online && header.mover == Mover::Staged as u32,
         tiers,
-        entries: Sites::checked(entries, tiers.len(), splits.len())?,
+        entries: Sites::checked(entries, tiers.len() + leading.len(), splits.len())?,
         splits,
+        leading,
         callers: Callers::checked(callers, tiers.len())?,
         statics,
         static_tier: (header.static_tier != STATIC_BY_PLAN).then_some(header.static_tier),
@@ -401,6 +418,8 @@ mod tests {
         assert!(checked(|header, _| header.statics_offset += 4).is_none());
         assert!(checked(|_, entries| entries[0].tier = SPLIT).is_none());
         assert!(checked(|header, _| header.split_count = u32::MAX).is_none());
+        assert!(checked(|header, _| header.leading_count = u32::MAX).is_none());
+        assert!(checked(|header, _| header.leading_offset += 4).is_none());
         assert!(checked(|header, _| header.part_count = u32::MAX).is_none());
         assert!(checked(|header, _| header.splits_offset += 4).is_none());
         assert!(checked(|header, _| header.parts_offset = u64::MAX - 7).is_none());

@@ -13,6 +13,7 @@ use crate::arena;
 use crate::capacity;
 use crate::hidden_symbols::hidden;
 use crate::instance;
+use crate::leading;
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::resident;
@@ -183,7 +184,7 @@ fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
         return None;
     }
     arena::follow_tier(number);
-    placement::place(address, rounded, arena::tier(number));
+    leading::place(number, address, bytes, alignment);
     capacity::note_rounded_up(address, rounded);
     count_mapped(number, rounded as u64);
     Some(address)

@@ -61,6 +61,7 @@ mod fast_path;
 mod message;
 mod plan;
 mod split_table;
+mod leading_table;
 mod config;
 mod tables;
 mod published_tiers;
@@ -91,6 +92,7 @@ mod block;
 mod thread_list;
 mod arena;
 mod resident;
+mod leading;
 mod extent;
 mod kernel;
 

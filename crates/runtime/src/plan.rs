@@ -8,7 +8,7 @@ use isotherm_abi::config::{PlanEntry, SPLIT, SPLITS_MAX, TELL_APART};
 /// The placement of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// All of its data goes to this tier.
+    /// All of its data goes to this tier; or to the arena of a leading record ([`crate::leading_table`]), whose numbers follow those of the tiers.
     Tier(u32),
     /// Its objects are placed in parts: an index into the splits ([`crate::split_table`]).
     Split(u32),
@@ -79,7 +79,7 @@ impl PlanTable {
 pub(crate) struct Sites(PlanTable);
 
 impl Sites {
-    /// The table. `None` unless each tier is below `tiers`, each split below `splits`, and a search ends.
+    /// The table. `None` unless each tier is below `tiers`, with which leading records count, each split below `splits`, and a search ends.
     pub(crate) fn checked(
         slots: &'static [PlanEntry],
         tiers: usize,

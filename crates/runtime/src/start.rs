@@ -25,6 +25,7 @@ use crate::instance;
 use crate::line_filter;
 use crate::message;
 use crate::placement;
+use crate::plan::Target;
 use crate::pool;
 use crate::python;
 use crate::resident;
@@ -173,7 +174,7 @@ fn obeys_requests(config: &Config) -> bool {
 }
 
 /// Makes the arenas that exist from the start: the shared one and the spare ones of [`crate::reentrancy`], or one
-/// for each tier.
+/// for each tier and each leading record.
 fn register_arenas(config: &Config) {
     if config.mode != RuntimeMode::Guided {
         let instances = instance::INSTANCES.len() as u32;
@@ -187,14 +188,16 @@ fn register_arenas(config: &Config) {
         }
         return;
     }
-    let instances = config.tiers.len().clamp(1, instance::INSTANCES.len()) as u32;
-    for tier in 0..instances {
-        arena::register_instance(tier, tier);
+    let arenas = config.tiers.len() + config.leading.len();
+    let instances = arenas.clamp(1, instance::INSTANCES.len()) as u32;
+    let tier = |number| config.tier_of(Target::Tier(number));
+    for number in 0..instances {
+        arena::register_instance(number, tier(number));
     }
     instance::start(instances, true);
-    for tier in instances..config.tiers.len() as u32 {
+    for number in instances..arenas as u32 {
         // A tier without an arena is served by the default instance.
-        if extent::create_arena(0, tier).is_none() {
+        if extent::create_arena(0, tier(number)).is_none() {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! Guided runs place parts of a site's objects, on the machine emulated by time and on nodes. Both tiers of nodes are on one node
+//! Guided runs place parts of a site's objects, or what it allocates first, on the machine emulated by time and on nodes. Both tiers of nodes are on one node
 //! here: the memory policy of an address says in which it was placed.
 
 use std::mem::{offset_of, size_of};
@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use isotherm_abi::capacity::{CapacityHeader, FILE_BYTES, FILE_NAME, first_bytes};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, NODE_WORDS, PartRecord, PlanEntry, RuntimeMode, SPLIT,
-    SplitRecord, TierRecord, TierRecordKind,
+    ConfigHeader, EmulationConfig, LeadingRecord, NODE_WORDS, PartRecord, PlanEntry, RuntimeMode,
+    SPLIT, SplitRecord, TierRecord, TierRecordKind,
 };
 use isotherm_abi::env;
 use isotherm_abi::session::{SessionCounter, SessionHeader, SiteRecord};
@@ -62,6 +62,8 @@ struct Setup {
     sites: Vec<u64>,
     split: SplitRecord,
     parts: Vec<PartRecord>,
+    /// The sites have this in place of the split.
+    leading: Option<LeadingRecord>,
 }
 
 /// A part, in MiB from the object's start on.
@@ -102,6 +104,20 @@ impl Setup {
                 reserved: 0,
             },
             parts: vec![part(4, 8, 0)],
+            leading: None,
+        }
+    }
+
+    /// The same, but the first memory of the sites is fast, so many MiB of it.
+    fn leading(self, mib: u64) -> Self {
+        let leading = LeadingRecord {
+            first_tier: 0,
+            later_tier: 1,
+            bytes: mib * MIB,
+        };
+        Self {
+            leading: Some(leading),
+            ..self
         }
     }
 
@@ -134,7 +150,7 @@ impl Setup {
             }
             entries[slot] = PlanEntry {
                 hash,
-                tier: SPLIT,
+                tier: self.leading.map_or(SPLIT, |_| self.tiers.len() as u32),
                 reserved: 0,
             };
         }
@@ -156,13 +172,17 @@ impl Setup {
         header.statics_offset = header.callers_offset;
         header.splits_offset = header.callers_offset;
         header.parts_offset = header.splits_offset + size_of::<SplitRecord>() as u64;
-        header.file_bytes = header.parts_offset + size_of_val(&self.parts[..]) as u64;
+        header.leading_offset = header.parts_offset + size_of_val(&self.parts[..]) as u64;
+        header.leading_count = self.leading.iter().len() as u32;
+        let leading: Vec<LeadingRecord> = self.leading.into_iter().collect();
+        header.file_bytes = header.leading_offset + size_of_val(&leading[..]) as u64;
         let tables = [
             bytes_of(std::slice::from_ref(&header)),
             bytes_of(&self.tiers),
             bytes_of(&entries),
             bytes_of(std::slice::from_ref(&self.split)),
             bytes_of(&self.parts),
+            bytes_of(&leading),
         ];
         tables.concat()
     }
@@ -367,6 +387,30 @@ fn contents_stay_whole_in_a_storm_of_sizes() {
     }
 }
 
+#[test]
+fn what_a_site_allocates_first_is_fast_and_the_rest_slow() {
+    let program = build("parts", "leading");
+    if !emulation_works(&program) {
+        return;
+    }
+    let run_with = |setup: Setup, words: &str| {
+        let run = run(&program, &setup, words);
+        run.printed();
+        run.mib()[0]
+    };
+    let setup = || Setup::emulated(64).leading(6);
+    let (fast, slow) = run_with(setup(), "small small");
+    // The allocator takes chunks that it does not use to their ends.
+    assert!((4..=6).contains(&fast) && slow >= 10, "{fast} {slow}");
+    // The second 8 MiB take the place of the first.
+    let (fast, _) = run_with(setup(), "malloc free malloc");
+    assert!((4..=6).contains(&fast), "{fast}");
+    let (fast, slow) = run_with(Setup::emulated(4).leading(6), "small small");
+    assert!(fast == 4 && slow >= 12, "no more room: {fast} {slow}");
+    assert_eq!(run_with(setup(), "map"), (0, 16), "a mapping is no heap");
+    run_with(setup(), "malloc shrink storm malloc realloc free");
+}
+
 /// The policies of the arrays after each word `print`.
 fn on_nodes(test: &str, setup: &Setup, words: &str) -> Vec<String> {
     let program = build("limited", test);
@@ -420,12 +464,17 @@ fn an_unsound_split_turns_the_runtime_off() {
         sites: vec![5],
         ..Setup::nodes(u64::MAX)
     };
-    let mut wrong = vec![sound.clone(); 5];
+    let mut wrong = vec![sound.clone(); 6];
     wrong[0].split.first_part = 1;
     wrong[1].split.tier = 2;
     wrong[2].parts[0].tier = 2;
     wrong[3].parts[0].end = wrong[3].parts[0].start;
     wrong[4].parts[0].start = 100;
+    wrong[5].leading = Some(LeadingRecord {
+        first_tier: 2,
+        later_tier: 1,
+        bytes: MIB,
+    });
     assert!(Run::of(&program, &sound, "malloc").output.stderr.is_empty());
     let mut files: Vec<_> = wrong.iter().map(Setup::bytes).collect();
     let mut no_such_split = sound.bytes();

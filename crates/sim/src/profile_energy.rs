@@ -167,19 +167,19 @@ impl<'a> Places<'a> {
         let Some(assigned) = self.assignments.get(&site) else {
             return whole(plan.unassigned_tier(site));
         };
-        if assigned.parts.is_empty() {
+        if !assigned.is_divided() {
             return whole(assigned.tier);
         }
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let parts = assigned.parts.iter().map(|part| (part.tier, part.value));
+        let leading = assigned.leading.iter();
+        let apart = parts.chain(leading.map(|first| (first.tier, first.value)));
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
         let in_parts = |of_tier: TierIndex| {
-            let parts = assigned.parts.iter();
-            let parts = parts.filter(move |part| part.tier == of_tier);
-            parts.fold(0_u64, |sum, part| sum.saturating_add(part.value))
+            let inside = apart.clone().filter(move |(tier, _)| *tier == of_tier);
+            sum(&mut inside.map(|(_, value)| value))
         };
-        let all: u64 = assigned
-            .parts
-            .iter()
-            .fold(0, |sum, part| sum.saturating_add(part.value));
+        let all: u64 = sum(&mut apart.clone().map(|(_, value)| value));
         let rest = match assigned.tier == tier {
             true => assigned.value.saturating_sub(all),
             false => 0,

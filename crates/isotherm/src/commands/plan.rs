@@ -134,7 +134,11 @@ fn announce(plan: &Plan, console: Console) {
     for (index, tier) in plan.tiers.all().iter().enumerate() {
         let index = TierIndex(index as u32);
         let sites = plan.assignments.iter().filter(|a| a.tier == index).count();
-        let has_part = |site: &&Assignment| site.parts.iter().any(|part| part.tier == index);
+        let has_part = |site: &&Assignment| {
+            let parts = site.parts.iter().map(|part| part.tier);
+            let leading = site.leading.iter().map(|first| first.tier);
+            parts.chain(leading).any(|tier| tier == index)
+        };
         let parts = match plan.assignments.iter().filter(has_part).count() {
             0 => String::new(),
             split => format!(" and parts of {split} more"),

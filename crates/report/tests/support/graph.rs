@@ -284,6 +284,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
                 value: *value,
                 weight: site.peak_rss,
                 parts: Vec::new(),
+                leading: None,
                 caller: Caller::Unknown,
                 reason: if fits {
                     "taken: it fits".into()

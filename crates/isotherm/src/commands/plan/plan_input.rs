@@ -12,7 +12,7 @@ use isotherm_model::plan::{
 };
 use isotherm_model::port::SitePolicy;
 use isotherm_model::profile::Profile;
-use isotherm_model::site::{Frame, SiteId};
+use isotherm_model::site::{Frame, SiteId, SiteKind};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_pipeline::{SiteParts, expected_times};
 use isotherm_policy::{FirstTouch, PlanRequest, Thermos, policy_from_text};
@@ -46,6 +46,8 @@ pub(super) struct PlanInput<'a> {
     pub(super) items: Vec<Item>,
     /// The parts that sites may have; chunk selection makes others.
     parts: SiteParts,
+    /// The sites of which a plan may place what they allocate first apart.
+    leading: BTreeSet<SiteId>,
     labels: BTreeMap<SiteId, String>,
     callers: BTreeMap<SiteId, Caller>,
     /// The tiers that the flags name.
@@ -96,6 +98,7 @@ impl<'a> PlanInput<'a> {
             counted,
             items,
             parts,
+            leading: leading_sites(args, profile),
             labels: isotherm_pipeline::labels(profile),
             callers: callers.collect(),
             policy,
@@ -125,6 +128,7 @@ impl<'a> PlanInput<'a> {
             weight: self.weight,
             command: &self.profile.meta.command,
             depth: self.profile.meta.depth,
+            leading: Some(&self.leading),
             labels: Some(&self.labels),
             callers: has_value.then_some(&self.callers),
             ..PlanRequest::new(&*self.policy, &self.items, tiers)
@@ -246,6 +250,16 @@ fn site_parts(
         }
         Split::Auto | Split::Never => SiteParts::new(),
     }
+}
+
+/// The sites whose memory comes from an arena: in a guided run theirs can begin in another tier than it goes on in.
+fn leading_sites(args: &PlanArgs, profile: &Profile) -> BTreeSet<SiteId> {
+    let sites = profile.sites.iter().filter(|site| {
+        args.split == Split::Auto
+            && site.id > SiteId::SHARED
+            && matches!(site.kind, SiteKind::Heap | SiteKind::Described)
+    });
+    sites.map(|site| site.id).collect()
 }
 
 /// How much slower than first touch a plan may be expected to be, over the time of all fast: less cannot be told apart.
