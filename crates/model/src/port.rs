@@ -9,6 +9,7 @@ use crate::page::{EpochView, PageIndex};
 use crate::plan::{Item, Plan};
 use crate::profile::Segment;
 use crate::tier::{TierIndex, Tiers};
+use crate::tier_loads::TierLoads;
 use crate::units::{Bytes, Nanos};
 
 /// Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
@@ -204,8 +205,7 @@ pub struct Choice {
 
 /// Decides, at the turn of every epoch, which pages the fast tier holds (TMP, section IV).
 ///
-/// The implementer guarantees that its answers depend only on the views it received, in their
-/// order.
+/// The implementer guarantees that its answers depend only on what it received, in its order.
 pub trait EpochPolicy {
     /// Its name on the command line: `history`.
     fn name(&self) -> &'static str;
@@ -215,6 +215,14 @@ pub trait EpochPolicy {
     /// wanted are demoted, so a page that is to stay must be named again. Under every policy, new
     /// pages enter the fast tier when they are touched, while it has room.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>);
+
+    /// Called in the place of [`Self::decide`] where no source saw an access in the epoch that ended, so that every page stays
+    /// where it is: the loads of that epoch, if known. A policy that adds epochs up counts it.
+    fn skip_epoch(&mut self, _loads: Option<TierLoads>) {}
+
+    /// Called before [`Self::decide`] with the pages that do not exist any more, ascending. Their numbers are not used again. A policy that
+    /// keeps heat of earlier epochs drops theirs.
+    fn forget(&mut self, _pages: &[PageIndex]) {}
 }
 
 /// A sink for the results of a step, one call an epoch.

@@ -172,6 +172,8 @@ impl UnitStep {
             self.policy = (self.make)();
             self.backoff = RetryBackoff::default();
             self.floors.forget();
+        } else {
+            self.policy.forget(self.index.removed());
         }
         let index = &self.index;
         let lives = |page: PageIndex| {
@@ -196,7 +198,10 @@ impl UnitStep {
         self.newcomers.observe(&seen.processes, is_blind);
         let groups = self.groups(seen, limits, &mut report);
         let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
-            true => self.stay(&mut report),
+            true => {
+                self.policy.skip_epoch(self.loads.take());
+                self.stay(&mut report)
+            }
             false => self.decide(seen, limits, &groups, &mut report),
         };
         self.carry_out(moves, seen, executor, &mut report);

@@ -41,6 +41,8 @@ pub(super) struct Index {
     /// By process and address, to find the units of a range without walking the range.
     numbers: BTreeMap<Unit, u32>,
     known: Vec<UnitState>,
+    /// The numbers of the units that the last update removed, ascending.
+    removed: Vec<PageIndex>,
 }
 
 impl Index {
@@ -70,6 +72,11 @@ impl Index {
     pub(super) fn fast_of(&self, pages: &[PageIndex]) -> u64 {
         let fast = pages.iter().map(|page| self.known[page.at()].fast);
         fast.fold(0, u64::saturating_add)
+    }
+
+    /// The units that the last update removed, ascending. Their numbers are invalid where it renumbered the others.
+    pub(super) fn removed(&self) -> &[PageIndex] {
+        &self.removed
     }
 
     /// Number of existing units.
@@ -104,11 +111,13 @@ impl Index {
                 seen: true,
             };
         }
-        for known in &mut self.known {
+        self.removed.clear();
+        for (known, number) in self.known.iter_mut().zip(0..) {
             if let Some(unit) = known.unit
                 && !known.seen
             {
                 self.numbers.remove(&unit);
+                self.removed.push(PageIndex(number));
                 *known = UnitState::default();
             }
         }
@@ -219,6 +228,7 @@ mod tests {
         assert!(!index.update(&held(1, 3), 4096, false));
         assert!(!index.update(&held(2, 2), 4096, false));
         assert_eq!(index.number(held(1, 1)[0].unit), None);
+        assert_eq!(index.removed(), [0, 1, 2].map(PageIndex));
         assert_eq!(index.number(held(2, 2)[1].unit), Some(PageIndex(4)));
         assert_eq!((index.living(), index.known().len()), (2, 5));
     }

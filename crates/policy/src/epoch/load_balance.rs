@@ -8,7 +8,8 @@
 //! - Fast memory is the slower one: the hottest pages leave, because the fewest of them carry the load away. Its room stays free.
 //! - The latencies are equal, or not known: no page moves.
 //!
-//! The load of the epoch in which pages move is that of neither placement, so no decision follows it; nor does one follow an epoch of few hits.
+//! The load of the epoch in which pages move is that of neither placement, so no decision follows it. Epochs of few hits are added up
+//! ([`evidence`]).
 //!
 //! ```text
 //! rank              a 40   b 30 | c 20   d 10     fast memory: a and b, 70 %
@@ -18,22 +19,24 @@
 //!
 //! The offline form, for whole sites, is [`Balance`](crate::Balance).
 
+mod evidence;
 mod share_control;
 
 use std::cmp::Reverse;
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;
+use isotherm_model::tier_loads::TierLoads;
 
+use evidence::{EpochSum, Evidence};
 use share_control::{ShareControl, Shift};
-
-/// Fewest hits that tell which share of them is fast.
-const FEWEST_HITS: f64 = 20.0;
 
 /// Moves hot pages until both tiers are as slow under their loads.
 #[derive(Clone, Debug, Default)]
 pub struct LoadBalance {
     control: ShareControl,
+    /// The epochs since the last decision.
+    evidence: Evidence,
     /// True where the last decision moved pages, so that the load that follows is that of no placement.
     is_settling: bool,
     tiers: RankedPages,
@@ -50,21 +53,32 @@ impl EpochPolicy for LoadBalance {
     }
 
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        let share = self.tiers.rank(view);
+        self.evidence.add(view);
+        let seen = self.evidence.sum(view.fast.len());
+        let share = self.tiers.rank(view, seen);
         let was_settling = std::mem::take(&mut self.is_settling);
-        let loads = view.loads.filter(|_| !was_settling);
-        let shift = share.zip(loads);
-        let shift = shift.map_or(Shift::Stay, |(share, loads)| {
-            self.control.next(share, loads)
-        });
-        let share = share.unwrap_or(0.0);
+        let loads = seen.loads.filter(|_| seen.is_enough() && !was_settling);
+        let shift = loads.map_or(Shift::Stay, |loads| self.control.next(share, loads));
         let moved = match shift {
             Shift::Stay => Moved::default(),
             Shift::More { by, below } => self.tiers.entering(by, below - share),
             Shift::Less { by, above } => self.tiers.leaving(by, share - above),
         };
+        if was_settling || loads.is_some() {
+            self.evidence.clear();
+        }
         self.is_settling = moved != Moved::default();
         self.tiers.write(&moved, wanted);
+    }
+
+    fn skip_epoch(&mut self, loads: Option<TierLoads>) {
+        if !std::mem::take(&mut self.is_settling) {
+            self.evidence.add_without_hits(loads);
+        }
+    }
+
+    fn forget(&mut self, pages: &[PageIndex]) {
+        self.evidence.forget(pages);
     }
 }
 
@@ -89,16 +103,16 @@ struct RankedPages {
     room: usize,
     /// The sum of all ranks.
     heat: f64,
-    /// The rank that one hit adds.
+    /// The rank that one hit adds, at least 1.
     hit: f64,
 }
 
 impl RankedPages {
-    /// Ranks the pages of a view. Returns the share of the heat that is fast; `None` where there are too few hits to tell.
-    fn rank(&mut self, view: &EpochView<'_>) -> Option<f64> {
+    /// Ranks the pages of a view by the heat of some epochs. Returns the share of the heat that is fast; 0 where there is none.
+    fn rank(&mut self, view: &EpochView<'_>, seen: &EpochSum) -> f64 {
         self.fast.clear();
         self.slow.clear();
-        let pages = view.previous_ranks.iter().zip(view.fast).zip(0_u32..);
+        let pages = seen.ranks.iter().zip(view.fast).zip(0_u32..);
         for ((rank, is_fast), page) in pages {
             match is_fast {
                 true => self.fast.push((*rank, PageIndex(page))),
@@ -118,8 +132,11 @@ impl RankedPages {
         let excess = self.fast.len().saturating_sub(capacity);
         self.fast.drain(..excess);
         self.room = capacity - self.fast.len();
-        self.hit = view.hit.max(1) as f64;
-        (self.heat >= FEWEST_HITS * self.hit).then(|| fast / self.heat)
+        self.hit = seen.hit;
+        match self.heat > 0.0 {
+            true => fast / self.heat,
+            false => 0.0,
+        }
     }
 
     /// The pages that enter fast memory, hottest first, and those that make room for them: with so much of all heat at most, or else

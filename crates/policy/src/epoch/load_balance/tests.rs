@@ -10,6 +10,7 @@ use isotherm_model::units::Nanos;
 use proptest::prelude::*;
 
 use super::LoadBalance;
+use super::evidence::{EPOCHS, FEWEST_HITS};
 use super::share_control::BAND;
 
 const GB: u64 = 1_000_000_000;
@@ -70,10 +71,16 @@ impl Machine {
         fast.max(slow) <= fast.min(slow) * (1.0 + BAND)
     }
 
-    /// Shows the policy an epoch, and makes the moves that it wants. Returns their number.
+    /// Shows the policy an epoch with as many hits as each page asks for, and makes the moves that it wants. Returns their number.
     fn epoch(&mut self, loads: Option<TierLoads>) -> usize {
+        let hits = self.pages.clone();
+        self.epoch_of(&hits, loads)
+    }
+
+    /// The same with so many hits of each page.
+    fn epoch_of(&mut self, hits: &[u64], loads: Option<TierLoads>) -> usize {
         let view = EpochView {
-            previous_ranks: &self.pages,
+            previous_ranks: hits,
             next_ranks: None,
             fast: &self.fast,
             capacity: self.capacity,
@@ -242,7 +249,84 @@ fn an_epoch_of_few_accesses_moves_nothing() {
     }
 }
 
+#[test]
+fn epochs_of_few_accesses_are_added_up_until_they_tell_enough() {
+    let mut machine = Machine::new([(100, GB), (100, GB)], &[2; 4], 2);
+    let loads = TierLoads {
+        latencies_ns: [900.0, 100.0],
+        demand: GB,
+    };
+    let moved: Vec<usize> = (0..7).map(|_| machine.epoch(Some(loads))).collect();
+    // Eight hits each, and the fourth epoch follows moves.
+    assert_eq!(moved, [0, 0, 1, 0, 0, 0, 1]);
+}
+
+#[test]
+fn accesses_that_are_many_epochs_old_tell_nothing() {
+    for (epochs, moved) in [(EPOCHS - 2, true), (EPOCHS - 1, false)] {
+        let mut machine = Machine::new([(100, GB), (100, GB)], &[5; 4], 2);
+        let loads = Some(TierLoads {
+            latencies_ns: [900.0, 100.0],
+            demand: GB,
+        });
+        machine.epoch_of(&[4; 4], loads);
+        for _ in 0..epochs {
+            machine.policy.skip_epoch(loads);
+        }
+        assert_eq!(machine.epoch_of(&[1; 4], loads) > 0, moved, "{epochs}");
+    }
+}
+
+/// Each epoch shows an eighth of the pages, in turn.
+#[test]
+fn a_program_that_is_hardly_sampled_is_balanced_too() {
+    // 30 GB/s for 10 and 5.
+    let mut machine = Machine::new([(100, 10 * GB), (100, 5 * GB)], &[GB * 3 / 4; 40], 40);
+    for epoch in 0..8 * ENOUGH {
+        let mut hits = vec![0; 40];
+        for hit in 0..5 {
+            hits[(epoch * 5 + hit) * 7 % 40] = 1;
+        }
+        let loads = machine.loads();
+        machine.epoch_of(&hits, Some(loads));
+    }
+    assert!(machine.is_balanced(), "{:?}", machine.latencies(0));
+}
+
+/// Hits of twelve pages, many or few.
+fn heat() -> impl Strategy<Value = Vec<u64>> {
+    let pages = |hits| prop::collection::vec(0..hits, 12);
+    prop_oneof![pages(1_000_u64), pages(3)]
+}
+
 proptest! {
+    /// Hits that are enough only together tell the same in several epochs as in one: the last of 20 is in the last epoch.
+    #[test]
+    fn many_epochs_of_few_hits_are_answered_as_one_of_all(
+        hits in prop::collection::vec((0_usize..12, 0..EPOCHS - 1), 20), capacity in 6_u32..13,
+        fast_ns in prop::sample::select(vec![20.0, 77.0, 104.0, 131.0, 900.0])
+    ) {
+        let loads = Some(TierLoads { latencies_ns: [fast_ns, 100.0], demand: GB });
+        let machine = || Machine::new([(100, GB), (100, GB)], &[0; 12], capacity);
+        let (mut whole, mut parts) = (machine(), machine());
+        let mut epochs = [[0_u64; 12]; EPOCHS];
+        let mut all = [0_u64; 12];
+        for (number, (page, epoch)) in hits.iter().enumerate() {
+            let is_last = number + 1 == hits.len();
+            epochs[if is_last { EPOCHS - 1 } else { *epoch }][*page] += 1;
+            all[*page] += 1;
+        }
+        whole.epoch_of(&all, loads);
+        for (number, epoch) in epochs.iter().enumerate() {
+            let moved = match epoch == &[0; 12] {
+                true => { parts.policy.skip_epoch(loads); 0 }
+                false => parts.epoch_of(epoch, loads),
+            };
+            prop_assert!(moved == 0 || number + 1 == EPOCHS);
+        }
+        prop_assert_eq!(parts.fast, whole.fast);
+    }
+
     /// Of equal pages two fewer in fast memory would make it the faster tier, and two more the slower one, as far as there are pages and room.
     #[test]
     fn the_latencies_become_as_equal_as_the_pages_allow(
@@ -265,10 +349,11 @@ proptest! {
         }
     }
 
-    /// Whatever the heat and the latencies are, the capacity is kept and no page is named twice ([`Machine::epoch`]); and what is balanced stays.
+    /// Whatever the heat and the latencies are, the capacity is kept and no page is named twice ([`Machine::epoch_of`]); and what is balanced
+    /// stays where the epoch has enough hits by itself.
     #[test]
     fn no_epoch_wants_more_than_fits(
-        epochs in prop::collection::vec((prop::collection::vec(0_u64..1_000, 12), 1.0_f64..500.0, 0_u64..9, 0_u32..14), 1..20)
+        epochs in prop::collection::vec((heat(), 1.0_f64..500.0, 0_u64..9, 0_u32..14), 1..20)
     ) {
         let mut machine = Machine::new([(100, GB), (100, GB)], &[0; 12], 6);
         for (pages, fast_ns, demand, capacity) in epochs {
@@ -277,8 +362,9 @@ proptest! {
             let held = machine.fast.iter().filter(|fast| **fast).count();
             let loads = TierLoads { latencies_ns: [fast_ns, 100.0], demand };
             let moved = machine.epoch(Some(loads));
+            let is_alone = machine.pages.iter().sum::<u64>() as f64 >= FEWEST_HITS;
             let is_equal = fast_ns.max(100.0) <= fast_ns.min(100.0) * (1.0 + BAND);
-            if is_equal && held <= capacity as usize {
+            if is_alone && is_equal && held <= capacity as usize {
                 prop_assert_eq!(moved, 0);
             }
         }
