@@ -11,9 +11,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use isotherm_abi::env;
 use isotherm_act::configuration::Configuration;
+use isotherm_model::port::Clock as _;
 use isotherm_model::profile::Ending;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
 use isotherm_observe::energy::EnergyMeter;
 use isotherm_sys::affinity;
 use isotherm_sys::process::wait_with_processor_time;
@@ -51,9 +53,6 @@ pub(crate) struct Ready {
     name: String,
     time_limit: Option<TimeLimit>,
 }
-
-/// Time between two readings of the energy counters, so that none wraps twice in between.
-const ENERGY_READ_EACH: Duration = Duration::from_secs(60);
 
 /// A program that ended.
 #[derive(Debug)]
@@ -275,7 +274,7 @@ impl Ready {
     /// The exec failed.
     pub(crate) fn start(self) -> Result<Running> {
         let signals = ProgramSignals::catch()?;
-        let energy = EnergyMeter::open(Path::new("/"));
+        let energy = EnergyMeter::open(Path::new("/"), MachineClock.now());
         let started = Instant::now();
         let child = self
             .held
@@ -304,8 +303,8 @@ impl Running {
     /// The kernel refused to wait.
     pub(crate) fn wait(&mut self, span: Duration) -> Result<bool> {
         let end = Instant::now() + span;
-        if self.ended.is_none() && self.energy_read.elapsed() >= ENERGY_READ_EACH {
-            self.energy.update();
+        if self.ended.is_none() && self.energy_read.elapsed() >= self.energy_interval() {
+            self.energy.update(MachineClock.now());
             self.energy_read = Instant::now();
         }
         while self.ended.is_none() {
@@ -332,13 +331,18 @@ impl Running {
                         took,
                         processor_time,
                     });
-                    self.energy.update();
+                    self.energy.update(MachineClock.now());
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => bail!("cannot wait for the program: {error}"),
             }
         }
         Ok(self.ended.is_some())
+    }
+
+    /// Longest time between two readings of the energy counters.
+    fn energy_interval(&self) -> Duration {
+        Duration::from_nanos(self.energy.interval().0)
     }
 
     /// Sends the program the signal that its limit asks for by now.
@@ -373,7 +377,7 @@ impl Running {
     /// The kernel refused to wait.
     pub(crate) fn finish(mut self) -> Result<EndedProgram> {
         loop {
-            self.wait(ENERGY_READ_EACH)?;
+            self.wait(self.energy_interval())?;
             if let Some(end) = self.ended {
                 let exceeded = self.time_limit.and_then(|limit| limit.exceeded());
                 if exceeded.is_some() {

@@ -9,7 +9,7 @@ mod finding;
 use std::path::Path;
 
 use isotherm_model::source_kind::ProfilingMethod;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
 
 pub use balancing::PROMOTION_FILES;
@@ -505,14 +505,14 @@ fn address_space(root: &Path) -> Finding {
 
 fn energy_counters(root: &Path) -> Finding {
     const NAME: &str = "energy counters";
-    let meter = EnergyMeter::open(root);
+    let meter = EnergyMeter::open(root, Nanos::ZERO);
     let names: Vec<&str> = meter.readings().map(|it| it.name.as_str()).collect();
     match (names.is_empty(), meter.refused()) {
         (false, _) => available(NAME, names.join(", ")),
         (true, []) => missing(
             NAME,
             "neither powercap nor hwmon has any, as in most virtual machines",
-            "a processor with RAPL and CONFIG_INTEL_RAPL, or the driver amd_energy; energy is modelled without",
+            "a processor with RAPL and CONFIG_INTEL_RAPL, the driver amd_energy, or a hwmon sensor of the power of memory or processors; energy is modelled without",
         ),
         (true, refused) => missing(
             NAME,

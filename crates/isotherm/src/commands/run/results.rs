@@ -3,7 +3,7 @@
 use anyhow::Result;
 use isotherm_console::{Console, shell_quoting};
 use isotherm_model::words::counted;
-use isotherm_observe::energy::{EnergyMeter, EnergyReading};
+use isotherm_observe::energy::{EnergyMeter, EnergyReading, EnergySource};
 use isotherm_report::optimizations::OptimizationSummary;
 
 use crate::cli::RunArgs;
@@ -19,7 +19,7 @@ pub(super) fn write_summary(
     energy: &EnergyMeter,
     console: Console,
 ) -> Result<()> {
-    if let Some(said) = energy_in_words(energy) {
+    for said in energy_in_words(energy) {
         console.info(&said);
     }
     let Some(path) = &args.summary else {
@@ -29,25 +29,37 @@ pub(super) fn write_summary(
     output::write(path, format!("{summary:#}\n").as_bytes())
 }
 
-/// The measured joules; `None` where the machine measures none.
-fn energy_in_words(energy: &EnergyMeter) -> Option<String> {
+/// The measured joules and what is missing of them, each in a sentence; nothing where the machine measures none.
+fn energy_in_words(energy: &EnergyMeter) -> Vec<String> {
     let joules = |reading: &EnergyReading| {
         let joules = reading.microjoules? as f64 / 1e6;
-        Some(format!("{} {joules:.2} J", reading.name))
+        Some(match reading.source {
+            EnergySource::HwmonPower => format!("{} {joules:.2} J by its power", reading.name),
+            _ => format!("{} {joules:.2} J", reading.name),
+        })
     };
     let measured: Vec<String> = energy.readings().filter_map(joules).collect();
-    if !measured.is_empty() {
-        return Some(format!(
-            "energy of the whole machine during the run, measured: {}",
-            measured.join(", ")
-        ));
-    }
-    (!energy.refused().is_empty()).then(|| {
-        format!(
-            "the energy counters of this machine ({}) may be read by root only; `isotherm doctor` names the remedy",
-            energy.refused().join(", ")
-        )
-    })
+    let lost: Vec<String> = energy.lost().map(str::to_owned).collect();
+    let said = |names: &[String], words: fn(String) -> String| {
+        let names = names.join(", ");
+        (!names.is_empty()).then(|| words(names))
+    };
+    let sentences = [
+        said(&measured, |names| {
+            format!("energy of the whole machine during the run, measured: {names}")
+        }),
+        said(energy.refused(), |names| {
+            format!(
+                "the energy counters of this machine ({names}) may be read by root only; `isotherm doctor` names the remedy"
+            )
+        }),
+        said(&lost, |names| {
+            format!(
+                "the energy of {names} is not known: the sensor gave no number, vanished or went back during the run"
+            )
+        }),
+    ];
+    sentences.into_iter().flatten().collect()
 }
 
 fn energy_json(energy: &EnergyMeter) -> serde_json::Value {
@@ -55,6 +67,7 @@ fn energy_json(energy: &EnergyMeter) -> serde_json::Value {
         serde_json::json!({
             "counter": reading.name,
             "part": reading.part.word(),
+            "source": reading.source.word(),
             "joules": reading.microjoules.map(|microjoules| microjoules as f64 / 1e6),
         })
     };
@@ -83,26 +96,61 @@ pub(super) fn requested(done: &[OptimizationSummary]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{energy_in_words, energy_json};
+    use isotherm_model::units::Nanos;
     use isotherm_observe::energy::EnergyMeter;
+    use std::path::Path;
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
+    fn write(root: &Path, file: &str, text: &str) {
+        let path = root.join("sys/class").join(file);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("makes the folder");
+        std::fs::write(path, format!("{text}\n")).expect("writes");
+    }
 
     #[test]
     fn measured_joules_are_named_by_counter_and_a_machine_without_is_silent() {
         let machine = tempfile::tempdir().expect("a directory");
-        let zone = machine.path().join("sys/class/powercap/intel-rapl:0");
-        let write = |name: &str, text: &str| {
-            std::fs::create_dir_all(&zone).expect("makes the folder");
-            std::fs::write(zone.join(name), text).expect("writes");
-        };
-        assert_eq!(energy_in_words(&EnergyMeter::open(machine.path())), None);
-        write("name", "package-0\n");
-        write("energy_uj", "1000000\n");
-        let mut meter = EnergyMeter::open(machine.path());
-        write("energy_uj", "3500000\n");
-        meter.update();
-        let said = energy_in_words(&meter).expect("is measured");
-        assert!(said.ends_with("measured: package-0 2.50 J"), "{said}");
+        let root = machine.path();
+        assert!(energy_in_words(&EnergyMeter::open(root, SECOND)).is_empty());
+        let zone = "powercap/intel-rapl:0";
+        write(root, &format!("{zone}/name"), "package-0");
+        write(root, &format!("{zone}/energy_uj"), "1000000");
+        let mut meter = EnergyMeter::open(root, SECOND);
+        write(root, &format!("{zone}/energy_uj"), "3500000");
+        meter.update(SECOND);
+        let said = energy_in_words(&meter);
+        assert!(said[0].ends_with("measured: package-0 2.50 J"), "{said:?}");
+        assert_eq!(said.len(), 1);
         let json = energy_json(&meter);
         assert_eq!(json[0]["part"], "processor");
+        assert_eq!(json[0]["source"], "powercap");
         assert_eq!(json[0]["joules"], 2.5);
+    }
+
+    #[test]
+    fn a_power_is_labelled_and_sensors_without_a_number_are_one_sentence() {
+        let machine = tempfile::tempdir().expect("a directory");
+        let root = machine.path();
+        write(root, "hwmon/hwmon0/name", "smpro_hwmon");
+        for (number, label) in [(1, "SoC VRD power"), (3, "DIMM VRD1 power")] {
+            let file = |what: &str| format!("hwmon/hwmon0/power{number}_{what}");
+            write(root, &file("label"), label);
+            write(root, &file("input"), "4000000");
+        }
+        let mut meter = EnergyMeter::open(root, SECOND);
+        std::fs::remove_file(root.join("sys/class/hwmon/hwmon0/power1_input")).expect("removes");
+        meter.update(Nanos(2_000_000_000));
+        let said = energy_in_words(&meter);
+        assert_eq!(
+            said,
+            [
+                "energy of the whole machine during the run, measured: DIMM VRD1 power (smpro_hwmon) 4.00 J by its power",
+                "the energy of SoC VRD power (smpro_hwmon) is not known: the sensor gave no number, vanished or went back during the run",
+            ]
+        );
+        let json = energy_json(&meter);
+        assert_eq!(json[0]["joules"], serde_json::Value::Null);
+        assert_eq!(json[1]["source"], "hwmon power");
     }
 }

@@ -1,0 +1,163 @@
+//! The sensors of hwmon drivers that measure the energy or the power of memory and of processors.
+//!
+//! ```text
+//! sys/class/hwmon/hwmon3/{name,energy65_label,energy65_input}    amd_energy: Esocket0, microjoules
+//! sys/class/hwmon/hwmon5/{name,power3_label,power3_input}        smpro_hwmon: DIMM VRD1 power, microwatts
+//! ```
+//!
+//! Labels are free text of the driver or of the firmware, so what a sensor measures follows from the words in it. Kernel documents:
+//! `hwmon/sysfs-interface.rst`, `hwmon/amd_energy.rst`, `hwmon/smpro-hwmon.rst`, `arch/x86/amd_hsmp.rst`.
+
+use std::path::{Path, PathBuf};
+
+use isotherm_model::measured_energy::MeasuredPart;
+
+use super::files::{entries, line};
+
+/// Words of a label, without digits at their ends, of sensors of memory.
+const MEMORY: [&str; 5] = ["dram", "ddr", "dimm", "mem", "memory"];
+
+/// The same for processors and parts of them.
+const PROCESSOR: [&str; 9] = [
+    "package",
+    "pkg",
+    "socket",
+    "esocket",
+    "cpu",
+    "proc",
+    "processor",
+    "core",
+    "soc",
+];
+
+/// Drivers of graphics cards, whose package and memory are not those of the machine.
+const GRAPHICS: [&str; 5] = ["amdgpu", "i915", "nouveau", "radeon", "xe"];
+
+/// Drivers whose one power has no label and is that of a socket.
+const SOCKETS: [&str; 2] = ["amd_hsmp_hwmon", "fam15h_power"];
+
+/// What the file of a sensor contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SensorUnit {
+    /// Energy since the sensor was made.
+    Microjoules,
+    /// Power now, or in the last moments.
+    Microwatts,
+}
+
+/// A sensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sensor {
+    /// Its label and its driver: `DIMM VRD1 power (smpro_hwmon)`.
+    pub name: String,
+    pub part: MeasuredPart,
+    pub unit: SensorUnit,
+    pub path: PathBuf,
+}
+
+/// The energy counters of a machine, and the power sensors of its memory and processors.
+pub(super) fn sensors(root: &Path) -> Vec<Sensor> {
+    let devices = entries(&root.join("sys/class/hwmon"));
+    devices
+        .iter()
+        .flat_map(|device| of_device(device))
+        .collect()
+}
+
+fn of_device(device: &Path) -> Vec<Sensor> {
+    let driver = line(&device.join("name")).unwrap_or_default();
+    let files = entries(device);
+    let files = files.iter().filter_map(|path| path.file_name()?.to_str());
+    files
+        .filter_map(|file| of_file(device, &driver, file))
+        .collect()
+}
+
+/// The sensor of a file; `None` for all other files, and for those of single cores.
+fn of_file(device: &Path, driver: &str, file: &str) -> Option<Sensor> {
+    let (stem, unit) = stem_of(device, file)?;
+    let label = line(&device.join(format!("{stem}_label")));
+    // The counters of single cores are parts of those of the sockets.
+    if label
+        .as_ref()
+        .is_some_and(|label| label.starts_with("Ecore"))
+    {
+        return None;
+    }
+    let part = match &label {
+        _ if GRAPHICS.contains(&driver) => MeasuredPart::Other,
+        Some(label) => part_of(label),
+        None if SOCKETS.contains(&driver) => MeasuredPart::Processor,
+        None => MeasuredPart::Other,
+    };
+    // The powers of disks, cards and supplies are no measure of what placement does.
+    if unit == SensorUnit::Microwatts && part == MeasuredPart::Other {
+        return None;
+    }
+    let label = label.unwrap_or_else(|| {
+        let device = device.file_name().unwrap_or_default().to_string_lossy();
+        format!("{stem} of {device}")
+    });
+    Some(Sensor {
+        name: format!("{label} ({driver})"),
+        part,
+        unit,
+        path: device.join(file),
+    })
+}
+
+/// The name of the sensor that a file belongs to; the average power counts where there is no other.
+fn stem_of<'a>(device: &Path, file: &'a str) -> Option<(&'a str, SensorUnit)> {
+    let is_numbered = |stem: &str, kind: &str| {
+        let number = stem.strip_prefix(kind);
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    if let Some(stem) = file.strip_suffix("_input") {
+        return match stem {
+            _ if is_numbered(stem, "energy") => Some((stem, SensorUnit::Microjoules)),
+            _ if is_numbered(stem, "power") => Some((stem, SensorUnit::Microwatts)),
+            _ => None,
+        };
+    }
+    let stem = file.strip_suffix("_average")?;
+    let is_only = !device.join(format!("{stem}_input")).exists();
+    (is_only && is_numbered(stem, "power")).then_some((stem, SensorUnit::Microwatts))
+}
+
+/// What a sensor with this label measures.
+fn part_of(label: &str) -> MeasuredPart {
+    let label = label.to_lowercase();
+    let words = label.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<&str> = words
+        .map(|word| word.trim_end_matches(|letter: char| letter.is_ascii_digit()))
+        .collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    match (has(&MEMORY), has(&PROCESSOR)) {
+        (true, _) => MeasuredPart::Memory,
+        (false, true) => MeasuredPart::Processor,
+        (false, false) => MeasuredPart::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_of;
+    use isotherm_model::measured_energy::MeasuredPart;
+
+    #[test]
+    fn words_of_a_label_tell_what_is_measured() {
+        for (label, part) in [
+            ("DIMM VRD1 power", MeasuredPart::Memory),
+            ("VDD_DDR4", MeasuredPart::Memory),
+            ("CPU memory", MeasuredPart::Memory),
+            ("Esocket0", MeasuredPart::Processor),
+            ("CPU Power Socket 1", MeasuredPart::Processor),
+            ("Core VRD power", MeasuredPart::Processor),
+            ("Total System Power", MeasuredPart::Other),
+            ("scores", MeasuredPart::Other),
+            ("", MeasuredPart::Other),
+        ] {
+            assert_eq!(part_of(label), part, "{label}");
+        }
+    }
+}
