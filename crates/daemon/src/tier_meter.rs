@@ -99,8 +99,7 @@ fn limited(tiers: &Tiers) -> Result<[LoadedLatency; 2]> {
 /// Measures the loads of memory nodes.
 pub(crate) struct NodeMeter {
     counting: Counting<PerfCounter>,
-    /// The count at the end of the last epoch.
-    before: u64,
+    traffic: CountedTraffic,
     division: TrafficDivision,
 }
 
@@ -118,16 +117,16 @@ impl NodeMeter {
                 anyhow!("policy = \"balance\": the bytes of the tiers cannot be counted: {why}")
             })?;
         let begun = counting.begin();
+        let begun = begun.context("policy = \"balance\": the memory controllers cannot be read")?;
         Ok(Self {
-            before: begun.context("policy = \"balance\": the memory controllers cannot be read")?,
+            traffic: CountedTraffic::since(begun),
             counting,
             division: TrafficDivision::new(counted, curves),
         })
     }
 
     fn loads(&mut self, seen: &Observation, worth: Option<SampleWorth>) -> Option<TierLoads> {
-        let now = self.counting.value().ok()?;
-        let bytes = now.saturating_sub(std::mem::replace(&mut self.before, now));
+        let bytes_a_second = self.traffic.next(self.counting.value().ok(), seen.span)?;
         let placed = seen.placed.values();
         let [all, fast] = placed.fold([0_u64; 2], |[all, fast], one| {
             [
@@ -137,8 +136,35 @@ impl NodeMeter {
         });
         let samples = [fast, all.saturating_sub(fast)];
         let is_time = matches!(worth, Some(SampleWorth::Time(_)));
-        self.division
-            .loads(a_second(bytes, seen.span), samples, is_time)
+        self.division.loads(bytes_a_second, samples, is_time)
+    }
+}
+
+/// The bytes that the controllers counted, from one reading to the next.
+#[derive(Clone, Copy, Debug)]
+struct CountedTraffic {
+    /// The count at the last reading.
+    before: u64,
+    /// Time since then.
+    unread: Nanos,
+}
+
+impl CountedTraffic {
+    const fn since(before: u64) -> Self {
+        Self {
+            before,
+            unread: Nanos::ZERO,
+        }
+    }
+
+    /// Bytes a second since the last reading, at the end of an epoch of this length. `None` where the count cannot be read now, as
+    /// while another program has the counters, or went back: the bytes of this epoch are then among those of the next, or lost.
+    fn next(&mut self, count: Option<u64>, span: Nanos) -> Option<u64> {
+        self.unread = self.unread.saturating_add(span);
+        let count = count?;
+        let last = std::mem::replace(self, Self::since(count));
+        let bytes = count.checked_sub(last.before)?;
+        Some(a_second(bytes, last.unread))
     }
 }
 
@@ -205,7 +231,7 @@ impl TrafficDivision {
 
 #[cfg(test)]
 mod tests {
-    use super::{TrafficDivision, a_second};
+    use super::{CountedTraffic, TrafficDivision, a_second};
     use isotherm_model::loaded_latency::{LoadPoint, LoadedLatency};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::tier_loads::TierLoads;
@@ -259,6 +285,24 @@ mod tests {
         assert_eq!(division(0).loads(30 * GB, [0, 400], false), None);
         let all_fast = division(0).loads(30 * GB, [400, 0], false);
         assert_eq!(all_fast.expect("loads").demand, 30 * GB);
+    }
+
+    #[test]
+    fn bytes_of_an_epoch_that_could_not_be_read_are_those_of_two_epochs() {
+        let second = Nanos(1_000_000_000);
+        let mut traffic = CountedTraffic::since(5 * GB);
+        assert_eq!(traffic.next(Some(7 * GB), second), Some(2 * GB));
+        assert_eq!(traffic.next(None, second), None);
+        assert_eq!(traffic.next(Some(11 * GB), second), Some(2 * GB));
+        assert_eq!(traffic.next(Some(14 * GB), second), Some(3 * GB));
+    }
+
+    #[test]
+    fn a_count_that_went_back_tells_nothing_of_its_epoch() {
+        let second = Nanos(1_000_000_000);
+        let mut traffic = CountedTraffic::since(5 * GB);
+        assert_eq!(traffic.next(Some(GB), second), None);
+        assert_eq!(traffic.next(Some(2 * GB), second), Some(GB));
     }
 
     #[test]
