@@ -7,7 +7,7 @@ mod support;
 use std::process::Command;
 
 use isotherm_model::colour::Colour;
-use isotherm_model::plan::Plan;
+use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use tempfile::TempDir;
@@ -68,14 +68,13 @@ fn recorded() -> TempDir {
 
 /// What a plan by the cold set said, and the plan.
 fn planned(directory: &TempDir, flags: &[&str]) -> (String, Plan) {
-    let plan = [
-        "plan",
-        "app.iso",
-        "--policy",
-        "cold-set=5%",
-        "--tiers",
-        "emulated:cxl",
-    ];
+    planned_by(directory, "cold-set=5%", flags)
+}
+
+/// The same by a cold set of another share.
+fn planned_by(directory: &TempDir, policy: &str, flags: &[&str]) -> (String, Plan) {
+    let tiers = ["--policy", policy, "--tiers", "emulated:cxl"];
+    let plan = [&["plan", "app.iso"][..], &tiers].concat();
     let output = succeeds(directory, &[&plan[..], &["-o", "app.plan"], flags].concat());
     let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
     (
@@ -129,6 +128,7 @@ fn hot_data_is_packed_on_the_fewest_devices_and_a_run_by_the_plan_keeps_cold_dat
         summary["fit"]["found_sites"],
         summary["fit"]["planned_sites"]
     );
+    each_share_of_the_paper_is_planned(&directory);
     a_device_is_added_where_hot_data_exceeds_one(&directory);
     the_bandwidth_asks_for_more_devices(&directory);
     packed_data_takes_less_energy_than_interleaved_data(&directory);
@@ -181,6 +181,35 @@ fn the_report_labels_the_energy_of_each_tier_and_site(directory: &TempDir) {
         text.contains("energy of") && text.contains("modelled"),
         "{text}"
     );
+}
+
+/// Cold data has at most the share of all accesses, and more bytes where the share is larger. In the constrained environment a device holds a
+/// quarter of the footprint, and hot data has as few of them as hold it.
+fn each_share_of_the_paper_is_planned(directory: &TempDir) {
+    let mut before = 0;
+    for percent in [1, 2, 5, 10, 20] {
+        let policy = format!("cold-set={percent}%");
+        let (said, plan) = planned_by(directory, &policy, &["--fast", "25%"]);
+        let sum = |colour, of: fn(&Assignment) -> u64| {
+            let sites = plan.assignments.iter();
+            let sites = sites.filter(|site| plan.colour_of(site.site) == Some(colour));
+            sites.map(of).sum::<u64>()
+        };
+        let [hot, cold] = [Colour::Hot, Colour::Cold].map(|colour| sum(colour, |site| site.value));
+        assert!(
+            cold * 100 <= (hot + cold) * percent,
+            "{policy}: {cold} and {hot}"
+        );
+        let bytes = sum(Colour::Cold, |site| site.weight.0);
+        assert!(bytes >= before, "{policy}: {bytes} after {before}");
+        before = bytes;
+        let mut colours = plan.colours.iter();
+        let placed = colours
+            .find(|it| it.colour == Colour::Hot)
+            .expect("a colour");
+        let needed = sum(Colour::Hot, |site| site.weight.0).div_ceil(placed.device.0);
+        assert_eq!(u64::from(placed.devices), needed.max(1), "{policy}: {said}");
+    }
 }
 
 /// The capacity-constrained environment: devices of 3 MiB.
