@@ -1,4 +1,4 @@
-"""Section `energy`: Cross-Layer's figures 3, 4 and 5 and its tables 1 and 2 in form, by MemBench and NUMABench.
+"""Section `energy`: Cross-Layer's figures 3, 4 and 5 and its tables 1 and 2 in form, by MemBench and NUMABench, part by part.
 
     membench, a delay --hot objects on 1, 2, 3, 4 devices--> throughput and bandwidth (measured) --> `isotherm fit-bandwidth`, twice
                                                                        \\--> power of the devices (modelled, DDR4)
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from bandwidth import balance, remap
 from emulator import everything
 from measure import Contender, Problem, Samples, interleave
+from parts import Parts, of_section, run_parts
 from table import Table
 from tools import ROOT, Tools, must
 
@@ -55,13 +56,11 @@ def guided(tools: Tools, plan: str) -> list[str]:
     return [tools.isotherm, "--quiet", "run", "--plan", plan, "--"]
 
 
-def by_devices(tools: Tools, settings: Settings, folder: str, options, say) -> dict[int, Samples]:
-    """The runs of each delay, by the number of devices."""
+def on_devices(tools: Tools, folder: str) -> list[Contender]:
+    """The program with its data on one to four devices."""
     limits = {devices: DEMAND // len(DEVICES) * devices for devices in DEVICES}
-    ways = [Contender(str(devices), guided(tools, everything(folder, "slow", 1, 1, f" bandwidth-limit {limit}B/s")))
+    return [Contender(str(devices), guided(tools, everything(folder, "slow", 1, 1, f" bandwidth-limit {limit}B/s")))
             for devices, limit in limits.items()]
-    return {delay: interleave(settings.program(tools, "membench", delay), ways, settings.rounds, options.limit, say)
-            for delay in settings.delays}
 
 
 def fit(tools: Tools, folder: str, runs: dict[int, Samples], first: int) -> list[int]:
@@ -179,23 +178,40 @@ def remote_plan(tools: Tools, settings: Settings, folder: str) -> str:
     return plan
 
 
-def run(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    settings = Settings(options)
-    runs = by_devices(tools, settings, folder, options, say)
+def devices(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    """Each delay on each number of devices: the most runs of the section by far. Table 1 needs those of the first delay only."""
+    settings, runs = Settings(options), {}
+    for delay in say.steps(settings.delays):
+        runs[delay] = interleave(settings.program(tools, "membench", delay), on_devices(tools, folder), settings.rounds, options.limit, say)
+        if len(runs) == 1:
+            yield table_1(runs[delay])
     fits = [fit(tools, folder, runs, first) for first in (0, 1)]
     yield figure_3(runs)
     yield figure_4(runs, fits[0])
-    yield figure_5(tools, settings, folder, options, say)
-    yield table_1(runs[0])
     yield table_2(fits)
+
+
+def remote(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    yield figure_5(tools, Settings(options), folder, options, say)
+
+
+def balancing(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     yield balance(tools, options, folder, say)
-    yield remapping(tools, settings, folder, options, say)
 
 
-def remapping(tools: Tools, settings: Settings, folder: str, options, say) -> Table:
+def remapping(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     """Runs that last for some samples of the bandwidth, one a second."""
+    settings = Settings(options)
+
     def programs(delays: list[int], seconds: float) -> dict:
         return {delay: settings.program(tools, "membench", delay, seconds=seconds) for delay in delays}
 
     fitted, remapped = programs(QUICK_DELAYS, FIT_SECONDS), programs([DELAYS[0], DELAYS[-1]], REMAP_SECONDS)
-    return remap(tools, fitted, remapped, DEMAND // len(DEVICES), folder, options, say)
+    yield remap(tools, fitted, remapped, DEMAND // len(DEVICES), folder, options, say)
+
+
+PARTS: Parts = {"devices": devices, "remote": remote, "balance": balancing, "remap": remapping}
+
+
+def run(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    yield from run_parts("energy", PARTS, of_section(PARTS, options) or list(PARTS), tools, options, folder, say)
