@@ -19,8 +19,8 @@ from table import Table
 from tools import ROOT, Tools, must
 
 DEVICES = [1, 2, 3, 4]
-# Nanoseconds between two objects: dense where the bounds of the model lie.
-DELAYS = [0, 30, 50, 70, 100, 130, 160, 200, 250, 300, 370, 450, 550, 650, 800, 1000, 1300, 2000]
+# Nanoseconds between two objects: dense where the bounds of the model are, with three beyond the first of them, whose runs take longest.
+DELAYS = [0, 30, 50, 70, 100, 130, 160, 200, 250, 300, 370, 450, 550, 650, 800, 1000, 2000]
 QUICK_DELAYS = [0, 200, 600, 2000]
 REMOTE = [0, 20, 40, 60, 80, 100]
 # Percent of the work that a number of devices may lose.
@@ -44,7 +44,7 @@ class Settings:
         self.objects = (128 if options.quick else 200) * (1 << 20) // 64
         self.delays = QUICK_DELAYS if options.quick else DELAYS
         # Each of the two fits has every other round: of fewer than two each, a single disturbed run would be a load's only one.
-        self.rounds = max(2, options.rounds if options.has_rounds else 4 if options.quick else 6)
+        self.rounds = max(2, options.rounds if options.has_rounds else 4)
         self.seconds = 0.5 if options.quick else 1.5
 
     def program(self, tools: Tools, name: str, delay: int, *more: str, seconds: float | None = None):
