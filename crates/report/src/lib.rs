@@ -29,6 +29,7 @@ pub mod watch_maps;
 pub mod words;
 pub mod table;
 pub mod capacity_curve;
+mod distinct_cuts;
 mod location;
 mod page;
 pub mod energy;

@@ -5,6 +5,7 @@ use std::fmt;
 
 use isotherm_model::site::{Frame, Site, SiteKind};
 
+use crate::distinct_cuts::make_distinct;
 use crate::words::clip;
 
 /// Characters of a module that are kept before its offset.
@@ -104,7 +105,7 @@ pub(crate) struct Location {
 
 impl Location {
     /// In at most so many characters: modules are cut first, and what tells the site from others gets half of the room.
-    pub(crate) fn fitted(&self, room: usize) -> String {
+    fn fitted(&self, room: usize) -> String {
         let whole = self.to_string();
         if length(&whole) <= room {
             return clip(&whole, room);
@@ -129,6 +130,20 @@ impl fmt::Display for Location {
         }
         f.write_str(&self.name)
     }
+}
+
+/// Locations in at most so many characters each, 12 at least. Different ones stay different: those that are cut to the same text
+/// show the part in which they differ.
+pub(crate) fn fitted<'a>(
+    locations: impl Iterator<Item = &'a Location>,
+    room: usize,
+) -> Vec<String> {
+    let locations: Vec<&Location> = locations.collect();
+    let mut cut: Vec<String> = locations.iter().map(|one| one.fitted(room)).collect();
+    let whole = |location: &&Location| clip(&location.to_string(), usize::MAX);
+    let wholes: Vec<String> = locations.iter().map(whole).collect();
+    make_distinct(&mut cut, &wholes, room);
+    cut
 }
 
 /// The caller that says most to the program's author: not the container of the standard library
@@ -385,8 +400,7 @@ mod tests {
     }
 
     fn fitted(sites: &[Site], room: usize) -> Vec<String> {
-        let all = super::locations(sites);
-        all.iter().map(|location| location.fitted(room)).collect()
+        super::fitted(super::locations(sites).iter(), room)
     }
 
     #[test]
@@ -409,6 +423,25 @@ mod tests {
         );
         let whole = "zmalloc_usable (redis-check-rdb) < _sdsnewlen (redis-check-rdb)";
         assert_eq!(fitted(&sites, 80)[0], whole);
+    }
+
+    #[test]
+    fn two_callers_in_one_long_function_stay_distinct() {
+        let through = |id, line| {
+            let made = python("/home/me/graph.py", "made_for_a_caller_of_this_module", 12);
+            let outer = python(
+                "/home/me/graph.py",
+                "Loader.read_all_of_the_edges_of_a_graph",
+                line,
+            );
+            site(id, vec![made, outer])
+        };
+        let sites = [through(1, 140), through(2, 141), through(3, 152)];
+        for room in 12..90 {
+            let texts = fitted(&sites, room);
+            let distinct: std::collections::BTreeSet<&String> = texts.iter().collect();
+            assert_eq!(distinct.len(), 3, "{room}: {texts:#?}");
+        }
     }
 
     #[test]

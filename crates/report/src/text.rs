@@ -5,6 +5,7 @@ use textwrap::{Options, WordSplitter, fill};
 
 use crate::code_functions;
 use crate::energy;
+use crate::location::fitted;
 use crate::noise::interval;
 use crate::parts;
 use crate::plot;
@@ -167,7 +168,7 @@ fn sites(summary: &Summary, columns: usize) -> String {
         .max()
         .unwrap_or(0);
     let room = columns.saturating_sub(used + 2).max(12);
-    let locations = shown.iter().map(|site| site.place.fitted(room));
+    let locations = fitted(shown.iter().map(|site| &site.place), room);
     let mut text = String::new();
     for (line, location) in fixed
         .lines()

@@ -16,6 +16,7 @@ use textwrap::{Options, WordSplitter, fill};
 use super::heat_in_words;
 use super::verdict::growth;
 use super::{DifferenceRun, ProfileDifference, SiteChangeKind, SiteDifference, SiteFigures};
+use crate::location::fitted;
 use crate::table::DataTable;
 use crate::words::{clip, counted, grouped, percent};
 
@@ -152,7 +153,7 @@ impl ProfileDifference {
         let widths = fixed.lines().map(|line| line.chars().count());
         let used = widths.max().unwrap_or(0);
         let room = columns.saturating_sub(used + 2).max(12);
-        let locations = shown.iter().map(|site| site.place.fitted(room));
+        let locations = fitted(shown.iter().map(|site| &site.place), room);
         let titles = std::iter::once("allocated in".to_owned());
         let mut text = String::new();
         for (line, location) in fixed.lines().zip(titles.chain(locations)) {
