@@ -52,6 +52,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	@tests/skip/skips start
 	@$(MAKE) --no-print-directory rules
 	@setup/python
+	@setup/python-3.14
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm

@@ -9,9 +9,9 @@ use isotherm_observe::doctor::{FeatureState, Finding};
 use crate::program;
 
 /// Second numbers of the versions 3.x of which the runtime knows the layout (`crates/runtime/src/python/layout.rs`).
-const READ: RangeInclusive<u32> = 11..=13;
+const READ: RangeInclusive<u32> = 11..=14;
 
-/// A CPython, by the name of its file: `python3.12`, `python3.13t`.
+/// A CPython, by the name of its file: `python3.12`, `python3.14t`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PythonVersion {
     major: u32,
@@ -101,18 +101,18 @@ mod tests {
     #[test]
     fn a_version_is_read_from_the_name_of_an_interpreter_alone() {
         let read = |name| PythonVersion::of_name(name).map(|version| version.is_read());
-        for name in ["python3.11", "python3.12", "python3.13"] {
+        for name in ["python3.11", "python3.12", "python3.13", "python3.14"] {
             assert_eq!(read(name), Some(true), "{name}");
         }
-        for name in ["python2.7", "python3.10", "python3.14", "python3.13t"] {
+        for name in ["python2.7", "python3.10", "python3.15", "python3.14t"] {
             assert_eq!(read(name), Some(false), "{name}");
         }
         let others = ["python3", "python", "pypy3.10", "python3.11-config", "app"];
         for name in others {
             assert_eq!(read(name), None, "{name}");
         }
-        let shown = PythonVersion::of_name("python3.13t").map(|version| version.to_string());
-        assert_eq!(shown.as_deref(), Some("Python 3.13 without a lock"));
+        let shown = PythonVersion::of_name("python3.14t").map(|version| version.to_string());
+        assert_eq!(shown.as_deref(), Some("Python 3.14 without a lock"));
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(said("python3.11"), None);
         assert_eq!(said("app"), None);
         let old = said("python3.9").expect("a sentence");
-        assert!(old.contains("Python 3.9") && old.contains("3.11 to 3.13"));
+        assert!(old.contains("Python 3.9") && old.contains("3.11 to 3.14"));
         assert_eq!(unread(&[]), None);
     }
 }

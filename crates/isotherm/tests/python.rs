@@ -1,4 +1,4 @@
-//! Sites of Python programs: functions, files and lines of a real CPython, `python3` or the one that `ISOTHERM_PYTHON` names.
+//! Sites of Python programs: functions, files and lines of a real CPython, `python3` or the one that `ISOTHERM_PYTHON` names, and 3.14 where `setup/python-3.14` has fetched it.
 //! `libisotherm.so` must lie beside the program.
 
 mod support;
@@ -61,12 +61,21 @@ main()
 kept.append(bytearray(SIZE))  # module
 "#;
 
-/// The file of the interpreter; a version manager's `python3` is a script that starts it. `None`, with a printed reason, where its
-/// functions are not read.
-fn interpreter() -> Option<String> {
-    let name = std::env::var("ISOTHERM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+/// The files of the interpreters: the one that `ISOTHERM_PYTHON` names or else `python3`, and that of `setup/python-3.14`. One whose functions
+/// are not read, or that is not there, is left out with a printed reason.
+fn interpreters() -> Vec<String> {
+    let named = std::env::var("ISOTHERM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let fetched = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../build/python-3.14/root/usr/bin/python3.14");
+    let fetched = fetched.to_str().expect("a text").to_owned();
+    let found = [named, fetched].map(|name| interpreter(&name));
+    found.into_iter().flatten().collect()
+}
+
+/// The file of an interpreter; a version manager's `python3` is a script that starts it. `None` where its functions are not read.
+fn interpreter(name: &str) -> Option<String> {
     let question = "import sys; print(sys.executable, *sys.version_info[:2], sep='\\n')";
-    let asked = Command::new(&name).args(["-c", question]).output();
+    let asked = Command::new(name).args(["-c", question]).output();
     let answer = match asked {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => {
@@ -76,7 +85,7 @@ fn interpreter() -> Option<String> {
     };
     let lines: Vec<&str> = answer.lines().collect();
     match lines[..] {
-        [path, "3", "11" | "12" | "13"] => Some(path.to_owned()),
+        [path, "3", "11" | "12" | "13" | "14"] => Some(path.to_owned()),
         [_, major, minor] => {
             isotherm_skip::skip!("the functions of Python {major}.{minor} are not read");
             None
@@ -144,9 +153,14 @@ fn sites(report: &Value) -> Vec<ScriptSite> {
 
 #[test]
 fn sites_of_python_are_functions_and_lines_with_their_callers() {
-    let Some(python) = interpreter() else { return };
+    interpreters()
+        .iter()
+        .for_each(|python| check_functions(python));
+}
+
+fn check_functions(python: &str) {
     let directory = tempfile::tempdir().expect("a directory");
-    let report = recorded(directory.path(), &python, SCRIPT);
+    let report = recorded(directory.path(), python, SCRIPT);
     let sites = sites(&report);
     // With two callers: the function that makes an array for others is not enough.
     let expected: [(&[(&str, &str)], u64); 7] = [
@@ -172,7 +186,7 @@ fn sites_of_python_are_functions_and_lines_with_their_callers() {
         let likely = least..least + (1 << 20);
         assert!(
             peaks.iter().any(|peak| likely.contains(peak)),
-            "{callers:?}: {peaks:?} of {sites:#?}"
+            "{python}: {callers:?}: {peaks:?} of {sites:#?}"
         );
     }
     let text = succeeds(directory.path(), &["report", "--text", "py.iso"]);
@@ -183,10 +197,13 @@ fn sites_of_python_are_functions_and_lines_with_their_callers() {
 
 #[test]
 fn a_site_in_functions_keeps_its_name_where_lines_above_them_change() {
-    let Some(python) = interpreter() else { return };
+    interpreters().iter().for_each(|python| check_names(python));
+}
+
+fn check_names(python: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let of_work = |text: &str| {
-        let sites = sites(&recorded(directory.path(), &python, text));
+        let sites = sites(&recorded(directory.path(), python, text));
         let of = sites.into_iter().filter(|site| {
             let innermost = site.functions.first();
             innermost.is_some_and(|(function, at)| function == "work" && *at == line(text, "work"))

@@ -23,6 +23,7 @@
 //! [`crate::context`].
 
 mod careful_word;
+mod debug_offsets;
 mod interpreter;
 mod known_functions;
 mod layout;

@@ -26,9 +26,6 @@ const TYPE_MEMBERS: usize = 240;
 const UNIT_BYTES: usize = 2;
 /// More attributes than a code object has.
 const MEMBERS_MAX: usize = 64;
-/// The first version that says of itself whether it runs threads in parallel, in the third word of `_PyRuntime`.
-const DEBUG_OFFSETS_SINCE: u64 = 0x030d_0000;
-const FREE_THREADED: usize = 16;
 
 /// CPython's description of an attribute (`PyMemberDef`).
 #[repr(C)]
@@ -141,10 +138,7 @@ impl Interpreter {
         }
         // SAFETY: CPython has a number of this size there.
         let version = unsafe { word(version) } as u64;
-        let layout = Layout::of_version(version)?;
-        if version >= DEBUG_OFFSETS_SINCE && is_free_threaded() {
-            return None;
-        }
+        let layout = Layout::of_version(version, symbol(c"_PyRuntime"), careful_word)?;
         let code_type = symbol(c"PyCode_Type");
         if !is_code_type(code_type) {
             return None;
@@ -295,13 +289,6 @@ impl Interpreter {
 fn is_code_type(address: usize) -> bool {
     let name = careful_word(address.wrapping_add(TYPE_NAME)).and_then(careful_word);
     name.is_some_and(|name| name.to_ne_bytes().starts_with(b"code\0"))
-}
-
-/// Whether threads run Python in parallel: such an interpreter has other records.
-fn is_free_threaded() -> bool {
-    let runtime = symbol(c"_PyRuntime");
-    // SAFETY: from the version on that the caller has checked, the runtime begins with its debug offsets.
-    runtime == 0 || unsafe { word(runtime + FREE_THREADED) } != 0
 }
 
 impl CodeLayout {

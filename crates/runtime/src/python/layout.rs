@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 3.11, 3.12   thread state --thread_current--> C frame --c_frame_current--> frame
-//! 3.13         thread state --thread_current--> frame
+//! 3.13, 3.14   thread state --thread_current--> frame
 //!
 //! frame --previous--> frame of the caller --previous--> ... --> null
 //!   |-- code         the function
@@ -10,8 +10,12 @@
 //!   `-- owner        whether it is a Python function's, or stands for a call from C
 //! ```
 //!
-//! A version keeps its layout from its first release on, so the second number of the version names it. The headers are
-//! `cpython/pystate.h` and `internal/pycore_frame.h` of each. An unknown version has no layout here, and its functions are not read.
+//! 3.11 and 3.12 keep their layout from the first release on, so the second number of the version names it. The headers are
+//! `cpython/pystate.h` and `internal/pycore_frame.h` of each. Later versions publish their offsets ([`super::debug_offsets`]). From 3.14 on the
+//! reference to the code carries bits of the reference's kind (`internal/pycore_stackref.h`). An unknown version has no layout
+//! here, and its functions are not read.
+
+use super::debug_offsets::{self, DebugOffsets};
 
 /// Most Python functions of a calling context.
 const FRAMES_MAX: usize = 4;
@@ -28,6 +32,8 @@ pub(super) struct Layout {
     thread_current: usize,
     c_frame_current: Option<usize>,
     code: usize,
+    /// Bits of the reference to the code that are not part of its address.
+    code_tag: usize,
     previous: usize,
     instruction: usize,
     owner: usize,
@@ -37,6 +43,7 @@ const V3_11: Layout = Layout {
     thread_current: 56,
     c_frame_current: Some(8),
     code: 32,
+    code_tag: 0,
     previous: 48,
     instruction: 56,
     owner: 69,
@@ -50,11 +57,8 @@ const V3_12: Layout = Layout {
     ..V3_11
 };
 
-const V3_13: Layout = Layout {
-    thread_current: 72,
-    c_frame_current: None,
-    ..V3_12
-};
+/// `Py_TAG_BITS` of 3.14.
+const STACK_REFERENCE_TAG: usize = 3;
 
 /// A Python function that runs: addresses of its code object and in its bytecode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,13 +106,36 @@ impl PythonFrames {
 }
 
 impl Layout {
-    /// That of a version, of the form of `PY_VERSION_HEX`: `0x030b07f0` is 3.11.7.
-    pub(super) const fn of_version(version: u64) -> Option<Self> {
+    /// That of an interpreter of this version, of the form of `PY_VERSION_HEX` (`0x030b07f0` is 3.11.7), whose `_PyRuntime` is at
+    /// `runtime`. `read` yields the word at an address. `None` where the version is unknown or what the interpreter publishes is not as
+    /// promised.
+    pub(super) fn of_version(
+        version: u64,
+        runtime: usize,
+        read: impl Fn(usize) -> Option<usize>,
+    ) -> Option<Self> {
+        let published = |shape| DebugOffsets::read(runtime, version, shape, read);
         match version >> 16 {
             0x030b => Some(V3_11),
             0x030c => Some(V3_12),
-            0x030d => Some(V3_13),
+            0x030d => Some(Self::published(published(debug_offsets::V3_13)?, 0)),
+            0x030e => {
+                let offsets = published(debug_offsets::V3_14)?;
+                Some(Self::published(offsets, STACK_REFERENCE_TAG))
+            }
             _ => None,
+        }
+    }
+
+    const fn published(offsets: DebugOffsets, code_tag: usize) -> Self {
+        Self {
+            thread_current: offsets.current_frame,
+            c_frame_current: None,
+            code: offsets.executable,
+            code_tag,
+            previous: offsets.previous,
+            instruction: offsets.instruction,
+            owner: offsets.owner,
         }
     }
 
@@ -134,7 +161,7 @@ impl Layout {
             let owner = around >> (self.owner % 8 * 8);
             if owner & 0xff < OWNED_BY_C {
                 found.push(PythonFrame {
-                    code: read(frame.wrapping_add(self.code))?,
+                    code: read(frame.wrapping_add(self.code))? & !self.code_tag,
                     instruction: read(frame.wrapping_add(self.instruction))?,
                 });
             }
@@ -146,14 +173,31 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAMES_MAX, Layout, PythonFrame, V3_11, V3_12, V3_13};
+    use super::super::debug_offsets::tests::{RECORDED_3_13, RECORDED_3_14};
+    use super::{FRAMES_MAX, Layout, PythonFrame, V3_11, V3_12};
     use std::collections::BTreeMap;
 
     const THREAD: usize = 0x1000;
     const C_FRAME: usize = 0x2000;
+    const RUNTIME: usize = 0x7000;
+
+    /// The layout of the interpreter that publishes this table.
+    fn published(table: &[usize], version: u64) -> Option<Layout> {
+        Layout::of_version(version, RUNTIME, |address| {
+            table.get((address - RUNTIME) / 8).copied()
+        })
+    }
+
+    fn v3_13() -> Layout {
+        published(&RECORDED_3_13, 0x030d_00f0).expect("recorded")
+    }
+
+    fn v3_14() -> Layout {
+        published(&RECORDED_3_14, 0x030e_0af0).expect("recorded")
+    }
 
     /// Memory in which frames with these owners run, innermost first. Frame n is at 0x10000 + 0x100 * n, its code
-    /// n + 1 and its instruction 100 + n.
+    /// 8 * (n + 1) and its instruction 100 + n.
     fn memory(layout: Layout, owners: &[usize]) -> BTreeMap<usize, usize> {
         let at = |number: usize| 0x10000 + 0x100 * number;
         let mut words = BTreeMap::new();
@@ -170,7 +214,7 @@ mod tests {
         for (number, owner) in owners.iter().enumerate() {
             let is_last = number + 1 == owners.len();
             let next = if is_last { 0 } else { at(number + 1) };
-            words.insert(at(number) + layout.code, number + 1);
+            words.insert(at(number) + layout.code, 8 * (number + 1));
             words.insert(at(number) + layout.instruction, 100 + number);
             words.insert(at(number) + layout.previous, next);
             // The bytes beside the owner hold something else.
@@ -190,17 +234,17 @@ mod tests {
 
     #[test]
     fn functions_come_innermost_first_and_calls_from_c_are_left_out() {
-        for layout in [V3_11, V3_12, V3_13] {
+        for layout in [V3_11, V3_12, v3_13(), v3_14()] {
             assert_eq!(codes(layout, &[]), []);
-            assert_eq!(codes(layout, &[0]), [1]);
-            assert_eq!(codes(layout, &[0, 3, 1, 2]), [1, 3, 4], "{layout:?}");
+            assert_eq!(codes(layout, &[0]), [8]);
+            assert_eq!(codes(layout, &[0, 3, 1, 4, 2]), [8, 24, 40], "{layout:?}");
             assert_eq!(codes(layout, &[0; 9]).len(), FRAMES_MAX);
             assert_eq!(codes(layout, &[3; 40]), [], "the walk has an end");
         }
-        let words = memory(V3_13, &[0]);
-        let found = V3_13.frames(THREAD, |address| words.get(&address).copied());
+        let words = memory(v3_13(), &[0]);
+        let found = v3_13().frames(THREAD, |address| words.get(&address).copied());
         let frame = PythonFrame {
-            code: 1,
+            code: 8,
             instruction: 100,
         };
         assert_eq!(
@@ -221,12 +265,34 @@ mod tests {
 
     #[test]
     fn a_layout_holds_for_all_releases_of_a_version_and_no_other() {
-        assert_eq!(Layout::of_version(0x030b_07f0), Some(V3_11));
-        assert_eq!(Layout::of_version(0x030c_00a1), Some(V3_12));
-        assert_eq!(Layout::of_version(0x030d_02f0), Some(V3_13));
-        for version in [0, 0x030a_0df0, 0x030e_00f0, 0x0312_00f0, 0x0207_12f0] {
-            assert_eq!(Layout::of_version(version), None, "{version:#x}");
+        let without_table = |version| Layout::of_version(version, 0, |_| None);
+        assert_eq!(without_table(0x030b_07f0), Some(V3_11));
+        assert_eq!(without_table(0x030c_00a1), Some(V3_12));
+        assert_eq!(published(&RECORDED_3_14, 0x030e_01f0), None);
+        for version in [0, 0x030a_0df0, 0x030f_00f0, 0x0312_00f0, 0x0207_12f0] {
+            let mut table = RECORDED_3_14;
+            table[1] = version;
+            assert_eq!(published(&table, version as u64), None, "{version:#x}");
         }
+    }
+
+    #[test]
+    fn a_version_that_publishes_its_offsets_has_no_others() {
+        assert_eq!(Layout::of_version(0x030d_00f0, 0, |_| None), None);
+        let mut moved = RECORDED_3_13;
+        // A builder has put a word in front of the innermost frame.
+        moved[23] += 8;
+        let layout = published(&moved, 0x030d_00f0).expect("a table");
+        assert_eq!(layout.thread_current, v3_13().thread_current + 8);
+    }
+
+    #[test]
+    fn bits_of_a_reference_are_no_part_of_the_address() {
+        let mut words = memory(v3_14(), &[0]);
+        words.insert(0x10000 + v3_14().code, 0x5000 | 1);
+        let found = v3_14().frames(THREAD, |address| words.get(&address).copied());
+        let found = found.expect("every word is there");
+        assert_eq!(found.as_slice()[0].code, 0x5000);
     }
 
     #[test]
