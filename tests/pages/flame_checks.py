@@ -290,6 +290,29 @@ def draws_many_sites(browser, page):
     silent(browser)
 
 
+def lays_out_what_is_seen(browser, page):
+    """A selection neither lays out tables that are far from the window nor computes the styles of the page anew."""
+    last = "[...document.querySelectorAll('#site-table tbody tr')].at(-1)"
+    drawn = f"return {last}.checkVisibility({{contentVisibilityAuto: true}})"
+    browser.open(page)
+    browser.settle()
+    assert not browser.script(drawn), "the table is far below"
+    browser.script(
+        "window.asked = 0; const real = getComputedStyle;"
+        "window.getComputedStyle = (of, ...more) => { asked += of === document.body || of === document.documentElement; return real(of, ...more); };"
+    )
+    browser.script("document.querySelectorAll('.choose')[1].click()")
+    browser.settle()
+    assert len(browser.script(MARKED)) == 1 and not browser.script(drawn), "it is selected there all the same"
+    assert browser.script("return asked") == 0, "colours and font are known"
+    browser.script(f"{last}.scrollIntoView()")
+    browser.settle()
+    assert browser.script(drawn), "what is scrolled to is there"
+    box = browser.script(f"const box = {last}.getBoundingClientRect(); return [box.top, innerHeight, box.height]")
+    assert -1 <= box[0] < box[1] and box[2] > 10, f"in the window: {box}"
+    silent(browser)
+
+
 def print_times(browser, page):
     """How long a page takes to be drawn and to answer a selection: printed, since it is the machine's, too."""
     browser.open(page)
@@ -331,4 +354,5 @@ def checks(contrast):
         ("a page without code has a flame graph of allocations", draws_allocation_alone_without_code, "plain"),
         ("text stands out in selected and found frames", stands_out_when_selected, "planned", contrast),
         ("50,000 sites are drawn", draws_many_sites, "many"),
+        ("a selection lays out what is seen alone", lays_out_what_is_seen, "many"),
     ]

@@ -50,7 +50,9 @@ const flame = (() => {
     at("flame-legend").replaceChildren(...(isCode() ? kinds : ramp ? [ramp] : []).map(entry));
   }
   // Black or white, whichever stands out more.
-  function ink(fill) {
+  const inks = new Map();
+  const ink = (fill) => inks.get(fill) ?? inks.set(fill, inkOf(fill)).get(fill);
+  function inkOf(fill) {
     const [r, g, b] = fill.startsWith("#") ? [1, 3, 5].map((i) => parseInt(fill.slice(i, i + 2), 16)) : fill.match(/[\d.]+/g).map(Number);
     const linear = (v) => (v / 255) <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4;
     return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) > 0.179 ? "#000" : "#fff";
@@ -147,12 +149,25 @@ const flame = (() => {
     const marks = new Array(frames.length).fill(selection.sites === null);
     if (selection.sites === null) return marks;
     const frame = selection.selectedFrame(), isOwn = frame?.graph === shown.kind;
+    const end = isOwn ? selection.end(frames, frame.at) : 0;
     for (let number = frames.length - 1; number >= 0; number -= 1) {
-      if (isOwn) marks[number] ||= number >= frame.at && number < selection.end(frames, frame.at);
+      if (isOwn) marks[number] ||= number >= frame.at && number < end;
       else marks[number] ||= frames[number].sites.some((site) => selection.sites.has(figures.sites[site].site));
       if (marks[number]) marks[frames[number].parent] = true;
     }
     return marks;
+  }
+  // Drawn frames that have their name, and the colour of the text of each: what is written again costs as much as what changes.
+  const described = new WeakSet(), colours = new WeakMap();
+  function set(element, name, value) {
+    if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+  }
+  function name(g, frame) {
+    g.dataset.number = frame.data.number;
+    g.setAttribute("role", "treeitem");
+    g.setAttribute("aria-level", frame.depth + 1);
+    g.setAttribute("aria-label", describe(frame));
+    described.add(g);
   }
   // What d3-flame-graph does not do: names and levels for screen readers, one stop of the tab key, text that stands out, the selection.
   function decorate() {
@@ -160,15 +175,15 @@ const flame = (() => {
     const stop = place.querySelector("g:focus")?.dataset.number ?? `${zoom}`;
     for (const g of place.querySelectorAll("g.frame")) {
       const frame = d3.select(g).datum(), { number } = frame.data;
-      g.dataset.number = number;
-      g.setAttribute("role", "treeitem");
-      g.setAttribute("aria-level", frame.depth + 1);
-      g.setAttribute("aria-label", describe(frame));
-      g.setAttribute("aria-selected", picked?.graph === shown.kind && picked.at === number);
-      g.setAttribute("tabindex", `${number}` === stop ? 0 : -1);
+      if (!described.has(g)) name(g, frame);
+      set(g, "aria-selected", `${picked?.graph === shown.kind && picked.at === number}`);
+      set(g, "tabindex", `${number}` === stop ? "0" : "-1");
       g.classList.toggle("dim", !marks[number]);
       g.classList.toggle("lit", marks[number] && selection.sites !== null);
-      g.querySelector("div").style.color = marks[number] ? ink(g.querySelector("rect").getAttribute("fill")) : "";
+      const [rect, text] = [g.querySelector("rect"), g.querySelector("div")];
+      const colour = marks[number] ? ink(rect.getAttribute("fill")) : "";
+      if (colours.get(g) !== colour) text.style.color = colour;
+      colours.set(g, colour);
     }
     place.querySelector("svg").setAttribute("role", "presentation");
   }

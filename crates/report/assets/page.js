@@ -9,13 +9,13 @@
   addEventListener("error", (event) => report(event.message));
 
   const { text, percent, bytes, time, rate, cut } = words;
-  const { dark, colour, narrow, series } = theme;
+  const { dark, colour, font, narrow, series } = theme;
   // Of a chart whose data is of sites: full colour where a site is selected, or nothing is.
   const opacity = (site) => selection.has(site) ? 1 : 0.15;
 
   const base = () => ({
     animation: false,
-    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("--ink"), fontSize: 13 },
+    textStyle: { fontFamily: font(), color: colour("--ink"), fontSize: 13 },
     aria: { enabled: false },
     tooltip: {
       backgroundColor: colour("--card"), borderColor: colour("--line"), confine: true,
@@ -345,6 +345,9 @@
     filter.addEventListener("input", matching);
   }
 
+  // What a row says in small letters, read once: reading all rows takes longer than all else that a selection does here.
+  const said = new WeakMap();
+  const saying = (row) => said.get(row) ?? said.set(row, row.textContent.toLowerCase()).get(row);
   // The rows that the filter names; of the sites of a frame or function, only those. A site that is selected by itself is marked among the others.
   function matching() {
     const body = document.getElementById("site-table").tBodies[0];
@@ -352,7 +355,8 @@
     let shown = 0;
     for (const row of body.rows) {
       const { site } = row.dataset, isChosen = selection.sites?.has(site) ?? false;
-      row.hidden = !row.textContent.toLowerCase().includes(wanted) || (isFrame && !isChosen);
+      const isHidden = (wanted !== "" && !saying(row).includes(wanted)) || (isFrame && !isChosen);
+      if (row.hidden !== isHidden) row.hidden = isHidden;
       row.classList.toggle("chosen", isChosen && !isFrame);
       row.querySelector(".choose")?.setAttribute("aria-pressed", site === selection.state.site);
       shown += !row.hidden;
@@ -407,6 +411,13 @@
     }
   }
 
+  // A section with more elements than this is laid out only near the window. Pictures of a whole page lack it elsewhere, so shorter sections,
+  // which are laid out quickly, stay as they are.
+  const LONG = 1000;
+  for (const id of ["sites", "code"]) {
+    const section = document.getElementById(id);
+    section?.classList.toggle("long", section.getElementsByTagName("*").length > LONG);
+  }
   sorting();
   copying();
   if (charts.flame) {

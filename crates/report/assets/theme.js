@@ -2,10 +2,12 @@
 "use strict";
 const theme = (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  // Each colour is computed once: to ask anew after each change of the page would compute the styles of the whole page.
+  // Each colour, and the font, is computed once: to ask anew after each change of the page would compute the styles of the whole page.
   let known = {};
   const colour = (name) => known[name] ??= getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   dark.addEventListener("change", () => { known = {}; });
+  let family;
+  const font = () => family ??= getComputedStyle(document.body).fontFamily;
   const narrow = () => innerWidth < 640;
   const pick = (light, other) => () => dark.matches ? other : light;
   // Of different brightness, too, so that they survive colour blindness and print.
@@ -20,5 +22,5 @@ const theme = (() => {
   const frames = pick(
     { all: "#e7e3da", function: ["#f4c7a6", "#efb58d", "#f8d8bd", "#eaa87c"], line: "#fae6d6", data: "#c4dbf3", rest: "#dedbd3", found: "#6a3fb5" },
     { all: "#36373b", function: ["#6e3c22", "#7d4829", "#5d321d", "#8a5433"], line: "#4b3023", data: "#264a72", rest: "#36373b", found: "#c9a8ff" });
-  return { dark, colour, narrow, series, heat, frames };
+  return { dark, colour, font, narrow, series, heat, frames };
 })();
