@@ -13,6 +13,7 @@ use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{Step, StepReport};
 use isotherm_profile::{Error, FinishOutcome, Writer};
+use isotherm_sys::file_root::FileRoot;
 
 use crate::diagnostics::Diagnostics;
 use crate::launch::{self, EndedProgram, Ready, Running, ending};
@@ -90,6 +91,11 @@ pub(crate) trait ObservedProcess {
     /// The kernel refused to wait.
     fn wait(&mut self, span: Duration) -> Result<bool>;
 
+    /// Where the files of its code are.
+    fn file_root(&self) -> FileRoot {
+        FileRoot::default()
+    }
+
     /// Whether a signal requested the end.
     fn is_interrupted(&self) -> bool;
 
@@ -157,6 +163,12 @@ pub(crate) struct EndedRun<T = EndedProgram> {
     pub profile: Result<Option<FinishOutcome>>,
 }
 
+/// What names the sites of the profile, if one is written.
+fn naming<E>(step: &ObservedStep<E>, root: FileRoot) -> Result<Option<Naming>> {
+    let naming = step.recorder.is_some().then(|| Naming::start(root));
+    Ok(naming.transpose()?)
+}
+
 impl<E: Executor> ObservedRun<E> {
     /// Lets a held program run.
     ///
@@ -168,7 +180,7 @@ impl<E: Executor> ObservedRun<E> {
         epoch: Nanos,
         console: Console,
     ) -> Result<Self> {
-        let naming = step.recorder.is_some().then(Naming::start).transpose()?;
+        let naming = naming(&step, FileRoot::default())?;
         Ok(Self::new((ready.start()?, naming), step, epoch, console))
     }
 }
@@ -184,7 +196,7 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
         epoch: Nanos,
         console: Console,
     ) -> Result<Self> {
-        let naming = step.recorder.is_some().then(Naming::start).transpose()?;
+        let naming = naming(&step, process.file_root())?;
         Ok(Self::new((process, naming), step, epoch, console))
     }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use isotherm_model::batch::Process;
 use isotherm_session::{SessionFile, parse_name, session_of};
+use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::process::ProcessHandle;
 
 /// `PF_KTHREAD` of the kernel, in the flags of a process: it is a thread of the kernel's own.
@@ -22,6 +23,8 @@ pub(crate) struct RunningProcess {
     pub process: Process,
     /// Holds it, so that no later process of the same number is meant.
     pub handle: ProcessHandle,
+    /// Where the files of its code are.
+    pub root: FileRoot,
     /// Its program, by its own name for that or else its path, and its arguments.
     pub words: Vec<OsString>,
     /// Its session, where the runtime is in it.
@@ -84,6 +87,7 @@ impl RunningProcess {
                 image: session.as_ref().map_or(0, |(_, process)| process.image),
             },
             handle,
+            root: FileRoot::of_process(Path::new("/proc"), pid),
             words: words(&directory, name),
             session: session.map(|(session, _)| session),
             is_32_bit: is_32_bit(&directory),

@@ -17,6 +17,7 @@ use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_symbols::name_cache::NameCache;
 use isotherm_symbols::resolver::Symbols;
+use isotherm_sys::file_root::FileRoot;
 
 /// Time that naming may take at the end before the last epoch is written without names.
 const MOMENT: Duration = Duration::from_millis(100);
@@ -42,15 +43,15 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// Starts the thread.
+    /// Starts the thread; modules are read below this root.
     ///
     /// # Errors
     /// No thread could be created.
-    pub(crate) fn start() -> io::Result<Self> {
+    pub(crate) fn start(root: FileRoot) -> io::Result<Self> {
         let (unnamed, incoming) = mpsc::channel::<NamedParts>();
         let (outgoing, named) = mpsc::channel();
         let name = move || {
-            let mut symbols = Symbols::with_cache(NameCache::of_user());
+            let mut symbols = Symbols::with_cache(NameCache::of_user()).below(root);
             for mut parts in incoming {
                 symbols.symbolise(&mut parts.sites);
                 symbols.name_code(&mut parts.code);
@@ -155,7 +156,7 @@ fn is_shown(site: &Site) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NamedParts, Naming, last_within};
+    use super::{FileRoot, NamedParts, Naming, last_within};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::profile::{Heat, Segment};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -206,7 +207,7 @@ mod tests {
                 .collect(),
             ..Segment::default()
         };
-        let mut naming = Naming::start().unwrap();
+        let mut naming = Naming::start(FileRoot::default()).unwrap();
         naming.look_up(&segment(vec![site(7, 1), site(5, 0), site(6, 0)], &[]));
         naming.look_up(&segment(vec![site(7, 2)], &[6]));
         assert_eq!(naming.waiting.keys().collect::<Vec<_>>(), [&SiteId(5)]);

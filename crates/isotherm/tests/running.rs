@@ -33,16 +33,9 @@ impl Service {
 
     /// As [`Service::start`], by a command of the tool before it.
     fn start_under(arguments: &[&str]) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/service.c");
-        let built = Command::new("cc")
-            .current_dir(&directory)
-            .args(["-O1", "-g", "-pthread", "-Wl,--build-id", "-o", "service"])
-            .arg(source)
-            .status();
-        assert!(built.expect("a C compiler").success());
+        let directory = built();
         let program = directory.path().join("service");
-        let mut command = match arguments {
+        let command = match arguments {
             [] => Command::new(&program),
             arguments => {
                 let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
@@ -50,14 +43,7 @@ impl Service {
                 command
             }
         };
-        command.current_dir(&directory).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("starts");
-        let mut line = String::new();
-        let output = child.stdout.as_mut().expect("is piped");
-        BufReader::new(output)
-            .read_line(&mut line)
-            .expect("is text");
-        assert_eq!(line, "works\n");
+        let child = working(command, &directory);
         let pid = match arguments {
             [] => child.id(),
             _ => child_of(child.id()),
@@ -66,6 +52,20 @@ impl Service {
             directory,
             child,
             pid,
+        }
+    }
+
+    /// As [`Service::start`], from a file system that only the program's mount namespace has, as in a container. It needs root.
+    fn start_in_namespace() -> Self {
+        let directory = built();
+        let script = "mkdir inside && mount -t tmpfs none inside && cp service inside && exec \"$PWD/inside/service\"";
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]);
+        let child = working(command, &directory);
+        Self {
+            directory,
+            pid: child.id(),
+            child,
         }
     }
 
@@ -116,6 +116,32 @@ impl Drop for Service {
         }
         let _ = self.child.wait();
     }
+}
+
+/// A directory with the program.
+fn built() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/service.c");
+    let built = Command::new("cc")
+        .current_dir(&directory)
+        .args(["-O1", "-g", "-pthread", "-Wl,--build-id", "-o", "service"])
+        .arg(source)
+        .status();
+    assert!(built.expect("a C compiler").success());
+    directory
+}
+
+/// Runs a command in a directory until the program that it starts works.
+fn working(mut command: Command, directory: &TempDir) -> Child {
+    command.current_dir(directory).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("starts");
+    let mut line = String::new();
+    let output = child.stdout.as_mut().expect("is piped");
+    BufReader::new(output)
+        .read_line(&mut line)
+        .expect("is text");
+    assert_eq!(line, "works\n");
+    child
 }
 
 /// The process that a command of the tool runs, beside its guard.
@@ -184,6 +210,24 @@ fn a_running_process_shows_its_variables_mappings_and_code_and_runs_on() {
     let stacks = service.succeeds(&export);
     let stacks = String::from_utf8_lossy(&stacks.stdout).into_owned();
     assert!(stacks.contains("data steady"), "{stacks}");
+}
+
+#[test]
+fn a_process_in_a_container_shows_its_variables_and_functions() {
+    if !rustix::process::geteuid().is_root() {
+        return isotherm_skip::skip!("a mount namespace needs root");
+    }
+    let service = Service::start_in_namespace();
+    let program = service.directory.path().join("inside/service");
+    assert!(!program.exists(), "it is in the program's namespace alone");
+    let Some(report) = service.report("app.iso") else {
+        return isotherm_skip::skip!("no samples here");
+    };
+    let steady = site(&report, "data steady");
+    assert_eq!(steady["code"][0]["function"], "accessed", "{steady:#}");
+    assert!(steady["code"][0]["line"].as_u64().is_some(), "{steady:#}");
+    let warnings = serde_json::to_string(&report).expect("is JSON");
+    assert!(!warnings.contains("cannot be read here"), "{report:#}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ use isotherm_model::batch::{
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
+use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::memory_map::{MappedRange, mapped_ranges};
 
 use crate::processes::{has_memory, threads};
@@ -50,6 +51,8 @@ struct AddressSpace {
     departed: Vec<MeasuredRegion>,
     /// An address in the stack of each thread that waited when it was looked at.
     stacks: BTreeMap<u32, u64>,
+    /// Where its files are; `None` before they are looked for.
+    root: Option<FileRoot>,
     /// It has ended; its regions are passed on once more.
     is_over: bool,
 }
@@ -115,6 +118,9 @@ impl Regions {
             return None;
         }
         space.find_stacks(&self.proc_root, pid);
+        let root = space.root.take();
+        let root = root.unwrap_or_else(|| FileRoot::of_process(&self.proc_root, pid));
+        space.root = Some(root);
         let stacks: Vec<u64> = space.stacks.values().chain(stacks).copied().collect();
         let regions = without(self.divided(&text, space, &stacks), taken);
         for site in regions.iter().map(|region| region.site) {
@@ -138,7 +144,8 @@ impl Regions {
         let mappings: Vec<MappedRange<'_>> = mapped_ranges(text).collect();
         let before = space.regions.iter().map(|it| &it.region);
         let named = self.names.regions(&mappings, stacks, before);
-        let statics = self.statics.regions(&mappings);
+        let root = space.root.clone().unwrap_or_default();
+        let statics = self.statics.regions(&mappings, &root);
         let spans: Vec<Span> = statics.iter().map(|region| region.span.clone()).collect();
         let mut regions = without(named, &spans);
         regions.extend(statics);
@@ -189,7 +196,7 @@ impl Regions {
         if let Some(first) = unread.first() {
             report.warning = format!(
                 "{} of the process cannot be read here ({}{}), so the names of that code and of its variables are missing: replaced or removed since the process \
-                 started, or of another mount namespace; then record inside that (`nsenter --target PID --mount`)",
+                 started",
                 counted(unread.len(), "file"),
                 first.display(),
                 if unread.len() > 1 { " and others" } else { "" }

@@ -20,6 +20,7 @@ use isotherm_decode::{
     operand_access,
 };
 use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
+use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::memory_map::mapped_ranges;
 use isotherm_sys::perf::record::{Mapping, PerfSample};
 
@@ -115,6 +116,8 @@ pub struct SampledData {
 pub struct Code {
     architecture: Architecture,
     proc_root: PathBuf,
+    /// Where the files of the mappings are.
+    root: FileRoot,
     /// Number of the code space of each process.
     space_of: HashMap<u32, u64>,
     spaces: HashMap<u64, CodeSpace>,
@@ -130,6 +133,7 @@ impl Code {
         Self {
             architecture,
             proc_root: proc_root.to_owned(),
+            root: FileRoot::default(),
             space_of: HashMap::new(),
             spaces: HashMap::new(),
             next_space: 0,
@@ -191,8 +195,10 @@ impl Code {
     }
 
     /// Records the executable mappings that a process has now: those of one that runs already, whose records are past. A process that may
-    /// not be read has none, and its code is then that of its memory, if that may be read.
+    /// not be read has none, and its code is then that of its memory, if that may be read. Files are read below its root from now on, those
+    /// of other processes, too: what it starts has that root.
     pub fn map_running(&mut self, pid: u32) {
+        self.root = FileRoot::of_process(&self.proc_root, pid);
         let maps = self.proc_root.join(pid.to_string()).join("maps");
         let text = std::fs::read(maps).unwrap_or_default();
         for mapping in mapped_ranges(&text).filter(|mapping| mapping.is_executable) {
@@ -300,7 +306,7 @@ impl Code {
         let kind = read.and_then(|read| operand_access(self.architecture, &read.window(), at));
         let position = code.file_offset.checked_add(at - start)?;
         let place = (code.path.as_path(), code.inode, position);
-        let open = || open_mapped(&code.path, code.inode);
+        let open = || open_mapped(&self.root, &code.path, code.inode);
         self.instructions
             .in_file(place, open, kind.map(access_kind))
     }
@@ -353,7 +359,7 @@ impl Code {
         let file = self
             .files
             .entry((code.path.clone(), code.inode))
-            .or_insert_with(|| open_mapped(&code.path, code.inode))
+            .or_insert_with(|| open_mapped(&self.root, &code.path, code.inode))
             .as_ref()?;
         let wanted =
             usize::try_from(code.end - from).map_or(bytes.len(), |left| left.min(bytes.len()));
@@ -384,15 +390,15 @@ const fn access_kind(access: OperandAccess) -> AccessKind {
     }
 }
 
-/// Opens the file of a mapping of a process if it is still the same. `O_NONBLOCK` (the same number on both
+/// Opens the file of a mapping of a process, below its root, if it is still the same. `O_NONBLOCK` (the same number on both
 /// architectures), because the path may now be a pipe, and opening that would wait.
 #[must_use]
-pub fn open_mapped(path: &Path, inode: u64) -> Option<File> {
+pub fn open_mapped(root: &FileRoot, path: &Path, inode: u64) -> Option<File> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)
-        .open(path)
+        .open(root.path(path))
         .ok()?;
     let found = file.metadata().ok()?;
     (found.is_file() && found.ino() == inode).then_some(file)

@@ -46,7 +46,7 @@ pub struct LoadedModule {
 }
 
 impl LoadedModule {
-    /// Reads a module from its file, which was opened from this path. `None` where it is no ELF file that can be read.
+    /// Reads a module from its file, which its process has at this path. `None` where it is no ELF file that can be read.
     #[must_use]
     pub fn read(path: &Path, opened: File) -> Option<Self> {
         let cache = ReadCache::new(opened);
@@ -63,7 +63,7 @@ impl LoadedModule {
             build_id: build_id.map(|bytes| hexadecimal(bytes).into()),
             name: name[..name.len().min(NAME_BYTES)].to_vec(),
             segments: segments(&file),
-            objects: static_data::read(path),
+            objects: static_data::of_file(&file),
         })
     }
 

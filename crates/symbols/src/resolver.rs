@@ -7,12 +7,13 @@
 mod code_names;
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Sym, Symbolizer};
 use isotherm_model::site::{Frame, Site};
+use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::files::open_input;
 use object::Object;
 use object::read::ReadCache;
@@ -44,6 +45,8 @@ pub struct Symbols {
     symbolizer: Symbolizer,
     known: HashMap<(Arc<str>, u64), AddressName>,
     cache: Option<NameCache>,
+    /// Where the modules are.
+    root: FileRoot,
 }
 
 impl Symbols {
@@ -60,6 +63,12 @@ impl Symbols {
             cache,
             ..Self::default()
         }
+    }
+
+    /// Reads modules below this root.
+    #[must_use]
+    pub fn below(self, root: FileRoot) -> Self {
+        Self { root, ..self }
     }
 
     /// Resolves the frames that have no function yet.
@@ -144,13 +153,14 @@ impl Symbols {
 
     /// One entry for each offset, empty if unknown.
     fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
-        if !module.is_at(Path::new(path)) {
+        let path = &*self.root.path(Path::new(path));
+        if !module.is_at(path) {
             return vec![AddressName::default(); module.offsets.len()];
         }
         // A file whose records cannot be read still has its symbols.
-        let described = compiled_sites::read(Path::new(path)).unwrap_or_default();
-        let contexts = cloned_contexts::read(Path::new(path));
-        let data = static_data::labels(Path::new(path), &module.offsets);
+        let described = compiled_sites::read(path).unwrap_or_default();
+        let contexts = cloned_contexts::read(path);
+        let data = static_data::labels(path, &module.offsets);
         let by_symbols = self.by_symbols(path, &module.offsets);
         module
             .offsets
@@ -167,11 +177,11 @@ impl Symbols {
     }
 
     /// Names of return addresses from the symbols and debugging information of a module.
-    fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<AddressName> {
-        let source = Source::Elf(Elf::new(PathBuf::from(path)));
+    fn by_symbols(&self, path: &Path, offsets: &[u64]) -> Vec<AddressName> {
+        let source = Source::Elf(Elf::new(path));
         let symbols = symbols_at(&self.symbolizer, &source, &calls_before(offsets));
         let first_lines = self.first_lines(&source, &symbols);
-        let mut sources = Sources::of(Path::new(path));
+        let mut sources = Sources::of(path);
         let mut name = |symbol: &Option<Sym<'_>>| match symbol {
             Some(symbol) => found(symbol, &first_lines, &mut sources),
             None => AddressName::default(),

@@ -54,15 +54,17 @@ pub fn read(path: &Path) -> Vec<StaticObject> {
         return Vec::new();
     };
     let cache = ReadCache::new(opened);
-    let Ok(file) = object::File::parse(&cache) else {
-        return Vec::new();
-    };
-    let segments = writable(&file);
+    object::File::parse(&cache).map_or(Vec::new(), |file| of_file(&file))
+}
+
+/// The static data of a file that was opened, as [`read`].
+pub(crate) fn of_file<'data>(file: &impl Object<'data>) -> Vec<StaticObject> {
+    let segments = writable(file);
     let bytes = segments.iter().map(|segment| segment.end - segment.start);
     if bytes.sum::<u64>() < LEAST_BYTES {
         return Vec::new();
     }
-    let variables = variables(&file, &segments);
+    let variables = variables(file, &segments);
     let mut objects = Vec::new();
     for segment in &segments {
         let inside =

@@ -10,6 +10,7 @@ pub mod system_call;
 pub mod descriptor;
 pub mod affinity;
 pub mod files;
+pub mod file_root;
 pub mod private;
 pub mod memory_map;
 pub mod process;

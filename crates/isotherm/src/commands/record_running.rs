@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RecordArgs, pid: u32, console: Console) -> Result<()> {
     let writer = create_profile(&args.output, &meta, args.force)?;
     let shown = process.shown();
     let sites = with_sites(&process);
-    let attached = Attached::new(process.handle, args.attaching.span)?;
+    let attached = Attached::new((process.handle, process.root), args.attaching.span)?;
     console.info(&format!("recording process {shown}{sites}; Ctrl-C ends it"));
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);
     let mut run = ObservedRun::of(attached, step, observing.epoch, console)?;

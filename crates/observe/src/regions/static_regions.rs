@@ -9,6 +9,7 @@ use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_symbols::code::open_mapped;
 use isotherm_symbols::loaded_module::LoadedModule;
+use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::memory_map::MappedRange;
 
 use super::region::Region;
@@ -32,8 +33,8 @@ pub(super) struct StaticRegions {
 }
 
 impl StaticRegions {
-    /// The variables of the modules that a process has mapped, by address and without overlap.
-    pub(super) fn regions(&mut self, mappings: &[MappedRange<'_>]) -> Vec<Region> {
+    /// The variables of the modules that a process with this root has mapped, by address and without overlap.
+    pub(super) fn regions(&mut self, mappings: &[MappedRange<'_>], root: &FileRoot) -> Vec<Region> {
         let mut files: BTreeMap<FileKey, Vec<MappedRange<'_>>> = BTreeMap::new();
         for mapping in mappings.iter().filter(|mapping| mapping.inode > 0) {
             let path = Path::new(OsStr::from_bytes(mapping.name)).to_owned();
@@ -50,7 +51,7 @@ impl StaticRegions {
             if known >= MODULES_AT_MOST && !self.modules.contains_key(&file) {
                 continue;
             }
-            self.read(&file);
+            self.read(&file, root);
             if let Some(Some(module)) = self.modules.get(&file)
                 && let Some(base) = module.base(&mappings)
             {
@@ -77,12 +78,12 @@ impl StaticRegions {
         self.unread.iter().map(PathBuf::as_path).collect()
     }
 
-    fn read(&mut self, file: &FileKey) {
+    fn read(&mut self, file: &FileKey, root: &FileRoot) {
         let (path, inode) = file;
         if self.modules.contains_key(file) {
             return;
         }
-        let opened = open_mapped(path, *inode);
+        let opened = open_mapped(root, path, *inode);
         if opened.is_none() {
             self.unread.insert(path.clone());
         }

@@ -83,12 +83,13 @@ impl Symbols {
 
     /// One entry for each offset, empty if unknown.
     fn code_at(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
-        if !module.is_at(Path::new(path)) {
+        let path = &*self.root.path(Path::new(path));
+        if !module.is_at(path) {
             return vec![AddressName::default(); module.offsets.len()];
         }
         // These are addresses of instructions; the calls are looked up before the return addresses.
         let behind: Vec<u64> = module.offsets.iter().map(|offset| offset + 1).collect();
-        let calls = self.source_calls(Path::new(path), &behind);
+        let calls = self.source_calls(path, &behind);
         calls.iter().map(|calls| told(calls)).collect()
     }
 }
