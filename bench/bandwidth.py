@@ -25,12 +25,12 @@ def limited(fast: int, slow: int) -> str:
     return f"{FACTORS},fast-limit:{fast}B/s,limit:{slow}B/s"
 
 
-def balance(tools: Tools, options, folder: str, say) -> Table:
-    """Triad, whose three arrays are alike, by a plan that fills fast memory and by one that balances the tiers."""
+def balance(tools: Tools, options, folder: str, cache: str, say) -> Table:
+    """Triad, whose three arrays are alike, by a plan that fills fast memory and by one that balances the tiers, on a machine with so much of caches."""
     program = tools.workload("triad", "--size", "192MiB", "--iterations", "400" if options.quick else "1600", "--threads", "1")
     profile = os.path.join(folder, "triad.iso")
     say("triad: record and isolate")
-    run_once(program, Contender("record", tools.isolated(profile)), options.limit * 20)
+    run_once(program, Contender("record", tools.isolated(profile, "--cache", cache)), options.limit * 20)
     printed = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], "reading a profile"))
     demand = sum(site.get("bandwidth_bytes_per_second", 0) for site in printed["sites"])
     if not demand:
@@ -40,7 +40,7 @@ def balance(tools: Tools, options, folder: str, say) -> Table:
     plans = {name: os.path.join(folder, f"triad-{name}.plan") for name in ("thermos", "balance")}
     for policy, plan in plans.items():
         tools.plan(profile, policy, "100%", plan, tiers, "bandwidth")
-    ways = [Contender(name, tools.guided(plan)) for name, plan in plans.items()]
+    ways = [Contender(name, tools.guided(plan, "--cache", cache)) for name, plan in plans.items()]
     samples = interleave(program, ways, options.rounds, options.limit, say)
     table = Table("Balance: triad on two emulated tiers whose bandwidths are as 2 to 1",
                   ["asks for GB/s", "fast GB/s", "slow GB/s", "filled s", "balanced s", "filled over balanced"])

@@ -13,15 +13,18 @@ from collections.abc import Iterator
 
 from bandwidth import balance, remap
 from emulator import everything
-from measure import Contender, Problem, Samples, interleave
+from measure import Contender, Problem, Samples, interleave, run_once
 from parts import Parts, of_section, run_parts
 from table import Table
 from tools import ROOT, Tools, must
 
 DEVICES = [1, 2, 3, 4]
-# Nanoseconds between two objects: dense where the bounds of the model are, with three beyond the first of them, whose runs take longest.
-DELAYS = [0, 30, 50, 70, 100, 130, 160, 200, 250, 300, 370, 450, 550, 650, 800, 1000, 2000]
-QUICK_DELAYS = [0, 200, 600, 2000]
+# Delays between two objects, over the time that a write takes on this machine without one, because the demand depends on both: dense where the bounds of the
+# model are, with three beyond the first of them (a quarter of the demand), whose runs take longest.
+DELAYS = [0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 2.5, 3, 4, 6, 8]
+QUICK_DELAYS = [0, 1, 3, 8]
+# What the emulated machine has of caches. Those of this one may hold all hot objects.
+CACHE = "8MiB"
 REMOTE = [0, 20, 40, 60, 80, 100]
 # Percent of the work that a number of devices may lose.
 TOLERANCE = 5
@@ -39,21 +42,29 @@ FIT_SECONDS = 3
 class Settings:
     """Sizes and numbers of one run of the section."""
 
-    def __init__(self, options):
+    def __init__(self, tools: Tools, options):
         self.hot, self.cold = ("128MiB", "256MiB") if options.quick else ("200MiB", "2GiB")
         self.objects = (128 if options.quick else 200) * (1 << 20) // 64
-        self.delays = QUICK_DELAYS if options.quick else DELAYS
+        plain = tools.workload("membench", "--hot", self.hot, "--cold", self.cold, "--delay", "0", "--passes", "1")
+        written = run_once(plain, Contender("plain", []), options.limit).measures["objects_per_second"]
+        # Nanoseconds of a write, by each of two threads.
+        self.write = 2e9 / written
+        self.delays = self.delays_of(QUICK_DELAYS if options.quick else DELAYS)
         # Each of the two fits has every other round: of fewer than two each, a single disturbed run would be a load's only one.
         self.rounds = max(2, options.rounds if options.has_rounds else 4)
         self.seconds = 0.5 if options.quick else 1.5
 
+    def delays_of(self, writes: list[float]) -> list[int]:
+        """Nanoseconds, of delays that are given in writes."""
+        return [round(delay * self.write) for delay in writes]
+
     def program(self, tools: Tools, name: str, delay: int, *more: str, seconds: float | None = None):
-        passes = max(1, round((seconds or self.seconds) * 2e9 / (delay + 250) / self.objects))
+        passes = max(1, round((seconds or self.seconds) * 2e9 / (delay + self.write) / self.objects))
         return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), *more)
 
 
 def guided(tools: Tools, plan: str) -> list[str]:
-    return [tools.isotherm, "--quiet", "run", "--plan", plan, "--"]
+    return [tools.isotherm, "--quiet", "run", "--cache", CACHE, "--plan", plan, "--"]
 
 
 def on_devices(tools: Tools, folder: str) -> list[Contender]:
@@ -180,7 +191,7 @@ def remote_plan(tools: Tools, settings: Settings, folder: str) -> str:
 
 def devices(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     """Each delay on each number of devices: the most runs of the section by far. Table 1 needs those of the first delay only."""
-    settings, runs = Settings(options), {}
+    settings, runs = Settings(tools, options), {}
     for delay in say.steps(settings.delays):
         runs[delay] = interleave(settings.program(tools, "membench", delay), on_devices(tools, folder), settings.rounds, options.limit, say)
         if len(runs) == 1:
@@ -192,19 +203,19 @@ def devices(tools: Tools, options, folder: str, say) -> Iterator[Table]:
 
 
 def remote(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    yield figure_5(tools, Settings(options), folder, options, say)
+    yield figure_5(tools, Settings(tools, options), folder, options, say)
 
 
 def balancing(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    yield balance(tools, options, folder, say)
+    yield balance(tools, options, folder, CACHE, say)
 
 
 def remapping(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     """Runs that last for some samples of the bandwidth, one a second."""
-    settings = Settings(options)
+    settings = Settings(tools, options)
 
-    def programs(delays: list[int], seconds: float) -> dict:
-        return {delay: settings.program(tools, "membench", delay, seconds=seconds) for delay in delays}
+    def programs(delays: list[float], seconds: float) -> dict:
+        return {delay: settings.program(tools, "membench", delay, seconds=seconds) for delay in settings.delays_of(delays)}
 
     fitted, remapped = programs(QUICK_DELAYS, FIT_SECONDS), programs([DELAYS[0], DELAYS[-1]], REMAP_SECONDS)
     yield remap(tools, fitted, remapped, DEMAND // len(DEVICES), folder, options, say)

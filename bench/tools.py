@@ -97,9 +97,9 @@ class Tools:
         """Prefix that profiles a program."""
         return [self.isotherm, "--quiet", "record", "--force", "-o", profile, "--"]
 
-    def isolated(self, profile: str) -> list[str]:
+    def isolated(self, profile: str, *more: str) -> list[str]:
         """Prefix that profiles a program and measures the bandwidth of its sites, each alone in a tier."""
-        return [self.isotherm, "--quiet", "record", "--force", "--isolate", "sites", "-o", profile, "--"]
+        return [self.isotherm, "--quiet", "record", "--force", "--isolate", "sites", *more, "-o", profile, "--"]
 
     def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated", value: str = "accesses") -> None:
         must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy, "--value", value,
@@ -113,9 +113,9 @@ class Tools:
         """Prefix that runs a program whose data this policy places at the program's request."""
         return [self.isotherm, "--quiet", "run", "--optimize-after", "1h", "--policy", policy, "--tiers", tiers, "--fast", fast, "--"]
 
-    def guided(self, plan: str) -> list[str]:
+    def guided(self, plan: str, *more: str) -> list[str]:
         """Prefix that runs a program by a plan."""
-        return [self.isotherm, "--quiet", "run", "--plan", plan, "--"]
+        return [self.isotherm, "--quiet", "run", "--plan", plan, *more, "--"]
 
     def compare(self, plan: str, rounds: int) -> list[str]:
         """Prefix that runs a program under four placements in turn and prints their times as JSON."""
