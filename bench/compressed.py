@@ -47,6 +47,18 @@ def patterns(mode: str):
     return make
 
 
+def image(_tools: Tools, folder: str, amount: int) -> Program:
+    output = os.path.join(folder, "image")
+    must(["cc", "-O2", "-o", output, os.path.join(SOURCES, "image.c")], f"building {output}")
+    return Program("image", [output, str(amount)])
+
+
+def records(_tools: Tools, folder: str, amount: int) -> Program:
+    must(["javac", "-d", folder, os.path.join(SOURCES, "Records.java")], "compiling Records.java")
+    # The heap is large enough that the collector marks no live objects, which would touch every record.
+    return Program("java records", ["java", "-Xmx1g", "-cp", folder, "Records", "250000", str(amount)])
+
+
 def of_workload(name: str, words: str):
     return lambda tools, _folder, amount: workload(tools, name, words.format(amount).split())
 
@@ -68,6 +80,8 @@ PROGRAMS = {
     "scan": Work(patterns("scan"), 900_000, 150_000),
     "phases": Work(patterns("phases"), 900_000, 150_000),
     "python table": Work(table, 150, 20),
+    "java records": Work(records, 12_000_000, 2_000_000),
+    "image": Work(image, 900, 150),
     "redis": Work(redis, 1_500_000, 300_000),
     "sqlite": Work(sqlite, 1_500_000, 200_000),
     "graph": Work(of_workload("graph", "--rmat 20 --iterations {} --roots 4 --threads 1"), 60, 5),
