@@ -40,6 +40,7 @@ struct LastScan {
     /// Bytes that came back since and were paged out again, by the start of the unit.
     returned: BTreeMap<u64, u64>,
     stalls: Option<StallCounter>,
+    faults: MajorFaults,
     turn: u64,
 }
 
@@ -89,6 +90,7 @@ impl PagedMemory {
                 out: Vec::new(),
                 returned: BTreeMap::new(),
                 stalls: StallCounter::open(&self.root, process.pid),
+                faults: MajorFaults::default(),
                 turn: self.turn,
             }),
         };
@@ -199,6 +201,35 @@ impl PagedMemory {
             }
         }
         (!groups.is_empty()).then(|| groups.into_values().sum())
+    }
+
+    /// Pages that the scanned processes waited for since the last call, by the kernel's count of major faults: mostly pages that came back from
+    /// swap. Far cheaper than a scan. What was brought back from outside does not count.
+    pub fn awaited_pages(&mut self) -> u64 {
+        let proc_root = self.root.join("proc");
+        let processes = self.processes.iter_mut();
+        processes
+            .map(|(process, last)| last.faults.since_last(&proc_root, process.pid))
+            .fold(0, u64::saturating_add)
+    }
+}
+
+/// The major faults of a process, all its threads together (`Documentation/filesystems/proc.rst`).
+#[derive(Debug, Default)]
+struct MajorFaults {
+    last: Option<u64>,
+}
+
+impl MajorFaults {
+    /// 0 at the first call, and where the process has ended.
+    fn since_last(&mut self, proc_root: &Path, pid: u32) -> u64 {
+        let process = proc_root.join(pid.to_string());
+        let process = procfs::process::Process::new_with_root(process);
+        let Ok(stat) = process.and_then(|process| process.stat()) else {
+            return 0;
+        };
+        let last = self.last.replace(stat.majflt).unwrap_or(stat.majflt);
+        stat.majflt.saturating_sub(last)
     }
 }
 
@@ -357,7 +388,9 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_sys::node_memory::NodeMemory;
 
-    use super::{PagedMemory, PlacedSpan, StallCounter, joined, replaced, total, units};
+    use super::{
+        MajorFaults, PagedMemory, PlacedSpan, StallCounter, joined, replaced, total, units,
+    };
 
     const PAGE: u64 = 4096;
     const UNIT: u64 = 4 * PAGE;
@@ -427,6 +460,31 @@ mod tests {
         assert_eq!(counter.since_last(), Some(Nanos(250_000)));
         assert_eq!(counter.since_last(), Some(Nanos(0)));
         assert_eq!(total("some avg10=1\n"), None);
+    }
+
+    #[test]
+    fn major_faults_count_from_the_first_look_on() {
+        let root = tempfile::tempdir().unwrap();
+        let own = std::fs::read_to_string("/proc/self/stat").unwrap();
+        let (name, rest) = own.rsplit_once(')').unwrap();
+        let stat = |faults: u64| {
+            let mut fields: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+            fields[9] = faults.to_string();
+            let process = root.path().join("7");
+            std::fs::create_dir_all(&process).unwrap();
+            std::fs::write(
+                process.join("stat"),
+                format!("{name}) {}\n", fields.join(" ")),
+            )
+            .unwrap();
+        };
+        let mut faults = MajorFaults::default();
+        stat(1_000);
+        assert_eq!(faults.since_last(root.path(), 7), 0);
+        stat(1_250);
+        assert_eq!(faults.since_last(root.path(), 7), 250);
+        assert_eq!(faults.since_last(root.path(), 7), 0);
+        assert_eq!(faults.since_last(root.path(), 8), 0, "no such process");
     }
 
     #[test]

@@ -32,14 +32,14 @@ use floors::Floors;
 use guard::{Guard, UnitOutcome, by_unit};
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::{NodeId, RangeOutcome};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit, UnitHeat, UnitResidency};
 use isotherm_policy::{
-    EpochSaving, PressureReclaim, RECLAIM_A_SECOND, SavingsConfig, TOUCHED_PARTS, UnitSavings,
-    first_units,
+    EpochSaving, PressureReclaim, RECLAIM_A_SECOND, ReturningUnits, SavingsConfig, TOUCHED_PARTS,
+    UnitSavings, first_units,
 };
 pub use settings::{PagedConfig, PagedLimits, SavingRule};
 use unit_moves::{accesses, actions, probe_actions, probes_that_left};
@@ -102,6 +102,8 @@ pub struct PagedStep {
     units: UnitStep,
     records: BTreeMap<Unit, UnitRecord>,
     savings: UnitSavings,
+    /// Units that are to come back and for which there was no time, those that are needed first.
+    coming: Vec<Unit>,
 }
 
 /// The present sums of the units.
@@ -139,6 +141,7 @@ impl PagedStep {
             units: UnitStep::new(units, make),
             records: BTreeMap::new(),
             savings: UnitSavings::new(&savings),
+            coming: Vec::new(),
             config,
         }
     }
@@ -155,12 +158,12 @@ impl PagedStep {
         let touched = touched_units(&seen, unit);
         let stalled = self.stalled(&seen);
         let span = seen.seen.span;
-        let wrongly_saved = self.savings.follow(&seen.units, &touched, (span, stalled));
+        let returning = self.savings.follow(&seen.units, &touched, (span, stalled));
         let touches = self.savings.touches(&seen.units, span);
         let mistakes = self.follow(&seen);
         let undone = self.undo(&mistakes, &seen, &limits);
         let sums = self.sums(&seen);
-        let back = self.back_again(&wrongly_saved, sums, &limits);
+        let back = self.back_again(&returning, &seen.units, sums, &limits);
         let capacity = self.capacity(&seen, sums, &limits);
         let observation = self.observation(&seen, accesses(touches, Bytes(unit)), capacity);
         let now = seen.seen.epoch.0;
@@ -184,7 +187,7 @@ impl PagedStep {
         }
         let mut outcomes = std::mem::take(&mut guard.outcomes);
         self.settle(&outcomes, now);
-        outcomes.extend(executor.execute(&actions(&back, unit, IN_MEMORY)));
+        outcomes.extend(self.bring_back(&back, executor));
         outcomes.extend(self.save(&seen, &limits, stalled, &mut units, executor));
         PagedReport {
             units,
@@ -192,7 +195,7 @@ impl PagedStep {
             out: Bytes(sums.out),
             returned: Bytes(sums.returned),
             stalled,
-            mistakes: (mistakes.len() + wrongly_saved.len()) as u64,
+            mistakes: (mistakes.len() + returning.needed.len()) as u64,
             left: moved(&outcomes, PAGED_OUT),
             brought_back: moved(&outcomes, IN_MEMORY),
             is_overdrawn: self.savings.is_overdrawn(),
@@ -227,6 +230,13 @@ impl PagedStep {
         let leaving = most_first(rests, over);
         let outcomes = executor.execute(&actions(&leaving, self.config.unit.0.max(1), PAGED_OUT));
         moved(&outcomes, PAGED_OUT)
+    }
+
+    /// True where a program that waited for this part of the span is in a change of phase: an epoch that ends at once shows which
+    /// units it needs.
+    #[must_use]
+    pub fn is_change(&self, span: Nanos, waited: Nanos) -> bool {
+        self.config.rule == SavingRule::Probes && self.savings.is_change((span, waited))
     }
 
     /// True where a limit has paged units out.
@@ -291,14 +301,47 @@ impl PagedStep {
         }
     }
 
-    /// Of the units that left by mistake, those for whose rest there is room. TMO's rule knows no mistakes.
-    fn back_again(&self, mistakes: &[Unit], sums: Sums, limits: &PagedLimits) -> Vec<Unit> {
-        let room = self.most_of_units(limits).saturating_sub(sums.present);
-        let units = usize::try_from(room / self.config.unit.0.max(1)).unwrap_or(usize::MAX);
-        match self.config.rule {
-            SavingRule::Probes => mistakes.iter().copied().take(units).collect(),
-            SavingRule::Pressure => Vec::new(),
+    /// Of the units that are to come back, from this epoch or those before, those for which there is room. TMO's rule knows no mistakes.
+    fn back_again(
+        &mut self,
+        returning: &ReturningUnits,
+        units: &[PagedUnit],
+        sums: Sums,
+        limits: &PagedLimits,
+    ) -> Vec<Unit> {
+        let earlier = std::mem::take(&mut self.coming);
+        if self.config.rule == SavingRule::Pressure {
+            return Vec::new();
         }
+        let room = self.most_of_units(limits).saturating_sub(sums.present);
+        let room = usize::try_from(room / self.config.unit.0.max(1)).unwrap_or(usize::MAX);
+        let out = units.iter().filter(|held| held.out > Bytes::ZERO);
+        let mut out: BTreeSet<Unit> = out.map(|held| held.unit).collect();
+        let due = [&returning.needed, &earlier, &returning.recalled];
+        let due = due.into_iter().flatten();
+        // Each once, and only what still has something out.
+        due.filter(|unit| out.remove(*unit))
+            .copied()
+            .take(room)
+            .collect()
+    }
+
+    /// Brings units back, and remembers those for which there was no time.
+    fn bring_back(
+        &mut self,
+        units: &[Unit],
+        executor: &mut impl RangeExecutor,
+    ) -> Vec<RangeOutcome> {
+        let (unit, modelled) = (self.config.unit.0.max(1), self.config.modelled);
+        let outcomes = executor.execute(&actions(units, unit, IN_MEMORY));
+        let is_late = |outcome: &&RangeOutcome| {
+            let mut fates = outcome.parts.iter().map(|part| &part.fate);
+            fates.any(|fate| *fate == Fate::NotAttempted(Reason::OutOfTime))
+        };
+        let late = outcomes.iter().filter(is_late);
+        let units = late.flat_map(|outcome| by_unit(outcome, unit, modelled));
+        self.coming = units.map(|(unit, _)| unit).collect();
+        outcomes
     }
 
     /// The observations of each unit in the last processed epoch.

@@ -76,7 +76,7 @@ pub use standing::{bound, first_touch_value, standing};
 pub use static_ratio::{Ratio, StaticRatio};
 pub use thermos::{Displaced, Thermos};
 pub use unit_reuse::TOUCHED_PARTS;
-pub use unit_savings::{EpochSaving, SavingsConfig, UnitSavings, first_units};
+pub use unit_savings::{EpochSaving, ReturningUnits, SavingsConfig, UnitSavings, first_units};
 
 #[cfg(test)]
 mod properties;

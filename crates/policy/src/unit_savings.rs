@@ -12,9 +12,16 @@
 //!
 //! Pages that return of a unit that is out stay in memory: they are its hot ones. Where half of it returns soon it was a mistake. A scan
 //! makes all its units mistakes, one after another, so mistakes lengthen the patience: a probe that is out for longer than a round of
-//! the scan returns.
+//! the scan returns. A unit that is out for less than the new patience would not have left by it, and is recalled: a program that changes
+//! its phase is likely to need its other data as soon.
+//!
+//! While the program waits for most of its time, what it touches is a new phase. Then a unit comes back ahead as soon as a few of its pages
+//! returned.
 //!
 //! Huge pages leave as a whole, and cannot be probed. They leave once no sample fell on them for the patience.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +39,9 @@ const PROBE_PAGES_AT_MOST: u64 = 8;
 const MAY_RETURN: u64 = 2;
 /// The same of pages of the unit that were out before its probe, one in this number.
 const MAY_RETURN_OF_OUT: u64 = 64;
+/// Part of an epoch, one in this number, for which the program waits in a change of phase; and the part of a unit that shows that it is needed then.
+const WAITS_IN_CHANGE: u64 = 3;
+const NEEDED_IN_CHANGE: u64 = 64;
 /// Addresses that are tried for the pages of a probe at most: of some units few pages exist.
 const TRIES: u64 = 64;
 /// Patience with programs of which nothing is known; and under a limit alone, which what is not known to be hot must leave for.
@@ -63,9 +73,10 @@ enum Place {
         pages: u64,
         returned: u64,
     },
-    /// It was paged out then; bytes that returned since, and whether it stayed out for the patience.
+    /// It was paged out then; the time for which it had rested, bytes that returned since, and whether it stayed out for the patience.
     Out {
         since: Nanos,
+        rested: Nanos,
         returned: u64,
         is_proven: bool,
     },
@@ -142,6 +153,15 @@ pub struct EpochSaving {
     pub probes: Vec<(Unit, Vec<u64>)>,
 }
 
+/// What must come back after an epoch, in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReturningUnits {
+    /// Units that the program needs now: those that returned soon after they had left, and those of a new phase.
+    pub needed: Vec<Unit>,
+    /// Units that would not have left by what their mistakes taught; the last that left first.
+    pub recalled: Vec<Unit>,
+}
+
 /// What units may cost that leave in an epoch.
 struct Allowance {
     /// Time that the program may yet lose.
@@ -215,18 +235,20 @@ impl UnitSavings {
     }
 
     /// Ends an epoch of a length, in which the program waited for a time. `units` are all that it has, `touched` those of them that are
-    /// known to have been used. Returns the units that were paged out by mistake, and which must be brought back.
+    /// known to have been used.
     pub fn follow(
         &mut self,
         units: &[PagedUnit],
         touched: &BTreeSet<Unit>,
         (span, stalled): (Nanos, Nanos),
-    ) -> Vec<Unit> {
+    ) -> ReturningUnits {
         self.now = self.now.saturating_add(span);
         self.budget.spend(span, stalled);
         let living: BTreeSet<Unit> = units.iter().map(|held| held.unit).collect();
         self.units.retain(|unit, _| living.contains(unit));
-        let mut mistakes = Vec::new();
+        let is_change = self.is_change((span, stalled));
+        let patience = self.patience;
+        let mut returning = ReturningUnits::default();
         for held in units {
             let new = SavedUnit {
                 touched: self.now,
@@ -246,16 +268,44 @@ impl UnitSavings {
             match place {
                 Place::InMemory => {}
                 Place::Probed { .. } => self.follow_probe(held, &mut unit),
-                Place::Out { .. } if self.follow_out(held, &mut unit) => mistakes.push(held.unit),
+                Place::Out { .. } if self.follow_out(held, &mut unit, is_change) => {
+                    returning.needed.push(held.unit);
+                }
                 Place::Out { .. } => {}
             }
             self.units.insert(held.unit, unit);
+        }
+        if self.patience > patience && !self.is_unlimited() {
+            returning.recalled = self.recall();
         }
         if self.now.saturating_sub(self.changed) > LONGEST_PATIENCE {
             self.patience = self.first_patience.max(Nanos(self.patience.0 / 2));
             self.changed = self.now;
         }
-        mistakes
+        returning
+    }
+
+    /// True of a span in which the program waited for so much of its time that what it touches is a new phase. Without a budget never.
+    #[must_use]
+    pub fn is_change(&self, (span, stalled): (Nanos, Nanos)) -> bool {
+        !self.is_unlimited() && stalled.0.saturating_mul(WAITS_IN_CHANGE) >= span.0.max(1)
+    }
+
+    /// The units that would not have left by the present patience; the last that left first.
+    fn recall(&mut self) -> Vec<Unit> {
+        let (now, patience, doublings) = (self.now, self.patience, self.doublings);
+        let mut recalled = Vec::new();
+        for (name, unit) in &mut self.units {
+            if let Place::Out { since, .. } = unit.place
+                && now.saturating_sub(since) < patience
+            {
+                unit.place = Place::InMemory;
+                unit.fail(now, doublings);
+                recalled.push((std::cmp::Reverse(since), *name));
+            }
+        }
+        recalled.sort_unstable();
+        recalled.into_iter().map(|(_, unit)| unit).collect()
     }
 
     fn follow_probe(&self, held: &PagedUnit, unit: &mut SavedUnit) {
@@ -294,10 +344,11 @@ impl UnitSavings {
         units.collect()
     }
 
-    /// True where the unit returned as a whole, so soon that it was a mistake.
-    fn follow_out(&mut self, held: &PagedUnit, unit: &mut SavedUnit) -> bool {
+    /// True where the rest of the unit is to come back: it is needed in a change of phase, or half of it returned so soon that it was a mistake.
+    fn follow_out(&mut self, held: &PagedUnit, unit: &mut SavedUnit, is_change: bool) -> bool {
         let Place::Out {
             since,
+            rested,
             mut returned,
             is_proven,
         } = unit.place
@@ -307,12 +358,15 @@ impl UnitSavings {
         returned += held.returned.0;
         let age = self.now.saturating_sub(since);
         let patience = unit.patience.max(self.patience);
-        if returned.saturating_mul(2) < held.all().0 {
+        let is_needed =
+            is_change && held.returned.0.saturating_mul(NEEDED_IN_CHANGE) >= held.all().0;
+        if !is_needed && returned.saturating_mul(2) < held.all().0 {
             let proves = age >= patience;
             self.budget.learn(u64::from(proves && !is_proven), 0);
             unit.failed = if proves { 0 } else { unit.failed };
             unit.place = Place::Out {
                 since,
+                rested,
                 returned,
                 is_proven: is_proven || proves,
             };
@@ -320,9 +374,11 @@ impl UnitSavings {
         }
         unit.place = Place::InMemory;
         if age.0 > patience.0.saturating_mul(SOON) {
-            return false;
+            return is_needed;
         }
-        unit.patience = LONGEST_PATIENCE.min(patience.max(Nanos(age.0.saturating_mul(2))));
+        // All the time without a touch counts: a scan may return just after the units that rested longest left.
+        let rest = rested.saturating_add(age);
+        unit.patience = LONGEST_PATIENCE.min(patience.max(Nanos(rest.0.saturating_mul(2))));
         unit.fail(self.now, self.doublings);
         self.budget.learn(u64::from(!is_proven), 1);
         if self.budget.risk() > MANY_MISTAKES && unit.patience > self.patience {
@@ -519,8 +575,13 @@ impl UnitSavings {
     /// Records that a unit left as a whole.
     pub fn left(&mut self, unit: Unit) {
         if let Some(known) = self.units.get_mut(&unit) {
+            let rests_since = match known.place {
+                Place::Probed { since, .. } => since,
+                Place::InMemory | Place::Out { .. } => known.touched,
+            };
             known.place = Place::Out {
                 since: self.now,
+                rested: self.now.saturating_sub(rests_since),
                 returned: 0,
                 is_proven: false,
             };
@@ -533,148 +594,5 @@ impl UnitSavings {
             known.place = Place::InMemory;
             known.fail(self.now, self.doublings);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use isotherm_model::batch::Process;
-    use isotherm_model::paged::PagedUnit;
-    use isotherm_model::units::{Bytes, Nanos};
-    use isotherm_model::watch::Unit;
-
-    use super::{SavingsConfig, UnitSavings, first_units};
-
-    const PAGE: u64 = 4096;
-    const UNIT: u64 = 512 * PAGE;
-    const EPOCH: Nanos = Nanos(100_000_000);
-    const LOST: Nanos = Nanos(0);
-
-    fn savings(slowdown: f64) -> UnitSavings {
-        UnitSavings::new(&SavingsConfig {
-            unit: Bytes(UNIT),
-            page: Bytes(PAGE),
-            back: Nanos(8_000),
-            slowdown,
-            modelled: false,
-        })
-    }
-
-    fn unit(number: u64) -> Unit {
-        Unit {
-            process: Process::default(),
-            start: number * UNIT,
-        }
-    }
-
-    /// A unit of which so many pages are out, and so many came back.
-    fn held(number: u64, out: u64, returned: u64) -> PagedUnit {
-        PagedUnit {
-            unit: unit(number),
-            present: Bytes(UNIT - out * PAGE),
-            out: Bytes(out * PAGE),
-            returned: Bytes(returned * PAGE),
-            grain: Bytes(UNIT),
-            has_huge: false,
-        }
-    }
-
-    /// Ends an epoch in which samples fell on these units.
-    fn follow(savings: &mut UnitSavings, units: &[PagedUnit], touched: &[u64]) -> Vec<Unit> {
-        let touched: BTreeSet<Unit> = touched.iter().map(|number| unit(*number)).collect();
-        savings.follow(units, &touched, (EPOCH, LOST))
-    }
-
-    #[test]
-    fn a_probe_takes_a_page_of_each_of_eight_parts_of_a_unit() {
-        let mut savings = savings(0.02);
-        let units = [held(0, 0, 0), held(1, 0, 0)];
-        follow(&mut savings, &units, &[]);
-        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
-        assert!(saving.leaving.is_empty(), "nothing is known");
-        let [(first, pages), (second, others)] = saving.probes.as_slice() else {
-            panic!("{saving:?}");
-        };
-        assert_eq!((*first, *second), (unit(0), unit(1)));
-        let parts: Vec<u64> = pages.iter().map(|page| page / 64).collect();
-        assert_eq!(parts, [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_ne!(pages, others);
-    }
-
-    #[test]
-    fn a_unit_leaves_whose_probe_stays_out_and_one_rests_whose_probe_returns() {
-        let mut savings = savings(0.02);
-        follow(&mut savings, &[held(0, 0, 0), held(1, 0, 0)], &[]);
-        savings.probed(unit(0), 8);
-        savings.probed(unit(1), 8);
-        let units = [held(0, 8, 0), held(1, 4, 4)];
-        follow(&mut savings, &units, &[]);
-        let units = [held(0, 8, 0), held(1, 4, 0)];
-        for _ in 0..3 {
-            follow(&mut savings, &units, &[]);
-            assert!(
-                savings
-                    .choose(&units, Bytes::ZERO, |_| true)
-                    .leaving
-                    .is_empty()
-            );
-        }
-        follow(&mut savings, &units, &[]);
-        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
-        assert_eq!(saving.leaving, [unit(0)]);
-        assert!(saving.probes.is_empty(), "{saving:?}");
-        let kept = savings.choose(&units, Bytes(2 * UNIT), |_| true);
-        assert!(kept.leaving.is_empty(), "all is to stay");
-        let bound = savings.choose(&units, Bytes::ZERO, |unit| unit.start > 0);
-        assert!(bound.leaving.is_empty(), "it is not free to leave");
-    }
-
-    #[test]
-    fn a_unit_that_returns_soon_was_a_mistake_and_one_that_stays_is_left_alone() {
-        let mut savings = savings(0.02);
-        follow(&mut savings, &[held(0, 0, 0), held(1, 0, 0)], &[]);
-        savings.left(unit(0));
-        savings.stayed(unit(1));
-        let units = [held(0, 200, 312), held(1, 0, 0)];
-        assert_eq!(follow(&mut savings, &units, &[]), [unit(0)]);
-        let saving = savings.choose(&units, Bytes::ZERO, |_| true);
-        assert!(
-            saving.leaving.is_empty() && saving.probes.is_empty(),
-            "{saving:?}"
-        );
-    }
-
-    #[test]
-    fn the_least_recently_touched_units_are_as_many_as_have_the_bytes() {
-        let mut savings = savings(0.02);
-        let units = [0, 1, 2, 3].map(|number| held(number, 0, 0));
-        follow(&mut savings, &units, &[]);
-        follow(&mut savings, &units, &[0, 3]);
-        follow(&mut savings, &units, &[0]);
-        let least = |bytes| savings.least_recent(&units, Bytes(bytes), |_| true);
-        assert_eq!(least(UNIT), [unit(1)]);
-        assert_eq!(least(2 * UNIT + 1), [unit(1), unit(2), unit(3)]);
-        assert_eq!(least(0), []);
-    }
-
-    #[test]
-    fn the_first_units_of_some_bytes_are_in_the_order_of_units() {
-        let units = [held(2, 0, 0), held(0, 0, 0), held(1, 0, 0)];
-        let first = first_units(units.iter().collect(), Bytes(2 * UNIT));
-        assert_eq!(first, [unit(0), unit(2)]);
-    }
-
-    #[test]
-    fn what_is_unknown_is_probed_for_the_first_time_or_was_never() {
-        let mut savings = savings(1.0);
-        assert!(savings.is_unlimited());
-        let units = [held(0, 0, 0), held(1, 8, 0)];
-        follow(&mut savings, &units, &[]);
-        savings.probed(unit(1), 8);
-        assert_eq!(savings.unknown(&units), Bytes(2 * UNIT - 8 * PAGE));
-        savings.left(unit(1));
-        assert_eq!(savings.unknown(&units), Bytes(UNIT));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use isotherm_model::batch::{Epoch, ObservedAccess, Process};
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
-use isotherm_model::paged::{PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
+use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
@@ -276,6 +276,60 @@ fn huge_pages_leave_without_probes() {
     assert!(program.out.is_empty(), "no single page leaves");
     follow(&mut step(0.02), &mut program, 0, 4..60, part);
     assert_eq!(program.units_out(), (5..20).collect());
+}
+
+#[test]
+fn a_change_of_phase_recalls_what_the_next_ones_need() {
+    // Four sets of 10 units, each of which is hot for 2.5 s.
+    let mut program = Program::of(40);
+    let mut step = step(0.02);
+    let phase = |epoch: u32| {
+        let first = u64::from(epoch / 25) * 10;
+        (first..first + 10).collect()
+    };
+    let first = follow(&mut step, &mut program, 0, 0..25, phase);
+    assert!(first[24].out >= Bytes(25 * UNIT), "three sets rest");
+    let change = follow(&mut step, &mut program, 0, 25..27, phase);
+    let brought: Bytes = change.iter().map(|report| report.brought_back).sum();
+    assert!(
+        brought >= Bytes(15 * UNIT),
+        "two sets come back ahead: {brought}"
+    );
+    let later = follow(&mut step, &mut program, 0, 27..100, phase);
+    let returned: u64 = later.iter().map(|report| report.returned.0 / PAGE).sum();
+    assert!(returned <= 80, "{returned} pages, of which 40 are probes");
+}
+
+#[test]
+fn what_there_was_no_time_for_comes_back_in_the_next_epoch() {
+    /// Has time for one range in an epoch.
+    struct Hurried<'a>(&'a mut Program, u32);
+    impl RangeExecutor for Hurried<'_> {
+        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+            let is_late = action.node == IN_MEMORY && self.1 == 0;
+            self.1 = self.1.saturating_sub(u32::from(action.node == IN_MEMORY));
+            match is_late {
+                true => RangeOutcome::whole(action, Fate::NotAttempted(Reason::OutOfTime)),
+                false => self.0.carry_out(action),
+            }
+        }
+    }
+    let mut program = Program::of(20);
+    let mut step = step(0.02);
+    let hot: Vec<u64> = (0..10).collect();
+    follow(&mut step, &mut program, 0, 0..10, |_| hot.clone());
+    assert_eq!(program.units_out(), (10..20).collect());
+    // Half of three units that are not neighbours returns.
+    let touched = [11, 13, 15].map(|unit| Program::pages_of(unit).take(8));
+    let touched: Vec<u64> = touched.into_iter().flatten().collect();
+    let out = |program: &Program| [11, 13, 15].map(|unit| count(&program.out, unit));
+    for epoch in 10..13 {
+        let touched: &[u64] = if epoch == 10 { &touched } else { &[] };
+        let seen = program.observe_pages(epoch, touched);
+        step.run(&seen, &limits(0), &mut Hurried(&mut program, 1));
+        let left = [[0, 8, 8], [0, 0, 8], [0, 0, 0]];
+        assert_eq!(out(&program), left[epoch as usize - 10]);
+    }
 }
 
 #[test]

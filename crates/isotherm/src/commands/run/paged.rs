@@ -65,9 +65,11 @@ struct PagedPolicy {
     /// Accesses and time since the last decision.
     accesses: Vec<ObservedAccess>,
     span: Nanos,
-    /// The time of the next one, and of the next look at what came back meanwhile.
+    /// The time of the next one, and of the next sweep of what came back meanwhile.
     due: Nanos,
     look_due: Nanos,
+    /// The time of the last look at the pages that the program waited for.
+    looked: Nanos,
     epoch: Nanos,
     sums: PagedSums,
 }
@@ -172,14 +174,16 @@ fn check(args: &RunArgs) -> Result<()> {
 
 impl<E> Follower<E> for PagedPolicy {
     fn attend(&mut self, step: &mut ObservedStep<E>) -> Attention {
-        let begins_with_limit = self.fast.is_some() && self.step.has_limit(&self.limits(&[]));
-        if !begins_with_limit || self.sums.run.dry_run {
+        if self.sums.run.dry_run {
             return Attention::default();
         }
-        self.sweep(&step.observer);
+        let has_limit = self.fast.is_some() && self.step.has_limit(&self.limits(&[]));
+        if has_limit {
+            self.sweep(&step.observer);
+        }
         Attention {
             within: Duration::from_nanos(LOOK.0),
-            ends_epoch: false,
+            ends_epoch: !has_limit && self.is_change(),
         }
     }
 
@@ -218,6 +222,7 @@ impl PagedPolicy {
             span: Nanos::ZERO,
             due: Nanos::ZERO,
             look_due: Nanos::ZERO,
+            looked: MachineClock.now(),
             epoch: observing.epoch,
             sums: PagedSums {
                 run: PagedRun {
@@ -265,6 +270,19 @@ impl PagedPolicy {
             groups: BTreeMap::new(),
             fair_start: 0,
         }
+    }
+
+    /// Between two epochs: whether the program waits for so much of its time that the next decision must not wait.
+    fn is_change(&mut self) -> bool {
+        let now = MachineClock.now();
+        let span = now.saturating_sub(self.looked);
+        if span < LOOK {
+            return false;
+        }
+        self.looked = now;
+        let pages = self.memory.awaited_pages();
+        let waited = Nanos(pages.saturating_mul(self.sums.run.back_ns));
+        now >= self.due && self.step.is_change(span, waited)
     }
 
     /// Between two epochs: what a scan brought back leaves again before the scan has brought back much more.
