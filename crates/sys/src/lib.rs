@@ -11,6 +11,7 @@ pub mod descriptor;
 pub mod affinity;
 pub mod files;
 pub mod file_root;
+pub mod control_group;
 pub mod private;
 pub mod memory_map;
 pub mod process;

@@ -10,7 +10,7 @@
 //!
 //! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
 
-mod group_room;
+mod memory_room;
 pub mod system;
 #[cfg(test)]
 mod test_swap;
@@ -27,8 +27,8 @@ use super::batch::BatchSize;
 use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal};
 use system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
 
-/// What stays free below a limit of a control group.
-const GROUP_RESERVE: Bytes = Bytes(8 << 20);
+/// Pages that come back between two looks at the room for them, at most: 1 MiB, some two milliseconds.
+const BACK_PAGES: usize = 256;
 /// The longest time of one call.
 const LONGEST_CALL: Nanos = Nanos(20_000_000);
 
@@ -149,62 +149,71 @@ impl<S: SwapSystem> PageOut<S> {
     }
 
     fn back(&mut self, process: u32, runs: &[PlacedRun], fates: &mut Fates) -> Result<(), Stop> {
+        let mut pages: Vec<u64> = Vec::new();
         for run in runs {
-            if run.place != PagePlace::Out {
-                fates.add(run.range, Fate::AlreadyThere);
-                continue;
-            }
-            let pages: Vec<u64> = (run.range.start..run.range.end())
-                .step_by(PAGE_BYTES as usize)
-                .collect();
-            for pages in pages.chunks(RANGES_AT_MOST) {
-                let whole = pages_from(pages[0], pages.len());
-                match self.fits_in_groups(process, whole.bytes) {
-                    true => self.back_pages(process, pages, fates)?,
-                    false => fates.add(whole, Fate::Busy(NO_ROOM.to_owned())),
+            match run.place {
+                PagePlace::Out => {
+                    pages.extend((run.range.start..run.range.end()).step_by(PAGE_BYTES as usize));
                 }
+                PagePlace::Memory | PagePlace::HugePage | PagePlace::File => {
+                    fates.add(run.range, Fate::AlreadyThere);
+                }
+            }
+        }
+        let mut fits = true;
+        for pages in pages.chunks(BACK_PAGES) {
+            // Looked up no more once there is no room.
+            fits = fits && self.has_room_for(process, pages_from(0, pages.len()).bytes);
+            match fits {
+                true => self.back_pages(process, pages, fates)?,
+                false => fates.add_pages(pages, &Fate::Busy(NO_ROOM.to_owned())),
             }
         }
         Ok(())
     }
 
-    /// True where so much may come back: the kernel ends a program of a control group that another process brings beyond its limit. The
-    /// program itself needs room, too.
-    fn fits_in_groups(&mut self, process: u32, bytes: Bytes) -> bool {
-        self.system.group_room(process) >= bytes.saturating_add(GROUP_RESERVE)
+    /// True where so much may come back: the kernel ends a program of a control group that another process brings beyond its limit.
+    fn has_room_for(&mut self, process: u32, bytes: Bytes) -> bool {
+        self.system.memory_room(process) >= bytes
     }
 
     fn back_pages(&mut self, process: u32, pages: &[u64], fates: &mut Fates) -> Result<(), Stop> {
         let mut left = pages;
-        while let Some(first) = left.first() {
-            let whole = pages_from(*first, left.len());
+        while !left.is_empty() {
             match self.system.touch(process, left) {
                 Ok(count) if count > 0 => {
-                    fates.add(pages_from(*first, count.min(left.len())), Fate::Moved);
-                    left = &left[count.min(left.len())..];
+                    let (came, others) = left.split_at(count.min(left.len()));
+                    fates.add_pages(came, &Fate::Moved);
+                    left = others;
                 }
                 Err(Refusal::DryRun) => {
-                    fates.add(whole, Fate::NotAttempted(Reason::DryRun));
+                    fates.add_pages(left, &Fate::NotAttempted(Reason::DryRun));
                     return Ok(());
                 }
                 Err(Refusal::Kernel(Errno::PERM)) => {
-                    let fate = match self.system.advise(process, &[whole], PageAdvice::WillNeed) {
-                        Ok(_) => Fate::Requested,
-                        Err(_) => Fate::Denied(NO_RIGHT.to_owned()),
-                    };
-                    fates.add(whole, fate);
+                    self.ask_for(process, left, fates);
                     return Ok(());
                 }
                 Err(Refusal::Kernel(Errno::SRCH)) => return Err(Stop(of_call(Errno::SRCH))),
                 // The page went away, or swap cannot be read.
                 Ok(_) | Err(Refusal::Kernel(_)) => {
-                    let why = "the page cannot be read".to_owned();
-                    fates.add(pages_from(*first, 1), Fate::Busy(why));
-                    left = &left[1..];
+                    let (lost, others) = left.split_at(1);
+                    fates.add_pages(lost, &Fate::Busy("the page cannot be read".to_owned()));
+                    left = others;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Has the kernel read pages that this process may not touch.
+    fn ask_for(&mut self, process: u32, pages: &[u64], fates: &mut Fates) {
+        let ranges = ranges_of(pages);
+        let fate = match self.system.advise(process, &ranges, PageAdvice::WillNeed) {
+            Ok(_) => Fate::Requested,
+            Err(_) => Fate::Denied(NO_RIGHT.to_owned()),
+        };
+        fates.add_pages(pages, &fate);
     }
 }
 
@@ -233,6 +242,12 @@ impl<S: SwapSystem> RangeExecutor for PageOut<S> {
 impl Fates {
     fn add(&mut self, range: AddressRange, fate: Fate) {
         self.0.push((range, fate));
+    }
+
+    /// Pages in order, of which neighbours have one entry.
+    fn add_pages(&mut self, pages: &[u64], fate: &Fate) {
+        let ranges = ranges_of(pages).into_iter();
+        self.0.extend(ranges.map(|range| (range, fate.clone())));
     }
 
     /// The outcome in the order of addresses. Pages of the runs without a fate have `rest`; what lies between the runs was never
@@ -374,6 +389,14 @@ fn whole_huge_pages(run: PlacedRun, fates: &mut Fates) -> Option<PlacedRun> {
     (range.bytes > Bytes::ZERO).then_some(PlacedRun { range, ..run })
 }
 
+/// Pages in order as ranges of neighbours.
+fn ranges_of(pages: &[u64]) -> Vec<AddressRange> {
+    let neighbours = pages.chunk_by(|page, next| page + PAGE_BYTES == *next);
+    neighbours
+        .map(|pages| pages_from(pages[0], pages.len()))
+        .collect()
+}
+
 const fn pages_from(start: u64, count: usize) -> AddressRange {
     AddressRange {
         start,
@@ -493,14 +516,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_back_beyond_the_limit_of_a_control_group() {
-        let mut machine = SwapMachine::new(&[TestPage::Out; 4]);
-        machine.group_room = super::GROUP_RESERVE;
-        let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, IN_MEMORY));
-        assert_eq!(parts(&outcome), [(4, busy(NO_ROOM))]);
-        machine.group_room = Bytes(super::GROUP_RESERVE.0 + 4 * PAGE);
-        let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, IN_MEMORY));
-        assert_eq!(parts(&outcome), [(4, Fate::Moved)]);
+    fn pages_come_back_as_far_as_control_groups_have_room_after_each_batch() {
+        let mut machine = SwapMachine::new(&[TestPage::Out; 600]);
+        machine.memory_room = Bytes(300 * PAGE);
+        let outcome = PageOut::new(&mut machine).carry_out(action(0, 600, IN_MEMORY));
+        assert_eq!(parts(&outcome), [(256, Fate::Moved), (344, busy(NO_ROOM))]);
+        assert_eq!(machine.memory_room, Bytes(44 * PAGE));
     }
 
     #[test]

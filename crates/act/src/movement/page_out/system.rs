@@ -14,7 +14,7 @@ use isotherm_sys::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, 
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::remote_memory::{self, PageAdvice};
 
-use super::group_room::group_room;
+use super::memory_room::memory_room;
 use crate::movement::system::{PAGE_BYTES, Refusal};
 
 /// Regions read in one scan of a page table.
@@ -123,8 +123,8 @@ pub trait SwapSystem {
     /// Whether swap has room for a page.
     fn has_room(&mut self) -> bool;
 
-    /// Bytes that may come back before a control group of the process reaches a limit of memory.
-    fn group_room(&mut self, process: u32) -> Bytes;
+    /// Bytes that may come back before a control group of the process comes near a limit of memory, or the machine is short of it.
+    fn memory_room(&mut self, process: u32) -> Bytes;
 
     /// Whether the process has ended since the first query.
     fn has_ended(&mut self, process: u32) -> bool;
@@ -224,8 +224,8 @@ impl SwapSystem for SwapKernel {
         free.unwrap_or(0_u64) > 0
     }
 
-    fn group_room(&mut self, process: u32) -> Bytes {
-        group_room(Path::new("/"), process)
+    fn memory_room(&mut self, process: u32) -> Bytes {
+        memory_room(Path::new("/"), process)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {
@@ -419,8 +419,8 @@ impl<S: SwapSystem, F: FnMut(&PageOutCall)> SwapSystem for DrySwap<S, F> {
         self.inner.has_room()
     }
 
-    fn group_room(&mut self, process: u32) -> Bytes {
-        self.inner.group_room(process)
+    fn memory_room(&mut self, process: u32) -> Bytes {
+        self.inner.memory_room(process)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {

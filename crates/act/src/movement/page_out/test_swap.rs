@@ -58,8 +58,8 @@ pub(super) struct SwapMachine {
     pub(super) pages: Vec<TestPage>,
     /// Pages for which swap has room.
     pub(super) room: usize,
-    /// Bytes that its control groups have left.
-    pub(super) group_room: Bytes,
+    /// Bytes for which there is room.
+    pub(super) memory_room: Bytes,
     /// Whether the process may be paged out.
     pub(super) is_permitted: bool,
     /// Whether its memory may be read.
@@ -79,7 +79,7 @@ impl SwapMachine {
         Self {
             pages: pages.to_vec(),
             room: usize::MAX,
-            group_room: Bytes(u64::MAX),
+            memory_room: Bytes(u64::MAX),
             is_permitted: true,
             is_readable: true,
             ended: false,
@@ -170,6 +170,8 @@ impl SwapSystem for &mut SwapMachine {
             let at = ((page - BASE) / PAGE_BYTES) as usize;
             self.pages[at] = TestPage::Memory;
         }
+        let bytes = Bytes(pages.len() as u64 * PAGE_BYTES);
+        self.memory_room = self.memory_room.saturating_sub(bytes);
         Ok(pages.len())
     }
 
@@ -194,8 +196,8 @@ impl SwapSystem for &mut SwapMachine {
         self.room > 0
     }
 
-    fn group_room(&mut self, _: u32) -> Bytes {
-        self.group_room
+    fn memory_room(&mut self, _: u32) -> Bytes {
+        self.memory_room
     }
 
     fn has_ended(&mut self, _: u32) -> bool {

@@ -1,0 +1,104 @@
+//! The room for pages that come back ahead of their touch. One is charged to the control groups of its process, and where a group has reached
+//! its limit the kernel ends a program of it. On a machine that is short of memory it takes the place of a page that another program needs.
+
+use std::path::Path;
+
+use isotherm_model::units::Bytes;
+use isotherm_sys::control_group::{limited, lines_of};
+
+/// What stays free below a limit: what the program itself may take while a batch comes back, but at least this and this part of the limit,
+/// one in this number.
+const RESERVE: u64 = 8 << 20;
+const RESERVE_PART: u64 = 16;
+
+/// The part of the machine's memory that stays available, one in this number.
+const AVAILABLE_PART: u64 = 32;
+
+/// Bytes that may be brought back to a process of the machine under `root` (`/`) before one of its groups comes near a limit, or the
+/// machine runs short of memory.
+pub(super) fn memory_room(root: &Path, process: u32) -> Bytes {
+    group_room(root, process).min(machine_room(root))
+}
+
+/// By `/proc/meminfo`; no limit where that does not say.
+fn machine_room(root: &Path) -> Bytes {
+    let text = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
+    let kibibytes = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+        value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    };
+    match (kibibytes("MemTotal:"), kibibytes("MemAvailable:")) {
+        (Some(total), Some(available)) => {
+            let kept = total / AVAILABLE_PART;
+            Bytes(available.saturating_sub(kept).saturating_mul(1024))
+        }
+        _ => Bytes(u64::MAX),
+    }
+}
+
+fn group_room(root: &Path, process: u32) -> Bytes {
+    let groups = limited(root, &lines_of(root, process)).into_iter();
+    let room = groups.map(|group| {
+        let reserve = RESERVE.max(group.limit / RESERVE_PART);
+        group
+            .limit
+            .saturating_sub(group.usage)
+            .saturating_sub(reserve)
+    });
+    Bytes(room.min().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use isotherm_model::units::Bytes;
+
+    use super::memory_room;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A process in a group of version 2 with these limits and this use, in MiB.
+    fn write(root: &Path, high: Option<u64>, max: u64, current: u64) {
+        let group = root.join("sys/fs/cgroup/a");
+        std::fs::create_dir_all(root.join("proc/7")).expect("made");
+        std::fs::create_dir_all(&group).expect("made");
+        std::fs::write(root.join("proc/7/cgroup"), "0::/a\n").expect("written");
+        let text = |mebibytes: u64| format!("{}\n", mebibytes * MIB);
+        let high = high.map_or("max\n".to_owned(), text);
+        let files = [
+            ("high", high),
+            ("max", text(max)),
+            ("current", text(current)),
+        ];
+        for (name, text) in files {
+            std::fs::write(group.join(format!("memory.{name}")), text).expect("written");
+        }
+    }
+
+    #[test]
+    fn a_part_of_the_limit_and_at_least_some_megabytes_stay_free() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        assert_eq!(memory_room(root, 7), Bytes(u64::MAX));
+        write(root, None, 1600, 1000);
+        assert_eq!(memory_room(root, 7), Bytes(500 * MIB), "100 are reserved");
+        write(root, Some(64), 1600, 50);
+        assert_eq!(memory_room(root, 7), Bytes(6 * MIB), "8 are reserved");
+        write(root, Some(64), 1600, 60);
+        assert_eq!(memory_room(root, 7), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_part_of_the_machines_memory_stays_available() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        std::fs::create_dir_all(root.join("proc")).expect("made");
+        for (available, room) in [(3_000, Bytes(2_000 << 10)), (900, Bytes::ZERO)] {
+            let text =
+                format!("MemTotal:  32000 kB\nMemFree: 100 kB\nMemAvailable: {available} kB\n");
+            std::fs::write(root.join("proc/meminfo"), text).expect("written");
+            assert_eq!(memory_room(root, 7), room);
+        }
+    }
+}

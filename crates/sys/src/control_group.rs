@@ -1,0 +1,185 @@
+//! Control groups that limit memory, by their files.
+//!
+//! ```text
+//! /proc/7/cgroup                 4:memory:/a/b   (version 1)         0::/a/b   (version 2)
+//! limits, from the group up      memory.limit_in_bytes               memory.high, memory.max
+//! use                            memory.usage_in_bytes               memory.current
+//! cached files                   memory.stat: total_inactive_file,   memory.stat: inactive_file,
+//!                                             total_active_file                   active_file
+//! ```
+//!
+//! In `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst` of the kernel.
+
+use std::path::{Path, PathBuf};
+
+/// The files of a version in a group's directory.
+struct Files {
+    mounts: &'static [&'static str],
+    limits: &'static [&'static str],
+    usage: &'static str,
+    files: [&'static str; 2],
+}
+
+const FIRST: Files = Files {
+    mounts: &["sys/fs/cgroup/memory"],
+    limits: &["memory.limit_in_bytes"],
+    usage: "memory.usage_in_bytes",
+    files: ["total_inactive_file", "total_active_file"],
+};
+const SECOND: Files = Files {
+    mounts: &["sys/fs/cgroup", "sys/fs/cgroup/unified"],
+    limits: &["memory.high", "memory.max"],
+    usage: "memory.current",
+    files: ["inactive_file", "active_file"],
+};
+
+/// Version 1 writes the largest number, rounded down to a page of any size, for "no limit"; version 2 writes `max`.
+const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+
+/// A control group with a limit on the memory of all its processes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryGroup {
+    /// Its path in the hierarchy: `/system.slice/app.service`.
+    pub name: String,
+    /// The directory of its files.
+    pub directory: PathBuf,
+    /// The least of its limits, in bytes.
+    pub limit: u64,
+    /// The memory that it has, in bytes.
+    pub usage: u64,
+    files: [&'static str; 2],
+}
+
+impl MemoryGroup {
+    /// Bytes of cached files, which the kernel can drop without swap.
+    #[must_use]
+    pub fn cached_files(&self) -> u64 {
+        let text = std::fs::read_to_string(self.directory.join("memory.stat")).unwrap_or_default();
+        let bytes = text.lines().filter_map(|line| {
+            let (name, bytes) = line.split_once(' ')?;
+            self.files
+                .contains(&name)
+                .then(|| bytes.trim().parse().ok())?
+        });
+        bytes.fold(0, u64::saturating_add)
+    }
+}
+
+/// The lines of `/proc/PID/cgroup` of a process of the machine under `root` (`/`); empty where it has ended.
+#[must_use]
+pub fn lines_of(root: &Path, process: u32) -> String {
+    let file = root.join(format!("proc/{process}/cgroup"));
+    std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// The groups with a limit that processes with these lines are in, from the group up.
+#[must_use]
+pub fn limited(root: &Path, lines: &str) -> Vec<MemoryGroup> {
+    let limited = lines.lines().flat_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            return Vec::new();
+        };
+        let files = match controllers {
+            "" => SECOND,
+            named if named.split(',').any(|name| name == "memory") => FIRST,
+            _ => return Vec::new(),
+        };
+        files.limited(root, Path::new(path.trim_start_matches('/')))
+    });
+    limited.collect()
+}
+
+impl Files {
+    fn limited(&self, root: &Path, group: &Path) -> Vec<MemoryGroup> {
+        let in_mount = |mount: &&str| {
+            let mount = root.join(mount);
+            let groups = group.ancestors();
+            groups.filter_map(move |group| self.read(&mount, group))
+        };
+        self.mounts.iter().flat_map(in_mount).collect()
+    }
+
+    fn read(&self, mount: &Path, group: &Path) -> Option<MemoryGroup> {
+        let directory = mount.join(group);
+        let limits = self.limits.iter();
+        let limit = limits
+            .filter_map(|name| number(directory.join(name)))
+            .min()?;
+        let usage = number(directory.join(self.usage))?;
+        (limit < UNLIMITED).then(|| MemoryGroup {
+            name: format!("/{}", group.display()),
+            directory,
+            limit,
+            usage,
+            files: self.files,
+        })
+    }
+}
+
+/// The number in a file; `None` for `max`.
+fn number(path: PathBuf) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{limited, lines_of};
+
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+
+    /// Name, limit, use and cached files of each group.
+    fn found(root: &Path, process: u32) -> Vec<(String, u64, u64, u64)> {
+        let groups = limited(root, &lines_of(root, process)).into_iter();
+        groups
+            .map(|group| {
+                (
+                    group.name.clone(),
+                    group.limit,
+                    group.usage,
+                    group.cached_files(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn groups_with_a_limit_are_found_in_either_version_and_others_are_not() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        assert_eq!(found(root, 7), []);
+        write(
+            root,
+            "proc/7/cgroup",
+            "4:cpu,memory:/a/b\n3:cpuset:/x\n0::/\n",
+        );
+        write(root, "proc/8/cgroup", "0::/c/d\n");
+        for (group, limit) in [("a/b", "9223372036854771712\n"), ("a", "1000\n")] {
+            let group = format!("sys/fs/cgroup/memory/{group}");
+            write(root, &format!("{group}/memory.limit_in_bytes"), limit);
+            write(root, &format!("{group}/memory.usage_in_bytes"), "900\n");
+            let stat =
+                "inactive_file 5\ntotal_rss 300\ntotal_inactive_file 70\ntotal_active_file 7\n";
+            write(root, &format!("{group}/memory.stat"), stat);
+        }
+        for (group, high, max) in [("c", "max", "max"), ("c/d", "700", "800")] {
+            let group = format!("sys/fs/cgroup/unified/{group}");
+            write(root, &format!("{group}/memory.high"), high);
+            write(root, &format!("{group}/memory.max"), max);
+            write(root, &format!("{group}/memory.current"), "720\n");
+            write(
+                root,
+                &format!("{group}/memory.stat"),
+                "anon 300\ninactive_file 20\nactive_file 9\n",
+            );
+        }
+        assert_eq!(found(root, 7), [("/a".to_owned(), 1000, 900, 77)]);
+        assert_eq!(found(root, 8), [("/c/d".to_owned(), 700, 720, 29)]);
+    }
+}
