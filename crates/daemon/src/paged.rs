@@ -7,17 +7,22 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::page_out::PageOut;
+use isotherm_act::movement::page_out::group_reclaim::reclaim;
 use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::remembered::Remembered;
+use isotherm_console::print;
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, UnitHeat};
+use isotherm_observe::clock::MachineClock;
+use isotherm_observe::limited_groups::limited_groups;
 use isotherm_observe::paged::PagedMemory;
 use isotherm_pipeline::{
-    EpochReport, PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, StepLimits,
+    EpochReport, GroupShortage, PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule,
+    StepLimits,
 };
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
 use isotherm_report::paged_status::PagedStatus;
@@ -29,6 +34,8 @@ use crate::config::Config;
 pub(crate) const COMPRESSED: &str = "compressed";
 
 const PAGE: Bytes = Bytes(4096);
+/// What the kernel is asked to reclaim of a control group in an epoch, at most: what it takes may be needed at once.
+const RECLAIM_AT_MOST: Bytes = Bytes(32 << 20);
 
 /// The step and what it observes by itself.
 pub(crate) struct PagedService {
@@ -36,6 +43,7 @@ pub(crate) struct PagedService {
     memory: PagedMemory,
     costs: RefaultCosts,
     status: PagedStatus,
+    dry_run: bool,
 }
 
 /// The tiers: this machine's memory, and its swap.
@@ -104,6 +112,7 @@ impl PagedService {
             step: PagedStep::new(step, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
             costs,
+            dry_run,
             status: PagedStatus {
                 slowdown_budget: config.slowdown(),
                 back_ns: costs.back.0,
@@ -136,9 +145,11 @@ impl PagedService {
             groups: limits.groups,
             fair_start: limits.fair_start,
         };
+        let processes = seen.processes.iter().map(|watched| watched.process);
         let seen = PagedObservation {
             stalled: self.memory.stalled(),
             units,
+            groups: limited_groups(Path::new("/"), processes),
             seen,
         };
         let span = seen.seen.span;
@@ -146,7 +157,30 @@ impl PagedService {
         let report = self.step.run(&seen, &limits, &mut remembered);
         self.memory.moved(remembered.outcomes());
         self.count(&report, span);
+        for shortage in &report.shortages {
+            self.ask_kernel(shortage);
+        }
         report.units
+    }
+
+    /// Has the kernel reclaim what is out of reach here. Limits of control groups are never written: they have an owner.
+    fn ask_kernel(&mut self, shortage: &GroupShortage) {
+        let GroupShortage { name, bytes } = shortage;
+        let bytes = (*bytes).min(RECLAIM_AT_MOST);
+        if self.dry_run {
+            // A closed output ends a dry run elsewhere.
+            let _ = print(&format!(
+                "would: write {} to memory.reclaim of control group {name}\n",
+                bytes.0
+            ));
+            return;
+        }
+        let outcome = reclaim(Path::new("/"), name, bytes, &MachineClock);
+        self.status.reclaimed_bytes += outcome.reclaimed.0;
+        self.status.reclaim_refused = match outcome.fate {
+            Fate::Denied(why) | Fate::Busy(why) => why,
+            _ => String::new(),
+        };
     }
 
     fn count(&mut self, report: &PagedReport, span: Nanos) {

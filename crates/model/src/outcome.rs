@@ -63,6 +63,9 @@ pub const NO_ROOM: &str = "the node has no room";
 /// Why a page that several processes have is not moved; a reason for [`Fate::Denied`].
 pub const SHARED: &str = "shared with another process since a fork";
 
+/// Why memory of another process is not paged out; a reason for [`Fate::Denied`].
+pub const NO_RIGHT: &str = "needs CAP_SYS_NICE and the right to trace the process";
+
 /// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -7,6 +7,9 @@
 //! returned    | -         | 64 KiB    |     of what is present: came back since the last scan, as the program touched it
 //! ```
 
+use std::collections::BTreeSet;
+
+use crate::batch::Process;
 use crate::movement::NodeId;
 use crate::units::{Bytes, Nanos};
 use crate::watch::{Observation, Unit};
@@ -50,6 +53,19 @@ pub struct RefaultCosts {
     pub back: Nanos,
 }
 
+/// A control group whose owner limits its memory. Where it reaches the limit, the kernel reclaims what was least recently used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitedGroup {
+    /// Its path in the hierarchy: `/system.slice/app.service`.
+    pub name: String,
+    /// The least of its limits: `memory.high`, `memory.max`, or `memory.limit_in_bytes` of version 1.
+    pub limit: Bytes,
+    /// Its memory without cached files, which the kernel drops before it pages out.
+    pub without_files: Bytes,
+    /// The watched processes in it and in groups below it.
+    pub processes: BTreeSet<Process>,
+}
+
 /// All observations of one epoch, for the decision which units are paged out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PagedObservation {
@@ -59,4 +75,6 @@ pub struct PagedObservation {
     pub units: Vec<PagedUnit>,
     /// Time for which the program's control group stalled on memory, where the kernel tells.
     pub stalled: Option<Nanos>,
+    /// The control groups with a limit that the processes are in.
+    pub groups: Vec<LimitedGroup>,
 }

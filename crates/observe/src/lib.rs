@@ -32,6 +32,7 @@ pub mod doctor;
 pub mod energy;
 mod extent_changes;
 pub mod java;
+pub mod limited_groups;
 pub mod live;
 mod open_files;
 mod page_units;

@@ -83,7 +83,7 @@ pub use optimization::{
     CarriedOut, ChunkChoice, HeatHint, HeatHints, ObjectOutcome, Optimization, OptimizationFigures,
     OptimizationInput, ProcessRange, bytes_in_tier, object_outcomes, optimize, parts_in_tier,
 };
-pub use paged_step::{PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule};
+pub use paged_step::{GroupShortage, PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule};
 pub use parts::{SitePart, SiteParts, part_items, site_parts};
 pub use places::{PlaceCount, SitePlaces, sample_period, site_places};
 pub use predicted_runs::{Unpredicted, predicted_runs};

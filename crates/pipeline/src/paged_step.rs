@@ -19,6 +19,7 @@
 //!   brought back at once, and it stays for 32, 64, 128 ... epochs.
 
 mod floors;
+mod group_limits;
 mod guard;
 mod settings;
 #[cfg(test)]
@@ -29,6 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::unit_step::{Combine, EpochReport, MakePolicy, StepLimits, UnitStep, UnitStepConfig};
 use floors::Floors;
+pub use group_limits::GroupShortage;
+use group_limits::{most_of_all, near_limit, over_full, shortages};
 use guard::{Guard, UnitOutcome, by_unit};
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::{NodeId, RangeOutcome};
@@ -80,6 +83,8 @@ pub struct PagedReport {
     pub brought_back: Bytes,
     /// True where the budget of lost time is used up.
     pub is_overdrawn: bool,
+    /// Control groups that are still near their limit, because memory of their processes cannot be seen or paged out.
+    pub shortages: Vec<GroupShortage>,
 }
 
 /// What is known of a unit.
@@ -104,6 +109,8 @@ pub struct PagedStep {
     savings: UnitSavings,
     /// Units that are to come back and for which there was no time, those that are needed first.
     coming: Vec<Unit>,
+    /// What may be in memory by the limits of control groups that hold all processes, where no budget decides.
+    most_of_groups: Bytes,
 }
 
 /// The present sums of the units.
@@ -142,6 +149,7 @@ impl PagedStep {
             records: BTreeMap::new(),
             savings: UnitSavings::new(&savings),
             coming: Vec::new(),
+            most_of_groups: Bytes(u64::MAX),
             config,
         }
     }
@@ -154,7 +162,12 @@ impl PagedStep {
         executor: &mut impl RangeExecutor,
     ) -> PagedReport {
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0.max(1));
-        let (seen, limits, fixed) = self.without_fixed(seen, limits);
+        self.most_of_groups = match self.savings.is_unlimited() {
+            true => most_of_all(seen),
+            false => Bytes(u64::MAX),
+        };
+        let observed = seen;
+        let (seen, limits, fixed) = self.without_fixed(observed, limits);
         let touched = touched_units(&seen, unit);
         let stalled = self.stalled(&seen);
         let span = seen.seen.span;
@@ -163,7 +176,7 @@ impl PagedStep {
         let mistakes = self.follow(&seen);
         let undone = self.undo(&mistakes, &seen, &limits);
         let sums = self.sums(&seen);
-        let back = self.back_again(&returning, &seen.units, sums, &limits);
+        let back = self.back_again(&returning, &seen, sums, &limits);
         let capacity = self.capacity(&seen, sums, &limits);
         let observation = self.observation(&seen, accesses(touches, Bytes(unit)), capacity);
         let now = seen.seen.epoch.0;
@@ -188,6 +201,7 @@ impl PagedStep {
         let mut outcomes = std::mem::take(&mut guard.outcomes);
         self.settle(&outcomes, now);
         outcomes.extend(self.bring_back(&back, executor));
+        outcomes.extend(self.make_room(&seen, &mut units, executor));
         outcomes.extend(self.save(&seen, &limits, stalled, &mut units, executor));
         PagedReport {
             units,
@@ -199,6 +213,7 @@ impl PagedStep {
             left: moved(&outcomes, PAGED_OUT),
             brought_back: moved(&outcomes, IN_MEMORY),
             is_overdrawn: self.savings.is_overdrawn(),
+            shortages: shortages(observed, &outcomes),
         }
     }
 
@@ -242,7 +257,29 @@ impl PagedStep {
     /// True where a limit has paged units out.
     #[must_use]
     pub fn has_limit(&self, limits: &PagedLimits) -> bool {
-        self.limit(limits) < Bytes(u64::MAX)
+        self.limit(limits).min(self.most_of_groups) < Bytes(u64::MAX)
+    }
+
+    /// Pages out the coldest units of control groups that are near their limits.
+    fn make_room(
+        &mut self,
+        seen: &PagedObservation,
+        units: &mut EpochReport,
+        executor: &mut impl RangeExecutor,
+    ) -> Vec<RangeOutcome> {
+        let mut outcomes = Vec::new();
+        for (group, excess) in over_full(seen, self.most_of_groups) {
+            let is_free =
+                |unit: Unit| group.processes.contains(&unit.process) && !self.is_out(&unit);
+            let leaving = self.savings.coldest(&seen.units, excess, is_free);
+            let unit = self.config.unit.0.max(1);
+            outcomes.extend(executor.execute(&actions(&leaving, unit, PAGED_OUT)));
+        }
+        self.record_saved(&outcomes);
+        for outcome in &outcomes {
+            units.moves.add(outcome, false, self.config.modelled);
+        }
+        outcomes
     }
 
     /// Pages out whole units, and probes of others, without those that the limit paged out: what the budget allows, and under a limit alone
@@ -305,7 +342,7 @@ impl PagedStep {
     fn back_again(
         &mut self,
         returning: &ReturningUnits,
-        units: &[PagedUnit],
+        seen: &PagedObservation,
         sums: Sums,
         limits: &PagedLimits,
     ) -> Vec<Unit> {
@@ -315,7 +352,9 @@ impl PagedStep {
         }
         let room = self.most_of_units(limits).saturating_sub(sums.present);
         let room = usize::try_from(room / self.config.unit.0.max(1)).unwrap_or(usize::MAX);
-        let out = units.iter().filter(|held| held.out > Bytes::ZERO);
+        let near = near_limit(seen);
+        let out = seen.units.iter();
+        let out = out.filter(|held| held.out > Bytes::ZERO && !near.contains(&held.unit.process));
         let mut out: BTreeSet<Unit> = out.map(|held| held.unit).collect();
         let due = [&returning.needed, &earlier, &returning.recalled];
         let due = due.into_iter().flatten();
@@ -474,9 +513,10 @@ impl PagedStep {
             units,
             ..seen.clone()
         };
+        let most = limits.most.min(self.most_of_groups);
         let limits = PagedLimits {
             keep: limits.keep.saturating_sub(Bytes(fixed)),
-            most: limits.most.saturating_sub(Bytes(fixed)),
+            most: most.saturating_sub(Bytes(fixed)),
             ..limits.clone()
         };
         (seen, limits, fixed)

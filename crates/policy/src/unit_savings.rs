@@ -182,6 +182,12 @@ impl Allowance {
     }
 }
 
+fn in_memory(units: &[PagedUnit], free: impl Fn(Unit) -> bool) -> Vec<&PagedUnit> {
+    let units = units.iter();
+    let in_memory = units.filter(|held| held.present > Bytes::ZERO && free(held.unit));
+    in_memory.collect()
+}
+
 /// The first of these units, as many as have these bytes in memory, in the order of units.
 #[must_use]
 pub fn first_units(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
@@ -438,12 +444,31 @@ impl UnitSavings {
         bytes: Bytes,
         free: impl Fn(Unit) -> bool,
     ) -> Vec<Unit> {
-        let in_memory = units.iter();
-        let in_memory = in_memory.filter(|held| held.present > Bytes::ZERO && free(held.unit));
         let touched = |held: &PagedUnit| self.units.get(&held.unit).map(|known| known.touched);
-        let mut oldest: Vec<&PagedUnit> = in_memory.collect();
+        let mut oldest = in_memory(units, free);
         oldest.sort_unstable_by_key(|held| (touched(held), held.unit));
         first_units(oldest, bytes)
+    }
+
+    /// The units that are `free` to leave and cost least when they do, of at least these bytes together: first those whose probe stayed out for
+    /// the patience, last those that lately were mistakes, and of each kind those that rest longest.
+    #[must_use]
+    pub fn coldest(
+        &self,
+        units: &[PagedUnit],
+        bytes: Bytes,
+        free: impl Fn(Unit) -> bool,
+    ) -> Vec<Unit> {
+        let ripe: BTreeSet<Unit> = self.ripe(units).iter().map(|held| held.unit).collect();
+        let key = |held: &PagedUnit| {
+            let known = self.units.get(&held.unit);
+            let was_mistake = known.is_some_and(|known| self.now < known.rests_until);
+            let touched = known.map(|known| known.touched);
+            (was_mistake, !ripe.contains(&held.unit), touched, held.unit)
+        };
+        let mut coldest = in_memory(units, free);
+        coldest.sort_unstable_by_key(|held| key(held));
+        first_units(coldest, bytes)
     }
 
     /// Bytes of the units of which nothing is known yet because their first probe is out, or could not be made yet.

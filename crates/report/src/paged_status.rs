@@ -30,6 +30,10 @@ pub struct PagedStatus {
     pub is_overdrawn: bool,
     /// Measured time of a page of 4 KiB on its way back.
     pub back_ns: u64,
+    /// Bytes that the kernel reclaimed of control groups near their limit, because it was asked to, since the start.
+    pub reclaimed_bytes: u64,
+    /// Why it reclaimed less than it was asked for, last; empty where it did not.
+    pub reclaim_refused: String,
 }
 
 impl PagedStatus {
@@ -40,9 +44,20 @@ impl PagedStatus {
             true => ", used up: nothing leaves",
             false => "",
         };
+        let reclaimed = match (self.reclaimed_bytes, self.reclaim_refused.as_str()) {
+            (0, "") => String::new(),
+            (bytes, "") => format!(
+                "; {} reclaimed by the kernel in control groups near their limit",
+                Bytes(bytes)
+            ),
+            (bytes, why) => format!(
+                "; {} reclaimed by the kernel in control groups near their limit ({why})",
+                Bytes(bytes)
+            ),
+        };
         format!(
             "paged out: {}, which take {}; since the start {} left, {} came back in {} of waiting, {} soon; {} of the time lost in the last \
-             epoch (budget {}{overdrawn})",
+             epoch (budget {}{overdrawn}){reclaimed}",
             Bytes(self.out_bytes),
             Bytes(self.out_taken_bytes),
             Bytes(self.left_bytes),
@@ -77,6 +92,18 @@ mod tests {
             status.line(),
             "paged out: 256 MiB, which take 96 MiB; since the start 300 MiB left, 8 MiB came back in 18.0 ms of waiting, 1 unit soon; \
              0.1 % of the time lost in the last epoch (budget 2.0 %, used up: nothing leaves)"
+        );
+        let refused = PagedStatus {
+            reclaimed_bytes: 4 << 20,
+            reclaim_refused: "read-only".into(),
+            ..status
+        };
+        let line = refused.line();
+        assert!(
+            line.ends_with(
+                "; 4 MiB reclaimed by the kernel in control groups near their limit (read-only)"
+            ),
+            "{line}"
         );
     }
 }

@@ -10,13 +10,14 @@
 //!
 //! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
 
+pub mod group_reclaim;
 mod memory_room;
 pub mod system;
 #[cfg(test)]
 mod test_swap;
 
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
+use isotherm_model::outcome::{Fate, NO_RIGHT, NO_ROOM, Reason, SHARED};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
@@ -36,7 +37,6 @@ const IN_USE: &str = "in use by the kernel or a device, or touched again at once
 const PART_OF_HUGE: &str = "part of a huge page, which leaves memory as a whole";
 const OF_FILE: &str = "of a file or shared";
 const UNREADABLE: &str = "its page tables cannot be read";
-const NO_RIGHT: &str = "needs CAP_SYS_NICE and the right to trace the process";
 const OLD_KERNEL: &str = "this kernel has no process_madvise for it (Linux 5.10)";
 
 /// Pages memory of any process out and brings it back.

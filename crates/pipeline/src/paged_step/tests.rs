@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use isotherm_model::batch::{Epoch, ObservedAccess, Process};
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
-use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts};
+use isotherm_model::paged::{
+    IN_MEMORY, LimitedGroup, PAGED_OUT, PagedObservation, PagedUnit, RefaultCosts,
+};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
@@ -99,6 +101,7 @@ impl Program {
         PagedObservation {
             units: units.collect(),
             stalled: None,
+            groups: Vec::new(),
             seen: Observation {
                 epoch: Epoch(epoch),
                 span: EPOCH,
@@ -401,6 +404,56 @@ fn what_exceeds_the_most_leaves_whatever_the_budget() {
         step.run(&seen, &PagedLimits { most, ..limits(0) }, &mut program);
     }
     assert!(program.units_out().len() >= 5, "{:?}", program.out);
+}
+
+/// Puts the program into a control group with a limit of so many units, alone or beside a watched process in another one.
+fn in_group(seen: &mut PagedObservation, units: u64, is_alone: bool) {
+    seen.groups.push(LimitedGroup {
+        name: "/app".to_owned(),
+        limit: Bytes(units * UNIT),
+        without_files: seen.units.iter().map(|held| held.present).sum(),
+        processes: [Program::process()].into(),
+    });
+    if !is_alone {
+        let mut other = seen.seen.processes[0].clone();
+        other.process.pid = 8;
+        seen.seen.processes.push(other);
+    }
+}
+
+#[test]
+fn cold_units_of_a_group_leave_before_it_reaches_its_limit_whatever_the_budget() {
+    for is_alone in [true, false] {
+        let mut program = Program::of(32);
+        let mut step = step(0.02);
+        let hot: Vec<u64> = (0..8).collect();
+        for epoch in 0..30 {
+            let mut seen = program.observe(epoch, &hot);
+            in_group(&mut seen, 32, is_alone);
+            // A size that stays keeps the budget from paging anything out.
+            step.run(&seen, &limits(32), &mut program);
+        }
+        let out = program.units_out();
+        assert!(out.is_subset(&(8..32).collect()), "{out:?}");
+        assert!((2..=5).contains(&out.len()), "{is_alone}: {out:?}");
+    }
+}
+
+#[test]
+fn nothing_is_brought_back_to_a_group_that_is_near_its_limit() {
+    for (limit, left) in [(30, 0), (16, 8)] {
+        let mut program = Program::of(20);
+        let mut step = step(0.02);
+        follow(&mut step, &mut program, 0, 0..10, |_| (0..10).collect());
+        assert_eq!(program.units_out(), (10..20).collect());
+        let half: Vec<u64> = (10..20)
+            .flat_map(|unit| Program::pages_of(unit).take(8))
+            .collect();
+        let mut seen = program.observe_pages(10, &half);
+        in_group(&mut seen, limit, false);
+        step.run(&seen, &limits(0), &mut program);
+        assert_eq!(count(&program.out, 10), left, "of a limit of {limit} units");
+    }
 }
 
 proptest! {

@@ -181,6 +181,23 @@ fn the_least_recently_touched_units_are_as_many_as_have_the_bytes() {
 }
 
 #[test]
+fn the_coldest_units_are_those_whose_probes_stay_out_and_mistakes_come_last() {
+    let mut savings = savings(0.02);
+    let units = [0, 1, 2, 3].map(|number| held(number, 0, 0));
+    follow(&mut savings, &units, &[]);
+    savings.stayed(unit(0));
+    savings.probed(unit(3), 8);
+    let later = [held(0, 0, 0), held(1, 0, 0), held(2, 0, 0), held(3, 8, 0)];
+    for _ in 0..6 {
+        follow(&mut savings, &later, &[2, 3]);
+    }
+    let coldest = |bytes| savings.coldest(&later, Bytes(bytes), |_| true);
+    assert_eq!(coldest(UNIT - 8 * PAGE), [unit(3)]);
+    assert_eq!(coldest(UNIT), [unit(1), unit(3)]);
+    assert_eq!(coldest(3 * UNIT - 8 * PAGE), [unit(1), unit(2), unit(3)]);
+}
+
+#[test]
 fn the_first_units_of_some_bytes_are_in_the_order_of_units() {
     let units = [held(2, 0, 0), held(0, 0, 0), held(1, 0, 0)];
     let first = first_units(units.iter().collect(), Bytes(2 * UNIT));

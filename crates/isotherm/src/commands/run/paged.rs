@@ -27,6 +27,7 @@ use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_model::watch::{Observation, Watched};
 use isotherm_observe::clock::MachineClock;
+use isotherm_observe::limited_groups::limited_groups;
 use isotherm_observe::live::LiveRun;
 use isotherm_observe::paged::PagedMemory;
 use isotherm_pipeline::{
@@ -177,13 +178,13 @@ impl<E> Follower<E> for PagedPolicy {
         if self.sums.run.dry_run {
             return Attention::default();
         }
-        let has_limit = self.fast.is_some() && self.step.has_limit(&self.limits(&[]));
+        let has_limit = self.step.has_limit(&self.limits(&[]));
         if has_limit {
             self.sweep(&step.observer);
         }
         Attention {
             within: Duration::from_nanos(LOOK.0),
-            ends_epoch: !has_limit && self.is_change(),
+            ends_epoch: self.is_change(),
         }
     }
 
@@ -332,6 +333,7 @@ impl PagedPolicy {
             });
         }
         seen.stalled = self.memory.stalled();
+        seen.groups = limited_groups(Path::new("/"), observer.living());
         seen
     }
 

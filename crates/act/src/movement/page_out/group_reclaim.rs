@@ -1,0 +1,121 @@
+//! Asks the kernel to reclaim memory of a control group: of processes that may not be paged out from outside, which leaves the choice of pages
+//! to the kernel. By `memory.reclaim` of version 2 (Linux 5.19, `Documentation/admin-guide/cgroup-v2.rst`); the limits of the group stay
+//! as they are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::Clock;
+use isotherm_model::units::{Bytes, Nanos};
+
+/// Bytes that are asked for in one write: some ten milliseconds, at the speed of compressed memory.
+const BATCH: Bytes = Bytes(4 << 20);
+/// Time after which no further write begins.
+const TIME: Nanos = Nanos(100_000_000);
+
+const MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+
+/// What the kernel was asked for, and its answer to the last request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReclaimOutcome {
+    /// Bytes that were reclaimed.
+    pub reclaimed: Bytes,
+    /// [`Fate::Requested`] where it reclaimed all that it was asked for, else the reason.
+    pub fate: Fate,
+}
+
+/// Has the kernel reclaim so much of a group (`/system.slice/app.service`) of the machine under `root` (`/`), in batches, as long as there is time.
+pub fn reclaim(root: &Path, group: &str, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome {
+    let mut outcome = ReclaimOutcome {
+        reclaimed: Bytes::ZERO,
+        fate: Fate::Requested,
+    };
+    let Some(file) = file(root, group) else {
+        outcome.fate =
+            Fate::Denied("the control group has no memory.reclaim (Linux 5.19)".to_owned());
+        return outcome;
+    };
+    let end = clock.now().saturating_add(TIME);
+    while outcome.reclaimed < bytes && clock.now() < end {
+        let batch = BATCH.min(bytes.saturating_sub(outcome.reclaimed));
+        match std::fs::write(&file, batch.0.to_string()) {
+            Ok(()) => outcome.reclaimed += batch,
+            Err(error) => {
+                outcome.fate = refused(&error);
+                break;
+            }
+        }
+    }
+    outcome
+}
+
+fn file(root: &Path, group: &str) -> Option<PathBuf> {
+    let group = group.trim_start_matches('/');
+    let files = MOUNTS.map(|mount| root.join(mount).join(group).join("memory.reclaim"));
+    files.into_iter().find(|file| file.exists())
+}
+
+fn refused(error: &io::Error) -> Fate {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => Fate::Busy("the kernel found less to reclaim".to_owned()),
+        _ => Fate::Denied(format!("memory.reclaim cannot be written: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::port::Clock;
+    use isotherm_model::units::{Bytes, Nanos};
+
+    use super::reclaim;
+
+    /// A clock that each look moves on.
+    struct Steps(Cell<u64>, u64);
+
+    impl Clock for Steps {
+        fn now(&self) -> Nanos {
+            self.0.set(self.0.get() + self.1);
+            Nanos(self.0.get())
+        }
+
+        fn busy(&self) -> Nanos {
+            Nanos::ZERO
+        }
+
+        fn sleep(&self, _: Nanos) {}
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_group_is_asked_in_batches_until_the_time_is_up() {
+        let root = tempfile::tempdir().expect("a directory");
+        let group = root.path().join("sys/fs/cgroup/unified/a/b");
+        let ask = |bytes, step| {
+            reclaim(
+                root.path(),
+                "/a/b",
+                Bytes(bytes),
+                &Steps(Cell::new(0), step),
+            )
+        };
+        let none = ask(10 * MIB, 1);
+        assert!(matches!(none.fate, Fate::Denied(_)), "{none:?}");
+        std::fs::create_dir_all(&group).expect("made");
+        let file = group.join("memory.reclaim");
+        std::fs::write(&file, "").expect("written");
+        let all = ask(10 * MIB, 1);
+        assert_eq!(
+            (all.reclaimed, all.fate),
+            (Bytes(10 * MIB), Fate::Requested)
+        );
+        let last = std::fs::read_to_string(&file).expect("read");
+        assert_eq!(last, (2 * MIB).to_string(), "after two batches of 4 MiB");
+        let late = ask(10 * MIB, 60_000_000);
+        assert_eq!(late.reclaimed, Bytes(4 * MIB), "a look takes 60 ms");
+    }
+}
