@@ -2,8 +2,8 @@
 
 mod support;
 
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -78,11 +78,16 @@ static ALONE: Mutex<()> = Mutex::new(());
 impl Compressed {
     /// Sets it up; None with a record of the skip where it cannot be had.
     fn set_up(directory: &Path) -> Option<Self> {
+        Self::of(directory, "512MiB")
+    }
+
+    /// Of this size, before compression.
+    fn of(directory: &Path, size: &str) -> Option<Self> {
         let alone = ALONE
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = std::fs::read_to_string("/proc/swaps").expect("listed");
-        let made = isotherm(directory, &["tiers", "--make-compressed", "512MiB"]);
+        let made = isotherm(directory, &["tiers", "--make-compressed", size]);
         if !made.status.success() {
             let why = stderr(&made);
             let why = why.lines().next().unwrap_or("").to_owned();
@@ -103,9 +108,14 @@ impl Drop for Compressed {
 }
 
 fn build(directory: &Path) {
-    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+    build_named(directory, "app", PROGRAM);
+}
+
+fn build_named(directory: &Path, name: &str, program: &str) {
+    let source = format!("{name}.c");
+    std::fs::write(directory.join(&source), program).expect("written");
     let mut compiler = Command::new("cc");
-    let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);
+    let compiler = compiler.args(["-O1", "-o", name, &source]);
     let built = compiler.current_dir(directory).status();
     assert!(built.expect("a C compiler").success());
 }
@@ -212,6 +222,153 @@ fn swap_that_is_removed_in_the_middle_and_a_killed_run_leave_the_program_right()
     assert_eq!(printed(), "whole\n");
     let swaps = std::fs::read_to_string("/proc/swaps").expect("listed");
     assert_eq!(swaps, compressed.before, "nothing is left");
+}
+
+#[test]
+fn a_daemon_that_is_killed_leaves_the_program_right_and_one_that_ends_brings_all_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    build(directory.path());
+    for signal in ["-KILL", "-TERM"] {
+        let _ = std::fs::remove_file(directory.path().join("begun"));
+        let mut program = Command::new("./app");
+        let program = program.arg("8").current_dir(directory.path());
+        let program = program.stdout(Stdio::piped()).spawn().expect("started");
+        let mut daemon = daemon(directory.path(), program.id());
+        wait_for_swap(directory.path());
+        let pid = daemon.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill").success());
+        let ended = daemon.wait().expect("ended");
+        assert_eq!(ended.success(), signal == "-TERM", "{ended}");
+        if signal == "-TERM" {
+            let said = std::fs::read_to_string(directory.path().join("said")).expect("read");
+            assert!(said.contains("came back to memory"), "{said}");
+        }
+        let output = program.wait_with_output().expect("ended");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    }
+    succeeds(directory.path(), &["tiers", "--remove-compressed"]);
+    let swaps = std::fs::read_to_string("/proc/swaps").expect("listed");
+    assert_eq!(swaps, compressed.before, "nothing is left");
+}
+
+/// A daemon that pages out memory of this process alone.
+fn daemon(directory: &Path, pid: u32) -> Child {
+    let path = |name: &str| directory.join(name).display().to_string();
+    let config = format!(
+        "epoch = \"200ms\"\n[memory]\ntiers = \"compressed\"\n[processes]\npids = [{pid}]\nfilter = \"off\"\n\
+         [serve]\nsocket = \"{}\"\nstate = \"{}\"\nmetrics = \"\"\n",
+        path("socket"),
+        path("state")
+    );
+    std::fs::write(directory.join("daemon.toml"), config).expect("written");
+    let said = std::fs::File::create(directory.join("said")).expect("created");
+    let mut daemon = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    let daemon = daemon.args(["daemon", "--config", "daemon.toml"]);
+    let daemon = daemon.current_dir(directory).stderr(said);
+    daemon.spawn().expect("started")
+}
+
+/// Takes memory that cannot be compressed until the kernel ends it, which it does before it ends others of the group.
+const HOG: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    FILE *score = fopen("/proc/self/oom_score_adj", "w");
+    if (score) {
+        fputs("1000", score);
+        fclose(score);
+    }
+    uint64_t x = 1;
+    for (;;) {
+        uint64_t *words = malloc(1 << 20);
+        if (!words) return 1;
+        for (int at = 0; at < (1 << 20) / 8; at++) words[at] = x = x * 6364136223846793005u + 1442695040888963407u;
+    }
+}
+"#;
+
+/// A control group with a hard limit of memory, of version 1 or 2; removed at the end.
+struct HardLimit(PathBuf);
+
+impl HardLimit {
+    /// None with a record of the skip where it cannot be made.
+    fn of(bytes: u64) -> Option<Self> {
+        let groups = std::fs::read_to_string("/proc/self/cgroup").expect("listed");
+        let first = groups.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            let has_memory = controllers.split(',').any(|name| name == "memory");
+            has_memory.then(|| path.trim_start_matches('/').to_owned())
+        });
+        let name = format!("isotherm-test-{}", std::process::id());
+        let root = Path::new("/sys/fs/cgroup");
+        let (path, file) = match first {
+            Some(own) => (
+                root.join("memory").join(own).join(name),
+                "memory.limit_in_bytes",
+            ),
+            None => {
+                let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
+                (root.join(name), "memory.max")
+            }
+        };
+        let made = std::fs::create_dir(&path)
+            .and_then(|()| std::fs::write(path.join(file), bytes.to_string()));
+        match made {
+            Ok(()) => Some(Self(path)),
+            Err(error) => {
+                let _ = std::fs::remove_dir(&path);
+                isotherm_skip::skip!("no control group with a limit of memory here: {error}");
+                None
+            }
+        }
+    }
+
+    /// A command that runs a program in it.
+    fn enter(&self, program: &str) -> String {
+        format!(
+            "echo $$ > {}/cgroup.procs && exec {program}",
+            self.0.display()
+        )
+    }
+}
+
+impl Drop for HardLimit {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_neighbour_that_takes_all_memory_of_the_group_harms_no_content() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::of(directory.path(), "192MiB") else {
+        return;
+    };
+    let Some(group) = HardLimit::of(160 << 20) else {
+        return;
+    };
+    build(directory.path());
+    build_named(directory.path(), "hog", HOG);
+    let app = group.enter("./app 6");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    let run = run.args(RUN).args(["--", "/bin/sh", "-c", &app]);
+    let run = run.current_dir(directory.path()).stdout(Stdio::piped());
+    let run = run.spawn().expect("started");
+    wait_for_swap(directory.path());
+    let mut hog = Command::new("/bin/sh");
+    let hog = hog.args(["-c", &group.enter("./hog")]);
+    let mut hog = hog.current_dir(directory.path()).spawn().expect("started");
+    let output = run.wait_with_output().expect("ended");
+    assert!(output.status.success(), "{}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    // The kernel has mostly ended it by now.
+    let _ = hog.kill();
+    hog.wait().expect("ended");
 }
 
 /// Waits until some memory of the program is out, or a while: what is out before it begins is a measurement.
