@@ -11,12 +11,13 @@ PART := @setup/part
 # The output of `build`, and the arguments that pass it to the tests of whole programs.
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 PASS := build/llvm
+JVM := build/java
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
 MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build java demo check test test-long test-vm test-vm-long test-java proof rules bench install packages clean
+.PHONY: help setup build java java-heap demo check test test-long test-vm test-vm-long test-java test-java-heap proof rules bench install packages clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -33,6 +34,9 @@ build: setup  ## compile the release build: isotherm, libisotherm.so and the Jav
 
 java: setup  ## the agent for Java programs, into target/release; part of `build`
 	$(PART) 'Java agent' java/build $(RELEASE)
+
+java-heap: setup  ## a JDK whose heap has colours, into build/java; ten minutes, once; not part of `build`
+	$(PART) 'Java virtual machine' java/build-jvm $(JVM)
 
 demo: build  ## record a real program, plan, run it guided, and show the gain
 	@demo/run
@@ -97,6 +101,9 @@ test-vm-long: build  ## the long set in virtual machines, and an older kernel; p
 
 test-java: build  ## profiles of Java programs; part of `test`
 	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
+
+test-java-heap: build java-heap  ## the JDK of `java-heap`; not part of `test`
+	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check

@@ -1,0 +1,211 @@
+"""The heap with colours: the virtual machine that java/build-jvm makes."""
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+JDK = os.environ.get("ISOTHERM_JDK", "build/java/jdk")
+PROGRAM = "HeapColors"
+HOT = ["hot-class", "hot-site", "hot-bytes", "hot-humongous"]
+COLD_CLASSES = ["cold-class", "cold-class-array"]
+COLD_SITES = ["cold-site", "cold-bytes", "cold-copy", "cold-array", "cold-matrix", "cold-humongous"]
+GUIDE = """\
+# classes, and sites by method
+class HeapColors$Cold cold
+class HeapColors$Cold[] 1
+site HeapColors.coldSite@0 cold
+site HeapColors.coldBytes(I)Ljava/lang/Object;@* cold
+site HeapColors.coldCopy@* cold
+site HeapColors.coldArray@* cold
+site HeapColors.coldMatrix@* cold
+site HeapColors.coldHumongous@* 1
+site NoSuchClass.method@* cold
+"""
+
+
+class Heap(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.java = pathlib.Path(JDK) / "bin" / "java"
+        if not cls.java.exists():
+            raise AssertionError(f"no JDK at {JDK}: `make java-heap` builds it")
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.path = pathlib.Path(cls.directory.name)
+        cls.guide = cls.path / "guide"
+        cls.guide.write_text(GUIDE)
+        sources = [HERE / f"{PROGRAM}.java", HERE / "HeapFill.java"]
+        javac = [cls.java.parent / "javac", "-nowarn", "-d", cls.path, *sources]
+        subprocess.run(javac, check=True, stderr=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def run_java(self, *words, status=0):
+        done = subprocess.run([str(word) for word in [self.java, *words]], capture_output=True, text=True, cwd=self.path)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def coloured(self, flags, count=20000, collections=("young", "young", "system", "young"), colours=2):
+        """Runs the program with colours. The rows that it prints: {(moment, kind): {(colour, place): objects}}."""
+        table = self.path / "table"
+        flags_of_colours = [f"-XX:IsothermHeapColors={colours}", f"-XX:IsothermHeapGuide={self.guide}", f"-XX:IsothermHeapTable={table}"]
+        heap = ["-Xmx512m", "-XX:G1HeapRegionSize=1m"]
+        done = self.run_java("-XX:+UseG1GC", *heap, *flags_of_colours, *flags, "-cp", self.path, PROGRAM, table, count, *collections)
+        rows = {}
+        for line in done.stdout.splitlines():
+            words = re.fullmatch(r"(start|young|system) ([a-z-]+) (-?\d+) (-?\d+) (\d+)", line)
+            if words:
+                kind = rows.setdefault((words[1], words[2]), {})
+                key = (int(words[3]), int(words[4]))
+                kind[key] = kind.get(key, 0) + int(words[5])
+        self.assertEqual(len(rows), (1 + len(set(collections))) * (len(HOT) + len(COLD_CLASSES) + len(COLD_SITES)), done.stdout)
+        return rows, done.stdout
+
+    def check_colours(self, rows, cold=1):
+        """Each object is in a region of its colour, at the start and after each collection."""
+        for (when, kind), found in rows.items():
+            colour = 0 if kind in HOT else cold
+            self.assertEqual(set(found), {(colour, colour)}, (when, kind, rows))
+
+
+class Colours(Heap):
+    def test_compiled_and_interpreted_code_colour_objects_by_class_and_site(self):
+        for name, flags, count in [
+            ("tiered", [], 20000),
+            ("interpreter", ["-Xint"], 3000),
+            ("client compiler", ["-XX:TieredStopAtLevel=1"], 20000),
+            ("server compiler", ["-XX:-TieredCompilation", "-Xbatch"], 40000),
+            ("compiled at once", ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileCommand=compileonly,HeapColors*::*"], 3000),
+            ("wide references", ["-XX:-UseCompressedOops"], 20000),
+            ("no archive of class data", ["-Xshare:off"], 3000),
+            ("one collector thread", ["-XX:ParallelGCThreads=1"], 20000),
+        ]:
+            with self.subTest(name):
+                self.check_colours(self.coloured(flags, count)[0])
+
+    def test_a_guide_may_name_one_of_several_colours(self):
+        self.guide.write_text(GUIDE.replace("cold\n", "3\n").replace(" 1\n", " 3\n"))
+        try:
+            self.check_colours(self.coloured([], colours=4)[0], cold=3)
+        finally:
+            self.guide.write_text(GUIDE)
+
+    def test_objects_of_no_entry_are_hot(self):
+        self.guide.write_text("# empty\n")
+        try:
+            rows, _ = self.coloured([], 3000)
+            for found in rows.values():
+                self.assertEqual(set(found), {(0, 0)}, rows)
+        finally:
+            self.guide.write_text(GUIDE)
+
+    def test_many_full_collections_keep_the_colours(self):
+        rows, _ = self.coloured(["-Xmx160m"], 20000, ["system"] * 6)
+        self.check_colours(rows)
+
+    def test_hot_regions_beyond_the_hot_size_borrow_the_cold_place(self):
+        rows, text = self.coloured(["-XX:IsothermHotHeapSize=4m", "-Xlog:gc+heap+color"])
+        places = {place for (when, kind), found in rows.items() if kind in HOT for place in found}
+        self.assertIn((0, 1), places)
+        for (when, kind), found in rows.items():
+            self.assertEqual({colour for colour, _ in found}, {0 if kind in HOT else 1}, (when, kind, rows))
+        self.assertRegex(text, r"after color 0: \d+K in \d+ regions, \d+ humongous, [1-9]\d* borrowed")
+
+    def test_each_collection_logs_bytes_and_regions_by_colour(self):
+        _, text = self.coloured(["-Xlog:gc+heap+color"], 20000, ["system"])
+        lines = re.findall(r"(before|after) color (\d): (\d+)K in (\d+) regions, (\d+) humongous, (\d+) borrowed", text)
+        after = [line for line in lines if line[0] == "after"]
+        self.assertEqual({line[1] for line in after}, {"0", "1"})
+        self.assertEqual(len(lines), 2 * len(after))
+        # Four objects of 1.5 MiB of each colour take two regions of 1 MiB each.
+        self.assertEqual([line[4] for line in after[-2:]], ["8", "8"])
+        cold = next(line for line in reversed(after) if line[1] == "1")
+        # 20,000 objects of seven kinds of 16 bytes to 200 bytes, and the large ones.
+        self.assertTrue(10 << 10 < int(cold[2]) < 30 << 10, cold)
+
+    def test_the_heap_s_information_tells_what_the_guide_matched(self):
+        _, text = self.coloured(["-Xlog:gc+heap+exit"], 3000, ["system"])
+        self.assertRegex(text, r"guide: 8 of 9 entries matched")
+        self.assertRegex(text, r"color 1: \d+K in [1-9]\d* regions")
+
+
+class Room(Heap):
+    """How much fits into a heap of 64 MiB: a list of arrays until OutOfMemoryError."""
+
+    def filled(self, flags, kind):
+        done = self.run_java("-XX:+UseG1GC", "-Xmx64m", "-XX:G1HeapRegionSize=1m", *flags, "-cp", self.path, "HeapFill", kind)
+        return int(done.stdout)
+
+    def test_each_colour_can_have_the_whole_heap(self):
+        self.guide.write_text("site HeapFill.small@* cold\nsite HeapFill.large@* cold\n")
+        try:
+            colours = ["-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={self.guide}"]
+            for kind in ["small", "large", "mixed"]:
+                with self.subTest(kind):
+                    plain = self.filled([], kind)
+                    self.assertGreater(plain, 40 << 20)
+                    # A region of each colour may be filled in part.
+                    self.assertGreater(self.filled(colours, kind), plain - (4 << 20))
+                    self.assertGreater(self.filled([*colours, "-XX:IsothermHotHeapSize=2m"], kind), plain - (4 << 20))
+        finally:
+            self.guide.write_text(GUIDE)
+
+    def test_a_heap_of_few_regions_works(self):
+        colours = ["-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={self.guide}"]
+        for size in ["8m", "12m"]:
+            self.run_java("-XX:+UseG1GC", f"-Xmx{size}", *colours, "-cp", self.path, "HeapFill", "churn")
+
+
+class Flags(Heap):
+    def test_without_colours_the_heap_is_as_ever(self):
+        done = self.run_java("-XX:+UseG1GC", "-Xlog:gc*", "-XX:+PrintFlagsFinal", "-cp", self.path, PROGRAM, "-", 2000)
+        self.assertRegex(done.stdout, r"uint IsothermHeapColors += 1 +\{product\} \{default\}")
+        self.assertIn("made", done.stdout)
+        self.assertNotIn("color ", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_other_collectors_have_no_colours_and_say_so(self):
+        for collector in ["-XX:+UseSerialGC", "-XX:+UseParallelGC"]:
+            done = self.run_java(collector, "-XX:IsothermHeapColors=2", "-cp", self.path, PROGRAM, "-", 2000)
+            self.assertIn("IsothermHeapColors needs G1", done.stdout + done.stderr)
+            self.assertIn("made", done.stdout)
+
+    def test_a_guide_without_colours_is_said_to_do_nothing(self):
+        done = self.run_java("-XX:+UseG1GC", f"-XX:IsothermHeapGuide={self.guide}", "-version")
+        self.assertIn("need IsothermHeapColors of 2 or more", done.stdout + done.stderr)
+
+    def test_a_wrong_guide_is_refused_by_its_line(self):
+        for line, reason in [
+            ("class A", "a line is: class NAME COLOR"),
+            ("class A cold more", "a line is: class NAME COLOR"),
+            ("type A cold", "a line begins with"),
+            ("class A 0", "the color is neither"),
+            ("class A 2", "the color is neither"),
+            ("class A -1", "the color is neither"),
+            ("class A[ cold", "brackets of an array class"),
+            ("class int[] cold", "arrays of primitive types"),
+            ("site A.b cold", "a site is CLASS.METHOD@BCI"),
+            ("site b@3 cold", "a site is CLASS.METHOD@BCI"),
+            ("site A.b@x cold", "after @ is a bytecode index"),
+            ("site A.b@-3 cold", "after @ is a bytecode index"),
+            ("class " + "A" * 5000 + " cold", "the line is too long"),
+        ]:
+            with self.subTest(line[:20]):
+                wrong = self.path / "wrong"
+                wrong.write_text("# a comment\n" + line + "\n")
+                done = self.run_java("-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={wrong}", "-version", status=1)
+                self.assertIn(f"{wrong}:2: {reason}", done.stdout + done.stderr)
+
+    def test_files_that_cannot_be_opened_end_the_virtual_machine(self):
+        for flag in ["Guide", "Table"]:
+            done = self.run_java("-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeap{flag}=/no/such/file", "-version", status=1)
+            self.assertIn(f"IsothermHeap{flag}: /no/such/file: No such file", done.stdout + done.stderr)
+
+    def test_nodes_are_one_for_each_colour(self):
+        for nodes in ["0", "0,", "0,0,0", "0,x", "-1,0", "0,5000"]:
+            done = self.run_java("-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapNodes={nodes}", "-version", status=1)
+            self.assertIn("one memory node for each color", done.stdout + done.stderr)
