@@ -1,4 +1,5 @@
 """The heap with colours: the virtual machine that java/build-jvm makes."""
+import json
 import os
 import pathlib
 import re
@@ -7,6 +8,7 @@ import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+ISOTHERM = os.environ.get("ISOTHERM", "isotherm")
 JDK = os.environ.get("ISOTHERM_JDK", "build/java/jdk")
 PROGRAM = "HeapColors"
 HOT = ["hot-class", "hot-site", "hot-bytes", "hot-humongous"]
@@ -36,7 +38,7 @@ class Heap(unittest.TestCase):
         cls.path = pathlib.Path(cls.directory.name)
         cls.guide = cls.path / "guide"
         cls.guide.write_text(GUIDE)
-        sources = [HERE / f"{PROGRAM}.java", HERE / "HeapFill.java"]
+        sources = [HERE / f"{PROGRAM}.java", HERE / "HeapFill.java", HERE.parent.parent / "workloads/java/MemBench.java"]
         javac = [cls.java.parent / "javac", "-nowarn", "-d", cls.path, *sources]
         subprocess.run(javac, check=True, stderr=subprocess.DEVNULL)
 
@@ -209,3 +211,33 @@ class Flags(Heap):
         for nodes in ["0", "0,", "0,0,0", "0,x", "-1,0", "0,5000"]:
             done = self.run_java("-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapNodes={nodes}", "-version", status=1)
             self.assertIn("one memory node for each color", done.stdout + done.stderr)
+
+
+class Emulated(Heap):
+    """On emulated memory the regions of the cold colour are slow."""
+
+    def slow_share(self, cold):
+        """The share of slow memory in what MemBench accesses, with this class cold."""
+        self.guide.write_text(f"class MemBench${cold} cold\n")
+        summary = self.path / "summary.json"
+        flags = ["-Xmx256m", "-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={self.guide}"]
+        java = [self.java, *flags, "-cp", self.path, "MemBench", "--hot", 32, "--cold", 64, "--passes", 200]
+        run = [ISOTHERM, "run", "--tiers", "emulated:cxl", "--fast", "1GiB", "--cache", "0B", "--summary", summary, "--", *java]
+        done = subprocess.run([str(word) for word in run], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(summary.read_text())
+        if not found["placed"] or "page trap" in done.stderr:
+            self.skipTest(f"no machine is emulated by time here: {done.stderr}")
+        counters = found["runtime"]["counters"]
+        slow, fast = counters["slow_traffic_bytes"], counters["fast_traffic_bytes"]
+        return slow / (slow + fast), counters
+
+    def test_a_guide_decides_how_much_is_accessed_in_slow_memory(self):
+        try:
+            right, counters = self.slow_share("ColdObject")
+            self.assertGreaterEqual(counters["slow_bytes"], 64 << 20)
+            wrong, _ = self.slow_share("HotObject")
+        finally:
+            self.guide.write_text(GUIDE)
+        self.assertLess(right, 0.2)
+        self.assertGreater(wrong, 0.5)

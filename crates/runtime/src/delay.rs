@@ -26,14 +26,15 @@
 //!
 //! # What is not covered
 //!
-//! Memory outside the pool (stacks, small mappings, files, and the data of libraries that are loaded later) is fast. The time in which the kernel works for the
-//! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
+//! Memory outside the pool (stacks, small mappings, files, and the data of libraries that are loaded later) is fast; a Java heap with colours,
+//! which is outside too, has the tiers of its regions ([`java_heap`]). The time in which the kernel works for the program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
 //! new privileges, filters its system calls, or takes an alternate stack that has no room for the timer's signal.
 
 mod bandwidth;
 mod costs;
 mod fast_room;
 mod interrupted;
+mod java_heap;
 mod migration;
 mod page_tiers;
 mod pause;
@@ -441,6 +442,7 @@ impl TimedPair {
 
     fn publish(&self, delay: Delay) {
         let (fast, slow) = self.tiers.bytes();
+        let (fast_heap, slow_heap) = java_heap::bytes();
         let (slow_touches, spilled) = self.tiers.first_touches();
         let session = self.session();
         self.publish_room(session);
@@ -450,8 +452,8 @@ impl TimedPair {
         account.add(SessionCounter::FastTrafficBytes, delay.traffic.fast);
         account.add(SessionCounter::SlowTrafficBytes, delay.traffic.slow);
         for (counter, value) in [
-            (SessionCounter::FastBytes, fast),
-            (SessionCounter::SlowBytes, slow),
+            (SessionCounter::FastBytes, fast + fast_heap),
+            (SessionCounter::SlowBytes, slow + slow_heap),
             (SessionCounter::FirstTouches, slow_touches),
             (SessionCounter::Spilled, spilled),
         ] {

@@ -8,6 +8,7 @@ use isotherm_sys::perf::thread_timer::ThreadTimer;
 
 use super::costs::Costs;
 use super::interrupted::Interrupted;
+use super::java_heap;
 use super::page_tiers::{PageTiers, Side};
 use super::signal_stack;
 use super::stream_bytes::StreamBytes;
@@ -230,9 +231,10 @@ impl DelayedThread {
         costs: &Costs,
     ) -> Delay {
         self.caches.observe(address);
-        let side = tiers
-            .page(address as usize)
-            .map_or(Side::Fast, |page| tiers.tier_of(page));
+        let of_page = || Some(tiers.tier_of(tiers.page(address as usize)?));
+        let side = java_heap::side_of(address as usize)
+            .or_else(of_page)
+            .unwrap_or(Side::Fast);
         let cost = Cost {
             ns: match side {
                 Side::Fast => 0,
