@@ -288,7 +288,8 @@ fn the_page_trap_gets_whole_sites_and_refuses_parts() {
     assert!(!text.contains("\npart "), "{text}");
     let id = text
         .lines()
-        .find_map(|line| line.strip_prefix("site "))
+        .filter_map(|line| line.strip_prefix("site "))
+        .find(|site| !site.starts_with("shared"))
         .expect("a site");
     let id = id.split(' ').next().expect("an id");
     std::fs::write(
