@@ -76,6 +76,8 @@ fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
         0,
         end as u64,
         end as u64,
+        end as u64,
+        0,
     ];
     let mut file = header.magic.to_vec();
     let mut put = |word: u64| file.extend_from_slice(&word.to_ne_bytes());

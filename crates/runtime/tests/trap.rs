@@ -105,6 +105,8 @@ fn configuration(
         0,
         end as u64,
         end as u64,
+        end as u64,
+        0,
     ];
     for word in words {
         file.extend_from_slice(&word.to_le_bytes());
