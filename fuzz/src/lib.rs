@@ -16,6 +16,9 @@ pub mod campaign;
     reason = "a part of the preloaded library, judged there; to link that would replace the fuzzer's malloc"
 )]
 mod config;
+#[path = "../../crates/runtime/src/leading_table.rs"]
+#[allow(dead_code, clippy::all, reason = "as above")]
+mod leading_table;
 pub mod mutation;
 #[path = "../../crates/runtime/src/path.rs"]
 #[allow(dead_code, clippy::all, reason = "as above")]

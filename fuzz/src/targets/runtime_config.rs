@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
+use isotherm_abi::config::LeadingRecord;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::splits::Split;
 use isotherm_model::emulation::Emulation;
@@ -63,8 +64,15 @@ const OBJECT: usize = 1 << 30;
 
 /// The pieces of an object follow one another, and are in tiers that there are.
 fn is_placed(config: &Config, target: Target) {
-    let Target::Split(index) = target else {
-        return;
+    let index = match target {
+        Target::Split(index) => index,
+        Target::Tier(number) => {
+            let leading = config.leading_of_arena(number);
+            let record = leading.and_then(|index| config.leading.get(index));
+            let first = record.map_or(number, |record| record.first_tier);
+            assert!((first as usize) < config.tiers.len());
+            return;
+        }
     };
     let split = config
         .splits
@@ -103,9 +111,17 @@ pub(crate) fn seeds() -> Seeds {
         let tier = TierIndex(0);
         split.splits.insert(SiteId(site), Split { tier, parts });
     }
+    let mut leading = guided.clone();
+    let record = LeadingRecord {
+        first_tier: 0,
+        later_tier: 1,
+        bytes: 1 << 25,
+    };
+    leading.leading.insert(SiteId(0x87), record);
     [
         ("guided", guided),
         ("split", split),
+        ("leading", leading),
         ("profile", Configuration::profile(8)),
     ]
     .into_iter()
