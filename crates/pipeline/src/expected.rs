@@ -264,19 +264,19 @@ pub(crate) fn pieces(
 
 #[cfg(test)]
 mod tests {
-    use super::expected_times;
+    use super::{expected_times, order_shares};
     use crate::parts::SiteParts;
     use crate::waiting_profile::waiting_profile;
     use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
     use isotherm_model::isolation_runs::{
         BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
     };
-    use isotherm_model::plan::{Caller, Value, Weight};
+    use isotherm_model::plan::{Assignment, Caller, LeadingBytes, Value, Weight};
     use isotherm_model::profile::Profile;
     use isotherm_model::sensitivity_runs::TierPair;
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::site::{CallerId, SiteId};
-    use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+    use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_policy::{PlanRequest, policy_from_text};
 
@@ -316,6 +316,31 @@ mod tests {
         for (found, right) in found.expect("both are known").into_iter().zip(right) {
             assert!((found - right).abs() < 1e-9, "{found} instead of {right}");
         }
+    }
+
+    #[test]
+    fn of_what_a_site_allocates_first_its_share_of_the_bytes_is_fast() {
+        let site = |bytes: Option<u64>| Assignment {
+            site: SiteId(5),
+            tier: TierIndex(1),
+            value: 9,
+            weight: Bytes(8 << 20),
+            parts: Vec::new(),
+            leading: bytes.map(|bytes| LeadingBytes {
+                tier: TierIndex::FASTEST,
+                bytes: Bytes(bytes),
+                value: 1,
+            }),
+            caller: Caller::None,
+            reason: String::new(),
+            label: String::new(),
+        };
+        assert_eq!(order_shares(&site(None)), [(1.0, false)]);
+        let quarter = order_shares(&site(Some(2 << 20)));
+        assert_eq!(quarter, [(0.25, true), (0.75, false)]);
+        // By hand a plan may name more than there was.
+        let all = order_shares(&site(Some(16 << 20)));
+        assert_eq!(all, [(1.0, true), (0.0, false)]);
     }
 
     #[test]
