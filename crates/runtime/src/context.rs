@@ -571,12 +571,13 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
         return (word & VALUE_MASK) as u32;
     }
     let value = if config.mode == RuntimeMode::Guided {
-        if session::current().is_some() {
-            // Reported so that a plan of another program or version can be recognised; once for each context,
-            // and the allocation does not need the number.
-            let _ = site::of(context, kind);
-        }
-        config.target_or_default(site::name(context, kind)).arena()
+        // Reported so that a plan of another program or version can be recognised; once for each context,
+        // and the allocation does not need the number.
+        let name = match session::current() {
+            Some(_) => site::with_name(context, kind).0,
+            None => site::name(context, kind),
+        };
+        config.target_or_default(name).arena()
     } else {
         site::of(context, kind)
     };

@@ -135,12 +135,16 @@ pub(crate) fn hashed(hasher: SiteHasher, frame: PythonFrame) -> SiteHasher {
     })
 }
 
-/// The record of a frame that runs on this thread.
-pub(crate) fn record(frame: PythonFrame) -> FrameRecord {
-    with_code(frame, |code, line| FrameRecord {
-        module: PYTHON_FRAME,
-        text: known_functions::place(code),
-        offset: code.offset(line),
+/// As [`hashed`], with the record of the frame: its names and its line are read once for both.
+pub(crate) fn noted(hasher: SiteHasher, frame: PythonFrame) -> (SiteHasher, FrameRecord) {
+    with_code(frame, |code, line| {
+        let offset = code.offset(line);
+        let record = FrameRecord {
+            module: PYTHON_FRAME,
+            text: known_functions::place(code),
+            offset,
+        };
+        (hasher.frame(code.module_name(), offset), record)
     })
 }
 

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_abi::named_data::{frames_of_name, site_of_name};
 use isotherm_abi::session::{FrameRecord, NO_MODULE, SessionCounter, SiteRecord};
@@ -112,27 +113,46 @@ pub(crate) fn start() -> memory::Result<()> {
 
 /// The name of a calling context.
 pub(crate) fn name(context: &Context, kind: SiteHashKind) -> u64 {
-    let mut hasher = SiteHasher::new(kind);
-    for &address in context.frames() {
-        hasher = match module::name(module::of(address)) {
+    let functions = context.python.as_slice().iter();
+    let hasher = functions.fold(native(context, kind), |hasher, frame| {
+        python::hashed(hasher, *frame)
+    });
+    hasher.finish()
+}
+
+/// The name of a calling context up to its Python functions.
+fn native(context: &Context, kind: SiteHashKind) -> SiteHasher {
+    let frames = context.frames().iter();
+    frames.fold(
+        SiteHasher::new(kind),
+        |hasher, &address| match module::name(module::of(address)) {
             Some((build_id, bias)) => hasher.frame(build_id, (address as u64).wrapping_sub(bias)),
             None => hasher.frame(b"", address as u64),
-        };
-    }
-    let functions = context.python.as_slice().iter();
-    let hasher = functions.fold(hasher, |hasher, frame| python::hashed(hasher, *frame));
-    hasher.finish()
+        },
+    )
 }
 
 /// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this thread is
 /// making one already.
 pub(crate) fn of(context: &Context, kind: SiteHashKind) -> u32 {
-    named(name(context, kind), context, kind)
+    with_name(context, kind).1
 }
 
-/// As [`of`], for a site whose name is known; the context then only gives its place.
+/// The name of a calling context and its site, as [`of`] gives it.
+pub(crate) fn with_name(context: &Context, kind: SiteHashKind) -> (u64, u32) {
+    let mut functions = [FrameRecord::default(); MAX_DEPTH];
+    let mut hasher = native(context, kind);
+    for (record, frame) in functions.iter_mut().zip(context.python.as_slice()) {
+        (hasher, *record) = python::noted(hasher, *frame);
+    }
+    let name = hasher.finish();
+    let site = find_or_insert(name, || describe(context, &functions, kind));
+    (name, site)
+}
+
+/// The site of this name; the context, which has no Python functions, gives its place.
 pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
-    find_or_insert(hash, || describe(context, kind))
+    find_or_insert(hash, || describe(context, &[], kind))
 }
 
 /// The site of data that the program names itself.
@@ -163,11 +183,10 @@ fn find_or_insert(hash: u64, describe: impl FnOnce() -> SiteRecord) -> u32 {
         .unwrap_or_else(|_| insert(private, hash, &record))
 }
 
-/// A record with the frames of the context and no name yet.
-fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
+/// A record with the frames of the context, those of its Python functions as given, and no name yet.
+fn describe(context: &Context, functions: &[FrameRecord], kind: SiteHashKind) -> SiteRecord {
     let mut record = empty_record(kind);
-    let functions = context.python.as_slice();
-    record.depth = (context.depth + functions.len()) as u32;
+    record.depth = (context.depth + context.python.as_slice().len()) as u32;
     for (frame, &address) in record.frames.iter_mut().zip(context.frames()) {
         let module = module::of(address);
         let bias = module::name(module).map_or(0, |(_, bias)| bias);
@@ -183,7 +202,7 @@ fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
     }
     let around = record.frames.iter_mut().skip(context.depth);
     for (frame, function) in around.zip(functions) {
-        *frame = python::record(*function);
+        *frame = *function;
     }
     record
 }
@@ -194,7 +213,7 @@ fn empty_record(kind: SiteHashKind) -> SiteRecord {
         hash: 0.into(),
         kind: kind as u32,
         depth: 0,
-        frames: [FrameRecord::default(); isotherm_abi::MAX_DEPTH],
+        frames: [FrameRecord::default(); MAX_DEPTH],
         arena: 0.into(),
         peak_resident_pages: 0.into(),
         allocations: 0.into(),
