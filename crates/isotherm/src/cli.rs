@@ -298,6 +298,9 @@ pub(crate) struct RunArgs {
     /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others. Epochs are 0.1 s at most
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["plan", "policy", "optimize_after", "mover", "undo"])]
     pub remap: Option<PathBuf>,
+    /// Hot data that one memory device has room for; more of it takes a further device at once, whatever its bandwidth
+    #[arg(long, value_name = "SIZE", value_parser = input::device_capacity, requires = "remap")]
+    pub device_capacity: Option<Bytes>,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,

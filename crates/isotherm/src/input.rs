@@ -181,6 +181,17 @@ pub(crate) fn page(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
+/// Parses the value of `--device-capacity`.
+///
+/// # Errors
+/// It is not a size, or zero.
+pub(crate) fn device_capacity(text: &str) -> Result<Bytes, String> {
+    match size(text)? {
+        Bytes::ZERO => Err("a device of no size holds no data".to_owned()),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Parses the value of `--footprint`.
 ///
 /// # Errors

@@ -60,6 +60,39 @@ fn hot_data_spreads_over_two_devices_after_two_seconds_and_stays_whole() {
     assert!(stderr(&output).contains("remap"), "{}", stderr(&output));
 }
 
+#[test]
+fn hot_data_without_room_on_one_device_takes_two_whatever_its_bandwidth() {
+    let directory = tempfile::tempdir().expect("a directory");
+    prepare(directory.path());
+    let model = "bounds = [\"1000GB/s\"]\n";
+    std::fs::write(directory.path().join("bandwidth.toml"), model).expect("written");
+    let words = run_words().replace(" -- ", " --device-capacity 40MiB -- ");
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let output = succeeds(directory.path(), &words);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let text = std::fs::read_to_string(directory.path().join("run.json")).expect("a summary");
+    let summary: Value = serde_json::from_str(&text).expect("JSON");
+    if summary["placed"] == false {
+        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+        return;
+    }
+    let added = &summary["added"][0];
+    assert_eq!(added["to_devices"], 2, "{text}");
+    let hot = added["hot_bytes"].as_u64();
+    assert!(hot.is_some_and(|bytes| bytes > 40 << 20), "{text}");
+    assert_eq!(
+        summary["remaps"].as_array().map(Vec::len),
+        Some(0),
+        "{text}"
+    );
+    assert_eq!(summary["devices"], 2, "{text}");
+    assert!(
+        stderr(&output).contains("for its size"),
+        "{}",
+        stderr(&output)
+    );
+}
+
 /// A run whose program writes to the file `out`.
 struct Started {
     run: Child,

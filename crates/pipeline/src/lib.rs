@@ -90,7 +90,7 @@ pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedCall, matched_calls, same_function};
 pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};
 pub use regroup::regroup;
-pub use remapping::{LONGEST_EPOCH, RemapDecision, RemapSample, Remapping};
+pub use remapping::{AddedDevices, LONGEST_EPOCH, RemapDecision, RemapSample, Remapping};
 pub use sampled_bandwidths::{BytesPerCount, sampled_bandwidths};
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The fast tier is the first device, the slow tier all others. With hot data on k devices every k-th piece of it, by address, is on the
-//! first one; cold data is on the others. A site takes the place of a method: it is hot while its data is sampled.
+//! first one; cold data is on the others. A site takes the place of a method: it is hot while its data is sampled. Where the devices
+//! have a capacity, hot data has at least as many of them as it fills, from the epoch on in which it is hot.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +46,8 @@ const OTHERS: NodeId = NodeId(1);
 pub struct Remapping {
     temperatures: Temperatures,
     remapper: Remapper,
+    /// Bytes of hot data that a device has room for.
+    capacity: Option<Bytes>,
     /// Time of the run.
     now: Nanos,
     /// Time and bytes at the last sample of the bandwidth.
@@ -62,6 +65,21 @@ pub struct RemapDecision {
     pub actions: Vec<RangeAction>,
     /// The sample of the bandwidth and what the remapper made of it; `None` between two samples.
     pub sample: Option<RemapSample>,
+    /// The devices that were added for hot data that had no room.
+    pub added: Option<AddedDevices>,
+}
+
+/// Devices that were added because hot data filled those that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddedDevices {
+    /// Time of the run.
+    pub at: Nanos,
+    /// Hot data in memory.
+    pub hot: Bytes,
+    /// Devices that held it.
+    pub from: u32,
+    /// Devices for it from now on.
+    pub to: u32,
 }
 
 /// A sample of the bandwidth.
@@ -76,12 +94,14 @@ pub struct RemapSample {
 }
 
 impl Remapping {
-    /// Hot data begins on one device.
+    /// Hot data begins on one device. A device has room for `capacity` of it (Cross-Layer, section 8.2.3: a quarter of the program's largest
+    /// resident set); `None` is all.
     #[must_use]
-    pub fn new(model: BandwidthModel, settings: RemapSettings) -> Self {
+    pub fn new(model: BandwidthModel, settings: RemapSettings, capacity: Option<Bytes>) -> Self {
         Self {
             temperatures: Temperatures::new(COOL_DOWN),
             remapper: Remapper::new(model, settings, 1),
+            capacity,
             now: Nanos::ZERO,
             sampled: (Nanos::ZERO, 0),
             due: SAMPLE_EACH,
@@ -107,10 +127,12 @@ impl Remapping {
         for heat in sampled {
             self.temperatures.sample(MethodId(heat.site.0), self.now);
         }
+        let added = self.add_devices(extents);
         let sample = self.sample_bandwidth(batch);
         RemapDecision {
             actions: self.place(extents),
             sample,
+            added,
         }
     }
 
@@ -137,13 +159,36 @@ impl Remapping {
         })
     }
 
+    /// Adds the devices that hot data needs for its size.
+    fn add_devices(&mut self, extents: &[Extent]) -> Option<AddedDevices> {
+        let capacity = self.capacity?;
+        let hot = placeable(extents).filter(|extent| self.colour(extent) == Colour::Hot);
+        let hot: Bytes = hot.map(|extent| extent.resident).sum();
+        let least = hot.0.div_ceil(capacity.0.max(1));
+        match self
+            .remapper
+            .require(u32::try_from(least).unwrap_or(u32::MAX))
+        {
+            Remap::To { from, to } => Some(AddedDevices {
+                at: self.now,
+                hot,
+                from,
+                to,
+            }),
+            Remap::Stay | Remap::Undo { .. } => None,
+        }
+    }
+
+    fn colour(&self, extent: &Extent) -> Colour {
+        self.temperatures.method(MethodId(extent.site.0), self.now)
+    }
+
     /// The moves that bring every piece where it belongs.
     fn place(&mut self, extents: &[Extent]) -> Vec<RangeAction> {
         let mut placed = BTreeMap::new();
         let mut moves = Vec::new();
-        let resident = extents.iter().filter(|extent| extent.site.is_placeable());
-        for extent in resident.filter(|extent| extent.resident > Bytes::ZERO) {
-            let colour = self.temperatures.method(MethodId(extent.site.0), self.now);
+        for extent in placeable(extents) {
+            let colour = self.colour(extent);
             for range in pieces(extent) {
                 let key = (extent.process, range.start);
                 let node = self.node_of(colour, range.start);
@@ -171,6 +216,14 @@ impl Remapping {
             Colour::Hot | Colour::Cold => OTHERS,
         }
     }
+}
+
+/// The extents that have memory to be placed.
+fn placeable(extents: &[Extent]) -> impl Iterator<Item = &Extent> {
+    let resident = extents
+        .iter()
+        .filter(|extent| extent.resident > Bytes::ZERO);
+    resident.filter(|extent| extent.site.is_placeable())
 }
 
 /// The second of the run after this time.
@@ -230,10 +283,15 @@ mod tests {
     impl Run {
         /// One device below 1 GB/s, two below 2 GB/s, else three.
         fn new() -> Self {
+            Self::with_capacity(None)
+        }
+
+        /// As [`Self::new`], with room for so much hot data on a device.
+        fn with_capacity(capacity: Option<Bytes>) -> Self {
             let model = BandwidthModel::new(vec![1_000_000_000, 2_000_000_000]);
             let model = model.expect("rising");
             Self {
-                remapping: Remapping::new(model, RemapSettings::default()),
+                remapping: Remapping::new(model, RemapSettings::default(), capacity),
                 served: 0,
             }
         }
@@ -327,6 +385,26 @@ mod tests {
             Remap::Undo { from: 2, to: 1 }
         );
         assert_eq!(moves(&undone), [(1, FIRST), (3, FIRST)]);
+    }
+
+    #[test]
+    fn hot_data_that_fills_a_device_gets_the_next_one_in_the_same_epoch() {
+        let mut run = Run::with_capacity(Some(Bytes(2 * PIECE)));
+        let spread = run.epoch(500, &[HOT]);
+        let added = spread.added.expect("four pieces need two devices");
+        assert_eq!((added.from, added.to), (1, 2));
+        assert_eq!(added.hot, Bytes(4 * PIECE));
+        let cold = [(8, OTHERS), (9, OTHERS)];
+        assert_eq!(
+            moves(&spread),
+            [&[(1, OTHERS), (3, OTHERS)], &cold[..]].concat()
+        );
+        let warm = run.epoch(500, &[HOT, COLD]);
+        assert_eq!(warm.added.map(|added| added.to), Some(3), "six pieces");
+        // Two seconds with less hot data.
+        assert_eq!(run.epoch(500, &[HOT]).added, None);
+        run.epoch(500, &[HOT]);
+        assert_eq!(run.remapping.devices(), 2);
     }
 
     /// In epochs of 0.1 s, as long as a site takes to cool, nothing is looked at later than the paper does.

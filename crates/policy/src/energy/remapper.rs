@@ -19,6 +19,9 @@
 //! number of samples. If none exceeds the highest sample before by the least gain, the remap is
 //! undone. It is not tried again until a higher bandwidth is observed, or until the bandwidth has
 //! meanwhile fallen below half of it, which is another phase of the program.
+//!
+//! Devices are also limited in size: [`Remapper::require`] names the fewest that have room for the hot data (its section 8.2.3,
+//! with constrained capacity). More are taken at once, and given back as the bandwidth's are.
 
 use super::bandwidth_model::BandwidthModel;
 
@@ -99,6 +102,8 @@ pub struct Remapper {
     model: BandwidthModel,
     settings: RemapSettings,
     devices: u32,
+    /// The fewest devices with room for the hot data.
+    least: u32,
     streak: Streak,
     trial: Option<Trial>,
     /// The highest bandwidth at which more devices gained nothing.
@@ -118,6 +123,7 @@ impl Remapper {
             model,
             settings,
             devices,
+            least: 1,
             streak: Streak {
                 devices,
                 samples: 0,
@@ -171,8 +177,21 @@ impl Remapper {
         Remap::To { from, to }
     }
 
+    /// Takes the fewest devices that have room for the hot data, limited to 1 up to the most of the model. With fewer now the data moves
+    /// before the next sample, and a trial that was not judged yet is kept.
+    pub fn require(&mut self, least: u32) -> Remap {
+        self.least = least.clamp(1, self.model.most());
+        if self.devices >= self.least {
+            return Remap::Stay;
+        }
+        let (from, to) = (self.devices, self.least);
+        self.trial = None;
+        self.move_to(to);
+        Remap::To { from, to }
+    }
+
     fn extend_streak(&mut self, bandwidth: u64) {
-        let range = self.model.devices(bandwidth);
+        let range = self.model.devices(bandwidth).max(self.least);
         self.streak = match self.continued(range) {
             Some(devices) => Streak {
                 devices,
@@ -212,16 +231,13 @@ impl Remapper {
             return None;
         }
         self.trial = None;
-        if self.is_gain(trial.before, trial.highest) {
+        let (from, to) = (self.devices, trial.from.max(self.least));
+        if self.is_gain(trial.before, trial.highest) || to >= from {
             return None;
         }
-        let from = self.devices;
         self.refused = Some(trial.before.max(trial.highest));
-        self.move_to(trial.from);
-        Some(Remap::Undo {
-            from,
-            to: trial.from,
-        })
+        self.move_to(to);
+        Some(Remap::Undo { from, to })
     }
 
     fn is_gain(&self, before: u64, after: u64) -> bool {
@@ -290,6 +306,28 @@ mod tests {
         let samples: Vec<u64> = written.iter().map(|(sample, _)| *sample).collect();
         let wanted: Vec<Remap> = written.iter().map(|(_, remap)| *remap).collect();
         assert_eq!(decisions(RemapSettings::PAPER, &samples), wanted);
+    }
+
+    #[test]
+    fn hot_data_without_room_gets_devices_at_once_and_gives_them_back_after_two_samples() {
+        let mut remapper = Remapper::new(BandwidthModel::paper(), RemapSettings::default(), 1);
+        let low = 5_000_000_000;
+        assert_eq!(remapper.require(3), To { from: 1, to: 3 });
+        assert_eq!(remapper.require(2), Stay, "there is room");
+        let samples = [low, low, low].map(|bandwidth| remapper.sample(bandwidth));
+        assert_eq!(samples, [Stay, To { from: 3, to: 2 }, Stay]);
+        assert_eq!(remapper.require(99), To { from: 2, to: 4 }, "all there are");
+    }
+
+    #[test]
+    fn devices_that_the_hot_data_needs_for_its_size_are_no_trial_to_be_undone() {
+        let mut remapper = Remapper::new(BandwidthModel::paper(), RemapSettings::default(), 1);
+        let high = 11_000_000_000;
+        let first = [high, high].map(|bandwidth| remapper.sample(bandwidth));
+        assert_eq!(first, [Stay, To { from: 1, to: 2 }]);
+        assert_eq!(remapper.require(2), Stay);
+        let judged = [high, high].map(|bandwidth| remapper.sample(bandwidth));
+        assert_eq!(judged, [Stay, Stay], "undone although the data needs both");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
-use isotherm_pipeline::{RemapSample, Remapping, Step, StepReport};
+use isotherm_pipeline::{AddedDevices, RemapSample, Remapping, Step, StepReport};
 use isotherm_policy::energy::{Remap, RemapSettings};
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ struct RemapRun {
     remapping: Remapping,
     executor: Box<dyn RangeExecutor>,
     samples: Vec<RemapSample>,
+    added: Vec<AddedDevices>,
     requested: Bytes,
 }
 
@@ -53,12 +54,13 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
     } = PreparedRun::new(args, &tiers, &[], console)?;
     let sessions = ready.session.path().to_owned();
     let mut remap = RemapRun {
-        remapping: Remapping::new(model, RemapSettings::default()),
+        remapping: Remapping::new(model, RemapSettings::default(), args.device_capacity),
         executor: match args.dry_run {
             true => Box::new(DryRun),
             false => Box::new(PageRequestWriter::new(sessions)),
         },
         samples: Vec::new(),
+        added: Vec::new(),
         requested: Bytes::ZERO,
     };
     let step = Step::new(observer, DryRun, profile, &meta, None);
@@ -94,6 +96,7 @@ impl RemapRun {
             .remapping
             .decide(&report.batch, &report.segment, extents);
         self.samples.extend(decision.sample);
+        self.added.extend(decision.added);
         let moved = decision.actions.iter().map(|action| action.range.bytes);
         self.requested += moved.sum::<Bytes>();
         // What is not obeyed shows in the bandwidth of the next samples.
@@ -112,8 +115,12 @@ impl RemapRun {
         }
         let is_undo = |sample: &&RemapSample| matches!(sample.remap, Remap::Undo { .. });
         let (undone, remaps) = (self.remaps().filter(is_undo).count(), self.remaps().count());
+        let added = match self.added.len() {
+            0 => String::new(),
+            times => format!(", devices added {} for its size", counted(times, "time")),
+        };
         format!(
-            "{took}: {} ({undone} undone), hot data on {} at the end, {} asked to move",
+            "{took}: {} ({undone} undone){added}, hot data on {} at the end, {} asked to move",
             counted(remaps, "remap"),
             counted(self.remapping.devices(), "device"),
             self.requested
@@ -130,10 +137,20 @@ impl RemapRun {
             "devices": self.remapping.devices(),
             "samples": self.samples.iter().map(|sample| sample.bandwidth).collect::<Vec<_>>(),
             "remaps": self.remaps().map(remap_json).collect::<Vec<_>>(),
+            "added": self.added.iter().map(added_json).collect::<Vec<_>>(),
             "requested_bytes": self.requested.0,
             "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
         })
     }
+}
+
+fn added_json(added: &AddedDevices) -> Value {
+    json!({
+        "seconds": added.at.0 as f64 / 1e9,
+        "hot_bytes": added.hot.0,
+        "from_devices": added.from,
+        "to_devices": added.to,
+    })
 }
 
 fn remap_json(sample: &RemapSample) -> Value {
