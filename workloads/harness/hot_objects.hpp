@@ -141,6 +141,7 @@ inline void touch_cold(HotObject* cold, uint64_t count) {
 /// result and its times, and returns the exit status.
 inline int run_hot(const char* program, const HotSettings& settings, HotObjects& hot) {
   const uint64_t spins = HotObjects::spins_of(settings.delay);
+  const double begin = seconds_since_begin();
   Stopwatch kernel;
   hot.write(1, spins);
   kernel.start();
@@ -150,6 +151,7 @@ inline int run_hot(const char* program, const HotSettings& settings, HotObjects&
   std::printf("%s: objects %llu checksum %016llx\n", program, static_cast<unsigned long long>(hot.count()),
               static_cast<unsigned long long>(hot.sum()));
   const double work = written / kernel.seconds(), bandwidth = work * kBytesPerWrite;
+  print_measure("writing_begins_seconds", begin);
   print_measure("kernel_seconds", kernel.seconds());
   print_measure("objects_per_second", work);
   print_measure("bytes_per_second", bandwidth);

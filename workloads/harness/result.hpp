@@ -28,6 +28,13 @@ inline void print_measure(const char* name, double value) {
   std::fprintf(stderr, "%s %.6f\n", name, value);
 }
 
+/// When the program began, as far as its own code can tell.
+inline const std::chrono::steady_clock::time_point program_begin = std::chrono::steady_clock::now();
+
+inline double seconds_since_begin() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - program_begin).count();
+}
+
 /// Prints the time of the monotonic clock at the end of a repetition, so that a program's speed can be
 /// followed while others start and end: `lap 81023.250000`.
 inline void print_lap() {

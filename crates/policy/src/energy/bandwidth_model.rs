@@ -106,14 +106,15 @@ impl BandwidthModel {
     /// highest of any run. A number of devices slows a load if the load completes less work than
     /// with all devices, by more than `tolerance` percent.
     ///
-    /// The bound above a number is the lowest bandwidth that a slowed load has *with that number*:
+    /// The bound above a number is the lowest bandwidth that a slowed load has *with that number*, less the tolerance:
     /// this is what is read of the machine when the question is asked. With all devices a slowed
-    /// load has more, which too few devices never show, so that it would stay on them.
+    /// load has more, which too few devices never show, so that it would stay on them. Without the
+    /// tolerance half of the samples of a load that fills its devices would be below the bound.
     ///
     /// ```text
     ///     load, by its bandwidth with all devices     3    6   11   15   20
     ///     with one device                             3    6  9.6  9.8  9.9
-    ///     slowed by it                                          x    x    x      bound: 9.6
+    ///     slowed by it                                          x    x    x      bound: 5 % below 9.6
     /// ```
     ///
     /// Where noise slows a load and not a greater one, the loads are divided so that the fewest are
@@ -150,7 +151,10 @@ impl BandwidthModel {
                 let (few, all) = (run(load, devices)?, run(load, most)?);
                 Ok(ComparedLoad::new(few, all, tolerance))
             });
-            let bound = bound(loads.collect::<Result<_, BandwidthModelError>>()?);
+            let bound = bound(
+                loads.collect::<Result<_, BandwidthModelError>>()?,
+                tolerance,
+            );
             // More devices sustain at least as much; a measurement that shows less is noise.
             below = bound.max(below);
             bounds.push(below);
@@ -209,8 +213,9 @@ impl ComparedLoad {
     }
 }
 
-/// The lowest bandwidth of the loads from the least that counts as slowed on; the highest possible one where none does.
-fn bound(mut loads: Vec<ComparedLoad>) -> u64 {
+/// The lowest bandwidth of the loads from the least that counts as slowed on, less this percentage of it; the highest possible one where none
+/// counts as slowed.
+fn bound(mut loads: Vec<ComparedLoad>, tolerance: u32) -> u64 {
     loads.sort_by_key(|load| load.asked);
     let wrong = |first: usize| {
         let (below, above) = loads.split_at(first);
@@ -221,7 +226,11 @@ fn bound(mut loads: Vec<ComparedLoad>) -> u64 {
     let first = (0..=loads.len()).min_by_key(|first| wrong(*first));
     let slowed = loads.iter().skip(first.unwrap_or(0));
     let slowed = slowed.filter(|load| load.is_slowed);
-    slowed.map(|load| load.got).min().unwrap_or(u64::MAX)
+    let lowest = slowed.map(|load| load.got).min();
+    lowest.map_or(u64::MAX, |lowest| {
+        let kept = u128::from(lowest) * u128::from(100_u32.saturating_sub(tolerance)) / 100;
+        u64::try_from(kept).unwrap_or(u64::MAX)
+    })
 }
 
 #[cfg(test)]
@@ -263,25 +272,26 @@ mod tests {
     }
 
     #[test]
-    fn a_fitted_bound_is_the_lowest_bandwidth_that_a_load_has_on_the_devices_that_slow_it() {
-        // Loads of 5, 11 and 20 with all three devices. One device slows the second by 9 %, two
+    fn a_fitted_bound_is_just_below_the_lowest_bandwidth_that_a_load_has_on_the_devices_that_slow_it()
+     {
+        // Loads of 500, 1,100 and 2,000 with all three devices. One device slows the second by 9 %, two
         // slow the third by half.
         let runs = [
-            run(1, 0, 5, 100),
-            run(2, 0, 5, 100),
-            run(3, 0, 5, 100),
-            run(1, 1, 9, 200),
-            run(2, 1, 11, 219),
-            run(3, 1, 11, 220),
-            run(1, 2, 10, 200),
-            run(2, 2, 12, 250),
-            run(3, 2, 20, 500),
+            run(1, 0, 500, 100),
+            run(2, 0, 500, 100),
+            run(3, 0, 500, 100),
+            run(1, 1, 900, 200),
+            run(2, 1, 1_100, 219),
+            run(3, 1, 1_100, 220),
+            run(1, 2, 1_000, 200),
+            run(2, 2, 1_200, 250),
+            run(3, 2, 2_000, 500),
         ];
         let model = BandwidthModel::fitted(&runs, 1).unwrap();
-        assert_eq!(model, BandwidthModel::new(vec![9, 12]).unwrap());
+        assert_eq!(model, BandwidthModel::new(vec![891, 1_188]).unwrap());
         // With a tolerance of 10 % one device suffices for the second load.
         let model = BandwidthModel::fitted(&runs, 10).unwrap();
-        assert_eq!(model, BandwidthModel::new(vec![10, 12]).unwrap());
+        assert_eq!(model, BandwidthModel::new(vec![900, 1_080]).unwrap());
     }
 
     /// By the bandwidth with all devices no load of one device would ever be seen to need two.
@@ -289,7 +299,7 @@ mod tests {
     fn a_load_that_one_device_slows_is_told_by_its_bandwidth_on_it() {
         let runs = [run(1, 0, 100, 50), run(2, 0, 200, 100)];
         let model = BandwidthModel::fitted(&runs, 5).unwrap();
-        assert_eq!([99, 100, 200].map(|rate| model.devices(rate)), [1, 2, 2]);
+        assert_eq!([94, 95, 200].map(|rate| model.devices(rate)), [1, 2, 2]);
     }
 
     #[test]
@@ -307,9 +317,9 @@ mod tests {
             let runs: Vec<_> = loads.flat_map(one).collect();
             BandwidthModel::fitted(&runs, 5).unwrap().bounds()[0]
         };
-        assert_eq!(fitted(&[4, 5, 6, 7]), 38);
-        assert_eq!(fitted(&[1, 4, 5, 6, 7]), 38);
-        assert_eq!(fitted(&[4, 5, 7]), 38);
+        assert_eq!(fitted(&[4, 5, 6, 7]), 36);
+        assert_eq!(fitted(&[1, 4, 5, 6, 7]), 36);
+        assert_eq!(fitted(&[4, 5, 7]), 36);
         assert_eq!(fitted(&[1]), u64::MAX);
     }
 
