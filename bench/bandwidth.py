@@ -20,6 +20,7 @@ LEAST_LIMIT = 100 << 20
 BALANCED, REMAPPED, LOSS = 1.25, 3.0, 0.05
 FACTORS = "emulated:B:1,L:1"
 DEVICES = 4
+MEBIBYTE = 1 << 20
 # A bound that no bandwidth reaches, so that nothing is remapped.
 UNREACHED = 1 << 62
 
@@ -64,7 +65,7 @@ class Remapped:
     begin: float
     work: float
 
-    def steady(self, after: float = 1.0) -> float:
+    def steady(self, after: float) -> float:
         """The bandwidth from so many seconds after the writing began, without the last second, of which only a part was."""
         samples = self.samples[math.ceil(self.begin + after):-1]
         if not samples:
@@ -79,26 +80,28 @@ class Remapped:
         return any(remap["undo"] for remap in self.remaps)
 
 
-def remapped(tools: Tools, program: Program, bounds: list[int], tiers: str, cache: str, folder: str, seconds: float) -> Remapped:
-    """A run whose hot data begins on the fast tier, which stands for the first devices."""
+def remapped(tools: Tools, program: Program, bounds: list[int], device: int, more: list[str], folder: str, seconds: float) -> Remapped:
+    """A run whose hot data begins on the fast tier, the first device of this bandwidth; the others are the slow tier."""
     model, summary = os.path.join(folder, "remap.toml"), os.path.join(folder, "remap.json")
     with open(model, "w", encoding="utf-8") as file:
         json_bounds = ", ".join(f'"{bound}B/s"' for bound in bounds)
         file.write(f"bounds = [{json_bounds}]\n")
-    words = [tools.isotherm, "--quiet", "run", "--remap", model, "--tiers", tiers, "--fast", "100%", "--cache", cache, "--summary", summary, "--"]
+    tiers = limited(device, (DEVICES - 1) * device)
+    words = [tools.isotherm, "--quiet", "run", "--remap", model, "--tiers", tiers, "--fast", "100%", "--summary", summary, *more, "--"]
     measures = run_once(program, Contender("remapped", words), seconds).measures
     with open(summary, encoding="utf-8") as file:
         found = json.load(file)
     return Remapped(found["remaps"], found["samples"], found["devices"], measures["writing_begins_seconds"], measures["objects_per_second"])
 
 
-def machine_runs(tools: Tools, programs: dict[int, Program], device: int, cache: str, folder: str, options, say) -> dict[tuple[int, int], Remapped]:
-    """Each delay with its hot data on 1, 2, 3 and 4 devices, without a remap."""
+def machine_runs(tools: Tools, programs: dict[int, Program], hot: int, device: int, cache: str, folder: str, options, say) -> dict[tuple[int, int], Remapped]:
+    """Each delay with its hot data on 1, 2, 3 and 4 devices: as many as it fills, at no bandwidth more."""
     runs = {}
     for delay, program in programs.items():
         for devices in range(1, DEVICES + 1):
             say(f"remap: delay {delay} on {devices} devices")
-            runs[delay, devices] = remapped(tools, program, [UNREACHED], limited(devices * device, DEVICES * device), cache, folder, options.limit)
+            filled = ["--cache", cache, "--device-capacity", f"{hot // devices + MEBIBYTE}B"]
+            runs[delay, devices] = remapped(tools, program, [UNREACHED] * (DEVICES - 1), device, filled, folder, options.limit)
     return runs
 
 
@@ -107,15 +110,15 @@ def machine_bounds(tools: Tools, runs: dict[tuple[int, int], Remapped], folder: 
     path, model = os.path.join(folder, "machine.runs"), os.path.join(folder, "machine.toml")
     with open(path, "w", encoding="utf-8") as file:
         for (delay, devices), run in runs.items():
-            file.write(f"devices {devices} delay {delay} bandwidth {run.steady():.0f} work {run.work:.0f}\n")
+            file.write(f"devices {devices} delay {delay} bandwidth {run.steady(REMAPPED):.0f} work {run.work:.0f}\n")
     must([tools.isotherm, "--quiet", "fit-bandwidth", path, "-o", model], "fitting the model of the machine")
     with open(model, "rb") as file:
         return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
 
 
-def remap(tools: Tools, fitted: dict[int, Program], programs: dict[int, Program], device: int, cache: str, folder: str, options, say) -> Table:
+def remap(tools: Tools, fitted: dict[int, Program], programs: dict[int, Program], hot: int, device: int, cache: str, folder: str, options, say) -> Table:
     """MemBench at no delay by the fitted model, and with the longest delay by one whose bounds are far too low."""
-    runs = machine_runs(tools, fitted, device, cache, folder, options, say)
+    runs = machine_runs(tools, fitted, hot, device, cache, folder, options, say)
     bounds = machine_bounds(tools, runs, folder)
     shortest, longest = min(programs), max(programs)
     table = Table("Remap: MemBench, hot objects on the first of four devices at the start",
@@ -124,8 +127,8 @@ def remap(tools: Tools, fitted: dict[int, Program], programs: dict[int, Program]
     cases = [("no delay, fitted model", shortest, bounds), ("long delay, bounds too low", longest, [1, 2, 3])]
     for name, delay, model in cases:
         say(f"remap: {name}")
-        run = remapped(tools, programs[delay], model, limited(device, (DEVICES - 1) * device), cache, folder, options.limit)
-        waited, rate, best = run.last_change(), run.steady(REMAPPED), runs[delay, DEVICES].steady()
+        run = remapped(tools, programs[delay], model, device, ["--cache", cache], folder, options.limit)
+        waited, rate, best = run.last_change(), run.steady(REMAPPED), runs[delay, DEVICES].steady(REMAPPED)
         table.row(name, len(run.remaps), waited, run.devices, "yes" if run.undone() else "", rate / 1e9, best / 1e9)
         met.append(waited <= REMAPPED and rate >= best * (1 - LOSS) if model is bounds else run.undone())
     table.note("The model's bounds, in bytes that the machine counts: " + ", ".join(f"{bound / 1e9:.2f} GB/s" for bound in bounds) + ". Seconds are from the first write.")

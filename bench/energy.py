@@ -37,7 +37,7 @@ UNBOUNDED = 2**64 - 1
 # A remap takes two samples of a second, its judgement two more.
 REMAP_SECONDS = 8
 # Some samples of a second, at the full speed of the load; too few devices take up to four times as long.
-FIT_SECONDS = 3
+FIT_SECONDS = 6
 
 
 class Settings:
@@ -220,7 +220,7 @@ def remapping(tools: Tools, options, folder: str, say) -> Iterator[Table]:
         return {delay: settings.program(tools, "membench", delay, seconds=seconds) for delay in settings.delays_of(delays)}
 
     fitted, remapped = programs(QUICK_DELAYS, FIT_SECONDS), programs([QUICK_DELAYS[0], QUICK_DELAYS[-1]], REMAP_SECONDS)
-    yield remap(tools, fitted, remapped, DEMAND // len(DEVICES), CACHE, folder, options, say)
+    yield remap(tools, fitted, remapped, settings.objects * 64, DEMAND // len(DEVICES), CACHE, folder, options, say)
 
 
 PARTS: Parts = {"devices": devices, "remote": remote, "balance": balancing, "remap": remapping}
