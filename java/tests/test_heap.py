@@ -26,6 +26,13 @@ site HeapColors.coldMatrix@* cold
 site HeapColors.coldHumongous@* 1
 site NoSuchClass.method@* cold
 """
+LOOP_GUIDE = """\
+class HeapLoop$Cold cold
+class HeapLoop$Cold[] cold
+site HeapLoop.coldSite@* cold
+site HeapLoop.coldBytes@* cold
+site HeapLoop.coldObjects@* cold
+"""
 
 
 class Heap(unittest.TestCase):
@@ -38,7 +45,8 @@ class Heap(unittest.TestCase):
         cls.path = pathlib.Path(cls.directory.name)
         cls.guide = cls.path / "guide"
         cls.guide.write_text(GUIDE)
-        sources = [HERE / f"{PROGRAM}.java", HERE / "HeapFill.java", HERE.parent.parent / "workloads/java/MemBench.java"]
+        programs = [PROGRAM, "HeapFill", "HeapLoop"]
+        sources = [*(HERE / f"{name}.java" for name in programs), HERE.parent.parent / "workloads/java/MemBench.java"]
         javac = [cls.java.parent / "javac", "-nowarn", "-d", cls.path, *sources]
         subprocess.run(javac, check=True, stderr=subprocess.DEVNULL)
 
@@ -133,6 +141,42 @@ class Colours(Heap):
         _, text = self.coloured(["-Xlog:gc+heap+exit"], 3000, ["system"])
         self.assertRegex(text, r"guide: 8 of 9 entries matched")
         self.assertRegex(text, r"color 1: \d+K in [1-9]\d* regions")
+
+
+class Inline(Heap):
+    """Compiled code allocates objects of each colour by itself, in a buffer of the thread."""
+
+    KINDS = ["class", "array", "site", "bytes", "objects"]
+    COMPILERS = {"client": ["-XX:TieredStopAtLevel=1"], "server": ["-XX:-TieredCompilation"]}
+
+    def loop(self, kind, flags, count, every=1, rounds=1):
+        """Runs a loop that allocates cold objects."""
+        guide = self.path / "loop.guide"
+        guide.write_text(LOOP_GUIDE)
+        colours = ["-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={guide}"]
+        return self.run_java(*colours, "-Xbatch", *flags, "-cp", self.path, "HeapLoop", kind, count, every, rounds).stdout
+
+    def test_compiled_code_does_not_call_the_runtime_for_each_cold_object(self):
+        for compiler, flags in self.COMPILERS.items():
+            for kind in self.KINDS:
+                with self.subTest(compiler=compiler, kind=kind):
+                    text = self.loop(kind, [*flags, "-Xlog:gc+heap+exit"], 1000000)
+                    found = re.search(r"colors: (\d+) objects of colors from 1 on allocated by the runtime", text)
+                    self.assertTrue(found, text)
+                    # What is interpreted at the start is allocated by the runtime.
+                    self.assertTrue(0 < int(found[1]) < 100000, found[0])
+
+    def test_collections_can_walk_the_buffers_of_all_colours(self):
+        verify = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifyBeforeGC", "-XX:+VerifyAfterGC", "-Xmx16m", "-Xlog:gc"]
+        for compiler, flags in self.COMPILERS.items():
+            for kind in self.KINDS:
+                with self.subTest(compiler=compiler, kind=kind):
+                    text = self.loop(kind, [*flags, *verify], 1000000, every=2)
+                    self.assertGreater(text.count("Pause Young"), 1, text)
+
+    def test_the_bytes_of_a_thread_have_its_cold_objects_in_them(self):
+        line = self.loop("class", [], 1000).splitlines()[-1]
+        self.assertGreaterEqual(int(line.split()[1]), 1000 * 24)
 
 
 class Room(Heap):
