@@ -165,7 +165,11 @@ impl PagedService {
 
     /// Has the kernel reclaim what is out of reach here. Limits of control groups are never written: they have an owner.
     fn ask_kernel(&mut self, shortage: &GroupShortage) {
-        let GroupShortage { name, bytes } = shortage;
+        let GroupShortage {
+            name,
+            directory,
+            bytes,
+        } = shortage;
         let bytes = (*bytes).min(RECLAIM_AT_MOST);
         if self.dry_run {
             // A closed output ends a dry run elsewhere.
@@ -175,7 +179,7 @@ impl PagedService {
             ));
             return;
         }
-        let outcome = reclaim(Path::new("/"), name, bytes, &MachineClock);
+        let outcome = reclaim(directory, bytes, &MachineClock);
         self.status.reclaimed_bytes += outcome.reclaimed.0;
         self.status.reclaim_refused = match outcome.fate {
             Fate::Denied(why) | Fate::Busy(why) => why,

@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use crate::batch::Process;
 use crate::movement::NodeId;
@@ -58,6 +59,8 @@ pub struct RefaultCosts {
 pub struct LimitedGroup {
     /// Its path in the hierarchy: `/system.slice/app.service`.
     pub name: String,
+    /// The directory of its files. Hierarchies of both versions may have a group of one name.
+    pub directory: PathBuf,
     /// The least of its limits: `memory.high`, `memory.max`, or `memory.limit_in_bytes` of version 1.
     pub limit: Bytes,
     /// Its memory without cached files, which the kernel drops before it pages out.

@@ -24,6 +24,7 @@ pub fn limited_groups(root: &Path, processes: impl Iterator<Item = Process>) -> 
                 limit: Bytes(group.limit),
                 without_files: Bytes(group.usage.saturating_sub(group.cached_files())),
                 name: group.name.clone(),
+                directory: group.directory.clone(),
                 processes: BTreeSet::new(),
             };
             let known = found.entry(group.directory.clone()).or_insert_with(new);
@@ -35,19 +36,45 @@ pub fn limited_groups(root: &Path, processes: impl Iterator<Item = Process>) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use isotherm_model::batch::Process;
     use isotherm_model::units::Bytes;
 
     use super::limited_groups;
 
+    fn write(root: &Path, path: &str, text: &str) {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+
+    #[test]
+    fn groups_of_one_name_in_both_hierarchies_have_their_own_directories() {
+        let root = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: &str| write(root.path(), path, text);
+        write("proc/7/cgroup", "4:memory:/a\n0::/a\n");
+        write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000");
+        write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "450");
+        write("sys/fs/cgroup/unified/a/memory.high", "900");
+        write("sys/fs/cgroup/unified/a/memory.current", "440");
+        let process = Process { pid: 7, image: 0 };
+        let groups = limited_groups(root.path(), [process].into_iter());
+        assert!(groups.iter().all(|group| group.name == "/a"));
+        let found = groups.into_iter();
+        let found: Vec<_> = found.map(|group| (group.limit, group.directory)).collect();
+        let below = |mount: &str| root.path().join("sys/fs/cgroup").join(mount).join("a");
+        let own = [
+            (Bytes(1000), below("memory")),
+            (Bytes(900), below("unified")),
+        ];
+        assert_eq!(found, own);
+    }
+
     #[test]
     fn processes_of_a_group_and_of_groups_below_it_share_it() {
         let root = tempfile::tempdir().expect("a directory");
-        let write = |path: &str, text: &str| {
-            let path = root.path().join(path);
-            std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
-            std::fs::write(path, text).expect("written");
-        };
+        let write = |path: &str, text: &str| write(root.path(), path, text);
         for (pid, group) in [(7, "/a"), (8, "/a/b"), (9, "/c")] {
             write(&format!("proc/{pid}/cgroup"), &format!("0::{group}\n"));
         }

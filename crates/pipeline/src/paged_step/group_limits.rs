@@ -11,6 +11,7 @@
 //! ```
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::RangeOutcome;
@@ -26,6 +27,8 @@ const FREE: u64 = 16;
 pub struct GroupShortage {
     /// Its path in the hierarchy.
     pub name: String,
+    /// The directory of its files.
+    pub directory: PathBuf,
     /// Bytes that have yet to leave.
     pub bytes: Bytes,
 }
@@ -80,6 +83,7 @@ pub(super) fn shortages(seen: &PagedObservation, outcomes: &[RangeOutcome]) -> V
         let is_short = bytes > Bytes::ZERO && !group.processes.is_subset(&reached);
         is_short.then(|| GroupShortage {
             name: group.name.clone(),
+            directory: group.directory.clone(),
             bytes,
         })
     };
@@ -109,6 +113,8 @@ const fn less_part(limit: Bytes, parts: u64) -> Bytes {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
     use isotherm_model::outcome::{Fate, NO_RIGHT};
@@ -125,6 +131,7 @@ mod tests {
     fn group(name: &str, limit: u64, without_files: u64, pids: &[u32]) -> LimitedGroup {
         LimitedGroup {
             name: name.to_owned(),
+            directory: Path::new("/sys/fs/cgroup").join(&name[1..]),
             limit: Bytes(limit),
             without_files: Bytes(without_files),
             processes: pids.iter().copied().map(process).collect(),
@@ -206,6 +213,7 @@ mod tests {
         ];
         let short = shortages(&seen, &outcomes);
         assert_eq!((short.len(), short[0].bytes), (1, Bytes(40)));
+        assert_eq!(short[0].directory, Path::new("/sys/fs/cgroup/a"));
         seen.units.pop();
         let short = shortages(&seen, &[outcome(7, Fate::Moved)]);
         assert_eq!((short.len(), short[0].name.as_str()), (1, "/b"));

@@ -410,6 +410,7 @@ fn what_exceeds_the_most_leaves_whatever_the_budget() {
 fn in_group(seen: &mut PagedObservation, units: u64, is_alone: bool) {
     seen.groups.push(LimitedGroup {
         name: "/app".to_owned(),
+        directory: "/sys/fs/cgroup/app".into(),
         limit: Bytes(units * UNIT),
         without_files: seen.units.iter().map(|held| held.present).sum(),
         processes: [Program::process()].into(),

@@ -3,7 +3,7 @@
 //! as they are.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::Clock;
@@ -14,8 +14,6 @@ const BATCH: Bytes = Bytes(4 << 20);
 /// Time after which no further write begins.
 const TIME: Nanos = Nanos(100_000_000);
 
-const MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
-
 /// What the kernel was asked for, and its answer to the last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReclaimOutcome {
@@ -25,17 +23,19 @@ pub struct ReclaimOutcome {
     pub fate: Fate,
 }
 
-/// Has the kernel reclaim so much of a group (`/system.slice/app.service`) of the machine under `root` (`/`), in batches, as long as there is time.
-pub fn reclaim(root: &Path, group: &str, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome {
+/// Has the kernel reclaim so much of the group with its files in this directory (`/sys/fs/cgroup/system.slice/app.service`), in batches, as
+/// long as there is time.
+pub fn reclaim(group: &Path, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome {
     let mut outcome = ReclaimOutcome {
         reclaimed: Bytes::ZERO,
         fate: Fate::Requested,
     };
-    let Some(file) = file(root, group) else {
+    let file = group.join("memory.reclaim");
+    if !file.exists() {
         outcome.fate =
             Fate::Denied("the control group has no memory.reclaim (Linux 5.19)".to_owned());
         return outcome;
-    };
+    }
     let end = clock.now().saturating_add(TIME);
     while outcome.reclaimed < bytes && clock.now() < end {
         let batch = BATCH.min(bytes.saturating_sub(outcome.reclaimed));
@@ -48,12 +48,6 @@ pub fn reclaim(root: &Path, group: &str, bytes: Bytes, clock: &impl Clock) -> Re
         }
     }
     outcome
-}
-
-fn file(root: &Path, group: &str) -> Option<PathBuf> {
-    let group = group.trim_start_matches('/');
-    let files = MOUNTS.map(|mount| root.join(mount).join(group).join("memory.reclaim"));
-    files.into_iter().find(|file| file.exists())
 }
 
 fn refused(error: &io::Error) -> Fate {
@@ -95,14 +89,7 @@ mod tests {
     fn a_group_is_asked_in_batches_until_the_time_is_up() {
         let root = tempfile::tempdir().expect("a directory");
         let group = root.path().join("sys/fs/cgroup/unified/a/b");
-        let ask = |bytes, step| {
-            reclaim(
-                root.path(),
-                "/a/b",
-                Bytes(bytes),
-                &Steps(Cell::new(0), step),
-            )
-        };
+        let ask = |bytes, step| reclaim(&group, Bytes(bytes), &Steps(Cell::new(0), step));
         let none = ask(10 * MIB, 1);
         assert!(matches!(none.fate, Fate::Denied(_)), "{none:?}");
         std::fs::create_dir_all(&group).expect("made");
