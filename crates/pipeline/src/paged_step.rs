@@ -383,6 +383,18 @@ impl PagedStep {
         outcomes
     }
 
+    /// True where units are to come back for which an epoch had no time.
+    #[must_use]
+    pub const fn has_late_units(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
+    /// Between two epochs: brings back units for which the last one had no time, those that are needed first. Returns the bytes that came.
+    pub fn bring_back_late(&mut self, executor: &mut impl RangeExecutor) -> Bytes {
+        let units = std::mem::take(&mut self.coming);
+        moved(&self.bring_back(&units, executor), IN_MEMORY)
+    }
+
     /// The observations of each unit in the last processed epoch.
     pub fn seen(&self) -> impl Iterator<Item = UnitHeat> {
         self.units.seen()

@@ -303,20 +303,22 @@ fn a_change_of_phase_recalls_what_the_next_ones_need() {
     assert!(returned <= 80, "{returned} pages, of which 40 are probes");
 }
 
-#[test]
-fn what_there_was_no_time_for_comes_back_in_the_next_epoch() {
-    /// Has time for one range in an epoch.
-    struct Hurried<'a>(&'a mut Program, u32);
-    impl RangeExecutor for Hurried<'_> {
-        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-            let is_late = action.node == IN_MEMORY && self.1 == 0;
-            self.1 = self.1.saturating_sub(u32::from(action.node == IN_MEMORY));
-            match is_late {
-                true => RangeOutcome::whole(action, Fate::NotAttempted(Reason::OutOfTime)),
-                false => self.0.carry_out(action),
-            }
+/// Has time for so many ranges that come back.
+struct Hurried<'a>(&'a mut Program, u32);
+
+impl RangeExecutor for Hurried<'_> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let is_late = action.node == IN_MEMORY && self.1 == 0;
+        self.1 = self.1.saturating_sub(u32::from(action.node == IN_MEMORY));
+        match is_late {
+            true => RangeOutcome::whole(action, Fate::NotAttempted(Reason::OutOfTime)),
+            false => self.0.carry_out(action),
         }
     }
+}
+
+#[test]
+fn what_there_was_no_time_for_comes_back_in_the_next_epoch_or_before() {
     let mut program = Program::of(20);
     let mut step = step(0.02);
     let hot: Vec<u64> = (0..10).collect();
@@ -326,13 +328,15 @@ fn what_there_was_no_time_for_comes_back_in_the_next_epoch() {
     let touched = [11, 13, 15].map(|unit| Program::pages_of(unit).take(8));
     let touched: Vec<u64> = touched.into_iter().flatten().collect();
     let out = |program: &Program| [11, 13, 15].map(|unit| count(&program.out, unit));
-    for epoch in 10..13 {
-        let touched: &[u64] = if epoch == 10 { &touched } else { &[] };
+    for (epoch, touched) in [(10, &touched[..]), (11, &[])] {
         let seen = program.observe_pages(epoch, touched);
         step.run(&seen, &limits(0), &mut Hurried(&mut program, 1));
-        let left = [[0, 8, 8], [0, 0, 8], [0, 0, 0]];
+        let left = [[0, 8, 8], [0, 0, 8]];
         assert_eq!(out(&program), left[epoch as usize - 10]);
     }
+    assert!(step.has_late_units());
+    let came = step.bring_back_late(&mut Hurried(&mut program, 1));
+    assert_eq!((out(&program), came), ([0, 0, 0], Bytes(8 * PAGE)));
 }
 
 #[test]

@@ -178,12 +178,17 @@ impl<E> Follower<E> for PagedPolicy {
         if self.sums.run.dry_run {
             return Attention::default();
         }
-        let has_limit = self.step.has_limit(&self.limits(&[]));
-        if has_limit {
-            self.sweep(&step.observer);
+        match self.step.has_limit(&self.limits(&[])) {
+            true => self.sweep(&step.observer),
+            false => self.bring_back_late(),
         }
+        // The program waits for these units now.
+        let within = match self.step.has_late_units() {
+            true => Nanos::ZERO,
+            false => LOOK,
+        };
         Attention {
-            within: Duration::from_nanos(LOOK.0),
+            within: Duration::from_nanos(within.0),
             ends_epoch: self.is_change(),
         }
     }
@@ -305,6 +310,18 @@ impl PagedPolicy {
         self.sums.run.left_bytes += left.0;
         let rest = Nanos(reading.0.saturating_mul(READING));
         self.look_due = MachineClock.now().saturating_add(LOOK.max(rest));
+    }
+
+    /// Between two epochs: brings back more of what a change of phase needs. The next decision waits for page tables to be read, and the
+    /// program would bring back the rest a page at a time.
+    fn bring_back_late(&mut self) {
+        if !self.step.has_late_units() {
+            return;
+        }
+        let mut moves = Remembered::new(self.executor(LONGEST_SWEEP));
+        let came = self.step.bring_back_late(&mut moves);
+        self.memory.moved(moves.outcomes());
+        self.sums.run.brought_back_bytes += came.0;
     }
 
     fn observe(&mut self, observer: &LiveRun, batch: &Batch) -> PagedObservation {
