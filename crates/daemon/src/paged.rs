@@ -10,7 +10,7 @@ use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::group_reclaim::reclaim;
 use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::remembered::Remembered;
-use isotherm_console::print;
+use isotherm_console::{Console, print};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
 use isotherm_model::port::RangeExecutor;
@@ -44,6 +44,9 @@ pub(crate) struct PagedService {
     costs: RefaultCosts,
     status: PagedStatus,
     dry_run: bool,
+    console: Console,
+    /// Whether the lack of room in swap has been said.
+    has_warned: bool,
 }
 
 /// The tiers: this machine's memory, and its swap.
@@ -78,7 +81,7 @@ impl PagedService {
     ///
     /// # Errors
     /// There is too little swap to measure.
-    pub(crate) fn new(config: &Config, dry_run: bool) -> Result<Self> {
+    pub(crate) fn new(config: &Config, dry_run: bool, console: Console) -> Result<Self> {
         /// As `isotherm tiers --measure` finds on most machines.
         const USUAL: RefaultCosts = RefaultCosts {
             out: Nanos(12_000),
@@ -113,6 +116,8 @@ impl PagedService {
             memory: PagedMemory::new(Path::new("/"), unit),
             costs,
             dry_run,
+            console,
+            has_warned: false,
             status: PagedStatus {
                 slowdown_budget: config.slowdown(),
                 back_ns: costs.back.0,
@@ -199,7 +204,12 @@ impl PagedService {
         status.stalled_ns += report.stalled.0;
         status.stalled_share = report.stalled.0 as f64 / span.0.max(1) as f64;
         status.is_overdrawn = report.is_overdrawn;
+        status.lacks_swap = report.lacks_swap;
         status.back_ns = self.costs.back.0;
+        if report.lacks_swap && !self.has_warned {
+            self.console.warn(swap.lack_of_room());
+            self.has_warned = true;
+        }
     }
 
     /// What is out, and what that cost so far.

@@ -227,9 +227,11 @@ impl Service {
         let meter = TierMeter::start(&config, &places, options.dry_run)?;
         let watcher = watcher(&options, &config, &places, kernel.is_some())?;
         let step = match places.place {
-            TierPlace::Paged => {
-                DaemonStep::Paged(Box::new(PagedService::new(&config, options.dry_run)?))
-            }
+            TierPlace::Paged => DaemonStep::Paged(Box::new(PagedService::new(
+                &config,
+                options.dry_run,
+                console,
+            )?)),
             TierPlace::Nodes | TierPlace::Imagined | TierPlace::Emulated => {
                 DaemonStep::Units(Box::new(step(options.dry_run, &config, &places)))
             }

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{isotherm, stderr, succeeds};
 
-/// 96 MiB of checked words, of which 16 MiB are written for some seconds: each word is read and checked before it is written. A child
-/// that is forked meanwhile checks its copy, and at the end all words are checked. Makes the file `begun` when the work begins.
+/// 96 MiB of checked words, or so many, of which 16 MiB are written for some seconds, or until there is a file `end`: each word is read and
+/// checked before it is written. A child that is forked meanwhile checks its copy, and at the end all words are checked. Makes the file
+/// `started` first, and `begun` when the work begins.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -19,7 +20,8 @@ const PROGRAM: &str = r#"
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-enum { ALL = (96 << 20) / 8, HOT = (16 << 20) / 8 };
+enum { HOT = (16 << 20) / 8 };
+static uint64_t all = (96 << 20) / 8;
 static uint64_t *words;
 static uint64_t rounds[HOT];
 static uint64_t wanted(uint64_t at, uint64_t round) {
@@ -33,27 +35,30 @@ static double worked(void) {
     return t.tv_sec + t.tv_nsec / 1e9;
 }
 static int is_whole(void) {
-    for (uint64_t at = 0; at < ALL; at++)
+    for (uint64_t at = 0; at < all; at++)
         if (words[at] != wanted(at, at < HOT ? rounds[at] : 0)) return 0;
     return 1;
 }
 int main(int argc, char **argv) {
     double seconds = argc > 1 ? atof(argv[1]) : 3;
-    words = malloc(sizeof(uint64_t) * ALL);
-    for (uint64_t at = 0; at < ALL; at++) words[at] = wanted(at, 0);
+    fclose(fopen("started", "w"));
+    all = argc > 2 ? strtoull(argv[2], NULL, 10) * (1 << 20) / 8 : all;
+    words = malloc(sizeof(uint64_t) * all);
+    for (uint64_t at = 0; at < all; at++) words[at] = wanted(at, 0);
     fclose(fopen("begun", "w"));
     uint64_t x = 1;
-    int torn = 0, forked = 0;
+    int torn = 0, forked = 0, ends = 0;
     pid_t child = 0;
     double begin = worked();
-    while (worked() < begin + seconds) {
+    while (!ends && worked() < begin + seconds) {
+        ends = access("end", F_OK) == 0;
         for (int i = 0; i < 100000; i++) {
             x = x * 6364136223846793005u + 1442695040888963407u;
             uint64_t at = (x >> 33) % HOT;
             torn |= words[at] != wanted(at, rounds[at]);
             words[at] = wanted(at, ++rounds[at]);
         }
-        if (!forked && worked() > begin + seconds / 2) {
+        if (!forked && (ends || worked() > begin + seconds / 2)) {
             forked = 1;
             child = fork();
             if (child == 0) _exit(is_whole() ? 0 : 1);
@@ -191,21 +196,24 @@ fn swap_that_is_removed_in_the_middle_and_a_killed_run_leave_the_program_right()
         return;
     };
     build(directory.path());
-    let spawn = || {
+    let spawn = |seconds| {
         let _ = std::fs::remove_file(directory.path().join("begun"));
-        let file = std::fs::File::create(directory.path().join("out")).expect("created");
+        let create = |name: &str| std::fs::File::create(directory.path().join(name));
+        let file = create("out").expect("created");
+        let said = create("said").expect("created");
         let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
         let command = command
             .args(RUN)
             .args(["--fast", "40%", "--slowdown", "100%"]);
-        let command = command.args(["--", "./app", "3"]).stdout(file);
+        let command = command.args(["--", "./app", seconds]);
+        let command = command.stdout(file).stderr(said);
         command
             .current_dir(directory.path())
             .spawn()
             .expect("started")
     };
     let printed = || std::fs::read_to_string(directory.path().join("out")).expect("read");
-    let mut killed = spawn();
+    let mut killed = spawn("3");
     wait_for_swap(directory.path());
     killed.kill().expect("killed");
     killed.wait().expect("ended");
@@ -215,13 +223,96 @@ fn swap_that_is_removed_in_the_middle_and_a_killed_run_leave_the_program_right()
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(printed(), "whole\n");
-    let mut running = spawn();
+    let mut running = spawn("120");
     wait_for_swap(directory.path());
     succeeds(directory.path(), &["tiers", "--remove-compressed"]);
+    let said = || std::fs::read_to_string(directory.path().join("said")).expect("read");
+    wait_until(&mut running, || said().contains(REMOVED));
+    std::fs::write(directory.path().join("end"), "").expect("written");
     assert!(running.wait().expect("ended").success());
     assert_eq!(printed(), "whole\n");
+    assert_eq!(said().matches(REMOVED).count(), 1, "{}", said());
     let swaps = std::fs::read_to_string("/proc/swaps").expect("listed");
     assert_eq!(swaps, compressed.before, "nothing is left");
+}
+
+/// The words of the warning that a run writes where nothing more can leave.
+const FULL: &str = "swap is full";
+const REMOVED: &str = "no swap any more";
+
+#[test]
+fn an_area_with_too_few_pages_is_full_once_and_leaves_the_program_right() {
+    // The costs are measured with a quarter of it.
+    runs_until_full("136MiB", 136 << 20, || {});
+}
+
+#[test]
+fn a_device_at_its_limit_is_full_once_and_leaves_the_program_right() {
+    // Half of each page can be compressed.
+    runs_until_full("512MiB", 64 << 20, || {
+        let device = zram_device();
+        let taken = u64_of(&device.join("mm_stat"), 2);
+        let limit = taken + (16 << 20);
+        std::fs::write(device.join("mem_limit"), limit.to_string()).expect("root may");
+    });
+}
+
+/// Runs the program with 224 MiB, of which a tenth stays, on compressed memory of this size until that is full, when no more than `most`
+/// bytes are out; `limit` is called when the program starts.
+fn runs_until_full(size: &str, most: u64, limit: impl FnOnce()) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::of(directory.path(), size) else {
+        return;
+    };
+    build(directory.path());
+    let file = |name: &str| std::fs::File::create(directory.path().join(name)).expect("created");
+    let said = || std::fs::read_to_string(directory.path().join("said")).expect("read");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    let run = run
+        .args(RUN)
+        .args(["--fast", "10%", "--slowdown", "100%"])
+        .args(["--", "./app", "120", "224"]);
+    let run = run.stdout(file("out")).stderr(file("said"));
+    let mut run = run.current_dir(directory.path()).spawn().expect("started");
+    wait_until(&mut run, || directory.path().join("started").exists());
+    limit();
+    wait_until(&mut run, || said().contains(FULL));
+    // What is tried once more finds it full as well.
+    std::thread::sleep(Duration::from_millis(300));
+    drop(file("end"));
+    assert!(run.wait().expect("ended").success(), "{}", said());
+    let printed = std::fs::read_to_string(directory.path().join("out")).expect("read");
+    assert_eq!(printed, "whole\n");
+    assert_eq!(said().matches(FULL).count(), 1, "{}", said());
+    let summary = summary(directory.path());
+    let out = number(&summary["paged"], "most_out_bytes");
+    assert!((8 << 20..=most).contains(&out), "{summary}");
+    // A page that a device refuses stays in memory and counts as out.
+    let refused = u64_of(&zram_device().join("io_stat"), 1);
+    assert!(refused < 64, "{refused} pages were refused");
+}
+
+/// The device of the first swap area, in sysfs.
+fn zram_device() -> PathBuf {
+    let swaps = std::fs::read_to_string("/proc/swaps").expect("listed");
+    let area = swaps.lines().nth(1).expect("an area");
+    let path = Path::new(area.split_ascii_whitespace().next().expect("a path"));
+    Path::new("/sys/block").join(path.file_name().expect("a name"))
+}
+
+/// A number of a file, counted from 0.
+fn u64_of(file: &Path, at: usize) -> u64 {
+    let text = std::fs::read_to_string(file).expect("the kernel shows it");
+    let word = text.split_ascii_whitespace().nth(at);
+    word.expect("a number").parse().expect("a number")
+}
+
+/// Waits for something that happens while the run goes on.
+fn wait_until(run: &mut Child, has_happened: impl Fn() -> bool) {
+    while !has_happened() {
+        assert!(run.try_wait().expect("a child").is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]

@@ -56,9 +56,11 @@ impl From<String> for Reason {
     }
 }
 
-/// Why a page is not moved to a full node; the only reason for [`Fate::Busy`] that does not lie in
-/// the page itself.
+/// Why a page is not moved to a full node; a reason for [`Fate::Busy`].
 pub const NO_ROOM: &str = "the node has no room";
+
+/// Why a page is not paged out where swap is full, or was removed; a reason for [`Fate::Busy`].
+pub const NO_SWAP_ROOM: &str = "swap has no room";
 
 /// Why a page that several processes have is not moved; a reason for [`Fate::Denied`].
 pub const SHARED: &str = "shared with another process since a fork";
@@ -81,6 +83,14 @@ pub enum Fate {
     Denied(String),
     /// Not attempted, with the reason.
     NotAttempted(Reason),
+}
+
+impl Fate {
+    /// True where the target has no room: the only reasons for [`Fate::Busy`] that do not lie in the page itself.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        matches!(self, Self::Busy(why) if why == NO_ROOM || why == NO_SWAP_ROOM)
+    }
 }
 
 /// An action and its result.

@@ -83,6 +83,8 @@ pub struct PagedReport {
     pub brought_back: Bytes,
     /// True where the budget of lost time is used up.
     pub is_overdrawn: bool,
+    /// True where memory stayed because swap has no room.
+    pub lacks_swap: bool,
     /// Control groups that are still near their limit, because memory of their processes cannot be seen or paged out.
     pub shortages: Vec<GroupShortage>,
 }
@@ -213,6 +215,7 @@ impl PagedStep {
             left: moved(&outcomes, PAGED_OUT),
             brought_back: moved(&outcomes, IN_MEMORY),
             is_overdrawn: self.savings.is_overdrawn(),
+            lacks_swap: outcomes.iter().any(lacks_swap),
             shortages: shortages(observed, &outcomes),
         }
     }
@@ -635,6 +638,11 @@ fn touched_units(seen: &PagedObservation, unit: u64) -> BTreeSet<Unit> {
 
 fn sum_of(units: &[PagedUnit], bytes: fn(&PagedUnit) -> u64) -> u64 {
     units.iter().map(bytes).fold(0, u64::saturating_add)
+}
+
+fn lacks_swap(outcome: &RangeOutcome) -> bool {
+    let is_out = outcome.action.node == PAGED_OUT;
+    is_out && outcome.parts.iter().any(|part| part.fate.lacks_room())
 }
 
 fn moved(outcomes: &[RangeOutcome], node: NodeId) -> Bytes {

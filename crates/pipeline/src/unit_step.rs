@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::tier_loads::TierLoads;
@@ -486,7 +486,7 @@ struct Share {
     there: u64,
     dry: u64,
     not_there: u64,
-    /// Of these, bytes for which the node had no room, or the epoch no time.
+    /// Of these, bytes for which the target had no room, or the epoch no time.
     missed: u64,
 }
 
@@ -503,11 +503,8 @@ fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
             let Some(share) = shares.get_mut(number) else {
                 break;
             };
-            let missed = match &part.fate {
-                Fate::Busy(why) => why == NO_ROOM,
-                Fate::NotAttempted(why) => *why == Reason::OutOfTime,
-                _ => false,
-            };
+            let is_late = part.fate == Fate::NotAttempted(Reason::OutOfTime);
+            let missed = is_late || part.fate.lacks_room();
             share.missed += if missed { until - at } else { 0 };
             match &part.fate {
                 Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,

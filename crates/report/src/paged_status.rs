@@ -28,6 +28,9 @@ pub struct PagedStatus {
     pub slowdown_budget: f64,
     /// True while the budget is used up, and nothing leaves.
     pub is_overdrawn: bool,
+    /// True where nothing more leaves because swap has no room.
+    #[serde(default)]
+    pub lacks_swap: bool,
     /// Measured time of a page of 4 KiB on its way back.
     pub back_ns: u64,
     /// Bytes that the kernel reclaimed of control groups near their limit, because it was asked to, since the start.
@@ -44,6 +47,10 @@ impl PagedStatus {
             true => ", used up: nothing leaves",
             false => "",
         };
+        let full = match self.lacks_swap {
+            true => "; swap has no room: nothing leaves",
+            false => "",
+        };
         let reclaimed = match (self.reclaimed_bytes, self.reclaim_refused.as_str()) {
             (0, "") => String::new(),
             (bytes, "") => format!(
@@ -57,7 +64,7 @@ impl PagedStatus {
         };
         format!(
             "paged out: {}, which take {}; since the start {} left, {} came back in {} of waiting, {} soon; {} of the time lost in the last \
-             epoch (budget {}{overdrawn}){reclaimed}",
+             epoch (budget {}{overdrawn}){full}{reclaimed}",
             Bytes(self.out_bytes),
             Bytes(self.out_taken_bytes),
             Bytes(self.left_bytes),
@@ -94,6 +101,7 @@ mod tests {
              0.1 % of the time lost in the last epoch (budget 2.0 %, used up: nothing leaves)"
         );
         let refused = PagedStatus {
+            lacks_swap: true,
             reclaimed_bytes: 4 << 20,
             reclaim_refused: "read-only".into(),
             ..status
@@ -101,7 +109,7 @@ mod tests {
         let line = refused.line();
         assert!(
             line.ends_with(
-                "; 4 MiB reclaimed by the kernel in control groups near their limit (read-only)"
+                "; swap has no room: nothing leaves; 4 MiB reclaimed by the kernel in control groups near their limit (read-only)"
             ),
             "{line}"
         );

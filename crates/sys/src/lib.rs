@@ -21,6 +21,7 @@ pub mod robust_list;
 pub mod spawn;
 pub mod heap;
 pub mod swap;
+pub mod swap_room;
 pub mod perf;
 pub mod pagemap;
 pub mod userfaultfd;

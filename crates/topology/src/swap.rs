@@ -90,6 +90,15 @@ impl SwapSpace {
         Bytes(self.areas.iter().map(free).fold(0, u64::saturating_add))
     }
 
+    /// For a warning where pages found no room: why nothing more is paged out.
+    #[must_use]
+    pub const fn lack_of_room(&self) -> &'static str {
+        match self.areas.is_empty() {
+            true => "the machine has no swap any more: nothing more is paged out",
+            false => "swap is full: nothing more is paged out until it has room",
+        }
+    }
+
     /// Bytes of memory that this part of what is swapped out takes: its share of all compressed memory, as if all pages were as
     /// compressible. 0 where nothing is stored compressed.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Page-out: memory of any process leaves for swap, which may be compressed memory, and comes back, without help of the process.
 //!
-//! Out by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program; the page table says afterwards
-//! which pages left. Back by a read of one byte of each page that is out, ahead of the program's own touch; where the process may
+//! Out by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program, and as long as swap has room; the page table
+//! says afterwards which pages left. Back by a read of one byte of each page that is out, ahead of the program's own touch; where the process may
 //! not be read, by `MADV_WILLNEED`, which brings pages to the swap cache only. Neither changes a content, and a process that is
 //! left with pages out, because this one ends or dies, gets each of them back at its next touch.
 //!
@@ -11,13 +11,14 @@
 //! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
 
 pub mod group_reclaim;
+mod known_room;
 mod memory_room;
 pub mod system;
 #[cfg(test)]
 mod test_swap;
 
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, NO_RIGHT, NO_ROOM, Reason, SHARED};
+use isotherm_model::outcome::{Fate, NO_RIGHT, NO_ROOM, NO_SWAP_ROOM, Reason, SHARED};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
@@ -26,6 +27,7 @@ use isotherm_sys::remote_memory::{PageAdvice, RANGES_AT_MOST};
 
 use super::batch::BatchSize;
 use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal};
+use known_room::KnownRoom;
 use system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
 
 /// Pages that come back between two looks at the room for them, at most: 1 MiB, some two milliseconds.
@@ -44,6 +46,7 @@ const OLD_KERNEL: &str = "this kernel has no process_madvise for it (Linux 5.10)
 pub struct PageOut<S> {
     system: S,
     size: BatchSize,
+    room: KnownRoom,
 }
 
 /// The fates of parts of a range, in any order.
@@ -55,10 +58,11 @@ struct Stop(Fate);
 
 impl<S: SwapSystem> PageOut<S> {
     /// Batches of at most [`LONGEST_CALL`], estimated from the speed of the last one.
-    pub const fn new(system: S) -> Self {
+    pub fn new(system: S) -> Self {
         Self {
             system,
             size: BatchSize::new(LONGEST_CALL.0),
+            room: KnownRoom::default(),
         }
     }
 
@@ -72,8 +76,16 @@ impl<S: SwapSystem> PageOut<S> {
                 PagePlace::HugePage => leaving.extend(whole_huge_pages(*run, fates)),
             }
         }
-        while !leaving.is_empty() {
-            let batch = take_batch(&mut leaving, self.size.bytes());
+        while let Some(first) = leaving.first() {
+            let least = Bytes(grain(first.place));
+            let room = self.room.bytes(&mut self.system, least);
+            if room < least {
+                let full = |run: &PlacedRun| (run.range, Fate::Busy(NO_SWAP_ROOM.to_owned()));
+                fates.0.extend(leaving.iter().map(full));
+                return Ok(());
+            }
+            let batch = take_batch(&mut leaving, self.size.bytes().min(room.0));
+            self.room.take(batch.iter().map(|range| range.bytes).sum());
             self.out_batch(process, &batch, fates)?;
         }
         Ok(())
@@ -129,8 +141,8 @@ impl<S: SwapSystem> PageOut<S> {
     }
 
     fn stayed(&mut self, process: u32, range: AddressRange, fates: &mut Fates) {
-        if !self.system.has_room() {
-            return fates.add(range, Fate::Busy(NO_ROOM.to_owned()));
+        if self.system.swap_room() < Bytes(PAGE_BYTES) {
+            return fates.add(range, Fate::Busy(NO_SWAP_ROOM.to_owned()));
         }
         let mut start = range.start;
         for same in self
@@ -348,10 +360,7 @@ fn take_batch(leaving: &mut Vec<PlacedRun>, most: u64) -> Vec<AddressRange> {
     let mut left = most;
     let mut taken = 0;
     for run in leaving.iter_mut() {
-        let grain = match run.place {
-            PagePlace::HugePage => HUGE_BYTES,
-            PagePlace::Memory | PagePlace::Out | PagePlace::File => PAGE_BYTES,
-        };
+        let grain = grain(run.place);
         let fits = (left / grain * grain).min(run.range.bytes.0);
         let bytes = match batch.is_empty() {
             true => fits.max(grain.min(run.range.bytes.0)),
@@ -373,6 +382,14 @@ fn take_batch(leaving: &mut Vec<PlacedRun>, most: u64) -> Vec<AddressRange> {
     }
     leaving.drain(..taken);
     batch
+}
+
+/// Bytes that leave as a whole.
+const fn grain(place: PagePlace) -> u64 {
+    match place {
+        PagePlace::HugePage => HUGE_BYTES,
+        PagePlace::Memory | PagePlace::Out | PagePlace::File => PAGE_BYTES,
+    }
 }
 
 /// The huge pages that a run has as a whole; the parts of others stay.
@@ -431,7 +448,7 @@ fn of_call(error: Errno) -> Fate {
 mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
-    use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
+    use isotherm_model::outcome::{Fate, NO_ROOM, NO_SWAP_ROOM, Reason, SHARED};
     use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::Bytes;
@@ -540,7 +557,8 @@ mod tests {
         let mut machine = SwapMachine::new(&[TestPage::Memory; 4]);
         machine.room = 1;
         let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, PAGED_OUT));
-        assert_eq!(parts(&outcome), [(1, Fate::Moved), (3, busy(NO_ROOM))]);
+        assert_eq!(parts(&outcome), [(1, Fate::Moved), (3, busy(NO_SWAP_ROOM))]);
+        assert_eq!(machine.calls, 1, "what has no room is not tried");
         machine.ended = true;
         for node in [PAGED_OUT, IN_MEMORY] {
             let outcome = PageOut::new(&mut machine).carry_out(action(0, 4, node));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
@@ -94,7 +94,8 @@ pub(super) fn by_unit(
             match &part.fate {
                 Fate::Moved | Fate::Requested | Fate::AlreadyThere => there += bytes,
                 Fate::NotAttempted(Reason::DryRun) if modelled => there += bytes,
-                Fate::Busy(why) if why == NO_ROOM || why == WAS_A_MISTAKE => later += bytes,
+                fate if fate.lacks_room() => later += bytes,
+                Fate::Busy(why) if why == WAS_A_MISTAKE => later += bytes,
                 Fate::Busy(_) | Fate::Denied(_) => stays += bytes,
                 Fate::NotAttempted(Reason::NotTouched) => {}
                 Fate::NotAttempted(_) => later += bytes,

@@ -1,5 +1,6 @@
 //! Compressed memory: a guest of its own kernel can always have it, which a machine with containers may not.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -16,6 +17,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, compressed_memory_is_set_up_measured_and_removed),
     on!(TWO, forks_with_memory_out_find_its_contents_whole),
     on!(TWO, incompressible_pages_leave_and_come_back_whole),
+    on!(TWO, an_area_without_free_pages_is_full_once),
+    on!(TWO, a_device_at_its_limit_is_full_once),
     on!(
         TWO,
         swap_that_is_removed_in_the_middle_leaves_contents_whole
@@ -24,6 +27,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
 
 /// Started by [`incompressible_pages_leave_and_come_back_whole`].
 pub(crate) const RANDOM_MEMORY: &str = "random-memory";
+/// Started by [`an_area_without_free_pages_is_full_once`].
+pub(crate) const COLD_MEMORY: &str = "cold-memory";
 
 /// A run that keeps less than half of a program's memory whatever that costs.
 const RUN: [&str; 8] = [
@@ -62,9 +67,14 @@ struct Compressed {
 
 impl Compressed {
     fn make() -> Self {
+        Self::of("256MiB")
+    }
+
+    /// Of this size, before compression.
+    fn of(size: &str) -> Self {
         load_zram();
         let before = text(SWAPS);
-        isotherm(&["tiers", "--make-compressed", "256MiB"]);
+        isotherm(&["tiers", "--make-compressed", size]);
         Self { before }
     }
 
@@ -131,38 +141,109 @@ pub(crate) fn random_memory() {
     }
 }
 
+/// A run of a program that continues until its input ends.
+struct LongRun(Child);
+
+impl LongRun {
+    /// The file of its messages.
+    const SAID: &str = "/tmp/long.err";
+    const SUMMARY: &str = "/tmp/long.json";
+
+    fn start(program: &[&str]) -> Self {
+        let mut run = Command::new("isotherm");
+        run.arg("--quiet").args(RUN).arg(Self::SUMMARY).arg("--");
+        run.args(program);
+        let said = std::fs::File::create(Self::SAID).expect("a file");
+        let run = run.stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(run.stderr(said).spawn().expect("it starts"))
+    }
+
+    fn wait_until(&mut self, has_happened: impl Fn() -> bool) {
+        while !has_happened() {
+            let ended = self.0.try_wait().expect("a child");
+            assert!(ended.is_none(), "it ended early: {}", text(Self::SAID));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Of `hot-and-cold`; returns when that begins, because until then the costs are measured.
+    fn of_hot_and_cold() -> Self {
+        let mut run = Self::start(&["hot-and-cold", "1", "0", "0", "i"]);
+        run.wait_until(|| is_running("hot-and-cold"));
+        run
+    }
+
+    /// Waits for these words in its messages, and ends the program, whose contents must be whole. The words must be said once.
+    fn end_after(mut self, words: &str) {
+        self.wait_until(|| text(Self::SAID).contains(words));
+        // Some epochs later they are not said again.
+        std::thread::sleep(Duration::from_millis(500));
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output().expect("it ends");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let said = text(Self::SAID);
+        assert!(output.status.success(), "{printed}{said}");
+        assert!(printed.contains("contents whole"), "{printed}");
+        assert_eq!(said.matches(words).count(), 1, "{said}");
+    }
+}
+
 fn swap_that_is_removed_in_the_middle_leaves_contents_whole() {
     let compressed = Compressed::make();
-    let mut run = Command::new("isotherm");
-    run.arg("--quiet").args(RUN).arg("/tmp/s.json");
-    run.args(["--", "hot-and-cold", "1", "0", "0", "i"]);
-    let mut run = run
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    wait_for_swap(&mut run);
+    let mut run = LongRun::of_hot_and_cold();
+    run.wait_until(|| used() >= Some(4096));
     isotherm(&["tiers", "--remove-compressed"]);
     compressed.assert_removed();
-    drop(run.stdin.take());
-    let output = run.wait_with_output().expect("it ends");
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("contents whole"), "{printed}");
-    assert!(moved("/tmp/s.json")[0] > 0);
+    run.end_after("no swap any more");
+    assert!(moved(LongRun::SUMMARY)[0] > 0);
     compressed.assert_removed();
 }
 
-/// Waits until some megabytes of the program are out; what is out before is the measurement of costs.
-fn wait_for_swap(run: &mut Child) {
-    let used = || {
-        let line = text(SWAPS).lines().nth(1)?.to_owned();
-        line.split_ascii_whitespace().nth(3)?.parse::<u64>().ok()
-    };
-    while !(is_running("hot-and-cold") && used().unwrap_or(0) >= 4096) {
-        assert!(run.try_wait().expect("a child").is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(50));
+/// KiB of pages in the first swap area.
+fn used() -> Option<u64> {
+    let line = text(SWAPS).lines().nth(1)?.to_owned();
+    line.split_ascii_whitespace().nth(3)?.parse().ok()
+}
+
+const FULL: &str = "swap is full";
+
+fn an_area_without_free_pages_is_full_once() {
+    // Four times what the costs are measured with, and less than the program has beyond its limit.
+    let compressed = Compressed::of("130MiB");
+    let tests = std::env::current_exe().expect("has a path");
+    let tests = tests.to_str().expect("text");
+    let run = LongRun::start(&[tests, stand::IN_GUEST, COLD_MEMORY]);
+    run.end_after(FULL);
+    compressed.remove();
+}
+
+/// 256 MiB that are not used until the input ends. Each page has one value, so that it takes no memory where it is compressed.
+pub(crate) fn cold_memory() {
+    const PAGE_WORDS: usize = 512;
+    let mut words = vec![0; (256 << 20) / size_of::<usize>()];
+    for (at, page) in words.chunks_mut(PAGE_WORDS).enumerate() {
+        page.fill(at);
     }
+    std::io::stdin()
+        .read_to_string(&mut String::new())
+        .expect("reads");
+    let mut pages = words.chunks(PAGE_WORDS).enumerate();
+    let is_whole = pages.all(|(at, page)| page.iter().all(|word| *word == at));
+    println!("contents {}", if is_whole { "whole" } else { "damaged" });
+}
+
+/// A page that the device refuses stays in memory, and counts as out by the page table.
+fn a_device_at_its_limit_is_full_once() {
+    let compressed = Compressed::make();
+    let run = LongRun::of_hot_and_cold();
+    let device = Path::new(DISK).parent().expect("a directory");
+    std::fs::write(device.join("mem_limit"), (4 << 20).to_string()).expect("root may");
+    run.end_after(FULL);
+    let counts = text(device.join("io_stat").to_str().expect("text"));
+    let refused = counts.split_ascii_whitespace().nth(1);
+    let refused: u64 = refused.expect("counted").parse().expect("a number");
+    assert!(refused < 64, "{refused} pages were refused");
+    compressed.remove();
 }
 
 /// True of a program of this name that has passed its exec.

@@ -13,6 +13,7 @@ use isotherm_sys::memory::Errno;
 use isotherm_sys::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, ZERO_PAGE};
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::remote_memory::{self, PageAdvice};
+use isotherm_sys::swap_room::swap_room;
 
 use super::memory_room::memory_room;
 use crate::movement::system::{PAGE_BYTES, Refusal};
@@ -120,8 +121,8 @@ pub trait SwapSystem {
     /// For each page of a range in memory, whether this process alone maps it.
     fn exclusive(&mut self, process: u32, range: AddressRange) -> Vec<bool>;
 
-    /// Whether swap has room for a page.
-    fn has_room(&mut self) -> bool;
+    /// Bytes of pages that swap has room for, whatever their contents.
+    fn swap_room(&mut self) -> Bytes;
 
     /// Bytes that may come back before a control group of the process comes near a limit of memory, or the machine is short of it.
     fn memory_room(&mut self, process: u32) -> Bytes;
@@ -215,13 +216,8 @@ impl SwapSystem for SwapKernel {
         exclusive
     }
 
-    fn has_room(&mut self) -> bool {
-        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let free = meminfo
-            .lines()
-            .find_map(|line| line.strip_prefix("SwapFree:"));
-        let free = free.and_then(|words| words.split_ascii_whitespace().next()?.parse().ok());
-        free.unwrap_or(0_u64) > 0
+    fn swap_room(&mut self) -> Bytes {
+        Bytes(swap_room(Path::new("/")))
     }
 
     fn memory_room(&mut self, process: u32) -> Bytes {
@@ -415,8 +411,9 @@ impl<S: SwapSystem, F: FnMut(&PageOutCall)> SwapSystem for DrySwap<S, F> {
         self.inner.exclusive(process, range)
     }
 
-    fn has_room(&mut self) -> bool {
-        self.inner.has_room()
+    /// Calls that are not made need no room.
+    fn swap_room(&mut self) -> Bytes {
+        Bytes(u64::MAX)
     }
 
     fn memory_room(&mut self, process: u32) -> Bytes {

@@ -71,6 +71,8 @@ pub(super) struct SwapMachine {
     pub(super) longest_ns: u64,
     /// Calls that would change something.
     pub(super) calls: usize,
+    /// Looks at the room that swap has.
+    pub(super) looks: usize,
     now_ns: u64,
 }
 
@@ -86,6 +88,7 @@ impl SwapMachine {
             page_ns: 1_000,
             longest_ns: 0,
             calls: 0,
+            looks: 0,
             now_ns: 0,
         }
     }
@@ -192,8 +195,9 @@ impl SwapSystem for &mut SwapMachine {
         pages.map(|page| *page != TestPage::SharedPage).collect()
     }
 
-    fn has_room(&mut self) -> bool {
-        self.room > 0
+    fn swap_room(&mut self) -> Bytes {
+        self.looks += 1;
+        Bytes((self.room as u64).saturating_mul(PAGE_BYTES))
     }
 
     fn memory_room(&mut self, _: u32) -> Bytes {

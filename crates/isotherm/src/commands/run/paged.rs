@@ -63,6 +63,8 @@ struct PagedPolicy {
     /// What stays in memory, if a limit is given.
     fast: Option<Capacity>,
     console: Console,
+    /// Whether the lack of room in swap has been said.
+    has_warned: bool,
     /// Accesses and time since the last decision.
     accesses: Vec<ObservedAccess>,
     span: Nanos,
@@ -224,6 +226,7 @@ impl PagedPolicy {
             memory: PagedMemory::new(Path::new("/"), unit),
             fast: args.tiers.fast,
             console,
+            has_warned: false,
             accesses: Vec::new(),
             span: Nanos::ZERO,
             due: Nanos::ZERO,
@@ -262,6 +265,11 @@ impl PagedPolicy {
         let report = self.step.run(&seen, &limits, &mut moves);
         self.memory.moved(moves.outcomes());
         self.sums.add(&report, seen.seen.span);
+        if report.lacks_swap && !self.has_warned {
+            let swap = isotherm_topology::swap(Path::new("/"));
+            self.console.warn(swap.lack_of_room());
+            self.has_warned = true;
+        }
         let rest = reading.0.saturating_mul(READING);
         self.due = begun.saturating_add(Nanos(rest));
         self.look_due = MachineClock.now().saturating_add(LOOK.max(Nanos(rest)));
