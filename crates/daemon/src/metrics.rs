@@ -148,6 +148,7 @@ fn metrics(status: &Status) -> Vec<Metric> {
         Counter not_moved_bytes "Not moved, by the reason" = not_moved(status);
         Gauge paged_out_bytes "Memory of watched processes that is paged out" = each(paged, |_| Vec::new(), |it| it.out_bytes as f64);
         Gauge paged_out_taken_bytes "Memory that it takes there, compressed" = each(paged, |_| Vec::new(), |it| it.out_taken_bytes as f64);
+        Gauge paged_saved_bytes "Memory that is saved by it: what is paged out, less what it takes there" = each(paged, |_| Vec::new(), |it| it.saved_bytes() as f64);
         Counter paged_left_bytes "Memory that was paged out" = each(paged, |_| Vec::new(), |it| it.left_bytes as f64);
         Counter paged_returned_bytes "Memory that came back because a program touched it" = each(paged, |_| Vec::new(), |it| it.returned_bytes as f64);
         Counter paged_mistakes "Units that came back soon after they were paged out" = each(paged, |_| Vec::new(), |it| it.mistakes as f64);

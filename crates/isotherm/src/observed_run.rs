@@ -275,6 +275,13 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
         self.last = last.then_some(report.segment);
     }
 
+    /// Adds counts to the profile, if one is written, once [`Self::follow`] has seen the end.
+    pub(crate) fn add_counts(&mut self, counts: Vec<Count>) {
+        if let Some(last) = &mut self.last {
+            last.counts.extend(counts);
+        }
+    }
+
     /// Waits for the program's end and writes that of the profile.
     ///
     /// # Errors

@@ -146,7 +146,8 @@ fn cold_memory_leaves_comes_back_and_stays_whole() {
     };
     build(directory.path());
     for flags in [&["--fast", "40%", "--slowdown", "100%"][..], &[]] {
-        let output = succeeds(directory.path(), &[&RUN, flags, &["--", "./app"]].concat());
+        let profile = ["-o", "app.iso", "--force", "--", "./app"];
+        let output = succeeds(directory.path(), &[&RUN, flags, &profile].concat());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
         let summary = summary(directory.path());
         let paged = &summary["paged"];
@@ -161,6 +162,15 @@ fn cold_memory_leaves_comes_back_and_stays_whole() {
         assert!(number(paged, "returned_bytes") > 0, "{summary}");
         let memory = summary["memory_share"].as_f64().expect("a share");
         assert!(memory > 0.1 && memory < 1.0, "{summary}");
+        let [all, taken] = ["mean_bytes", "mean_taken_bytes"].map(|name| number(paged, name));
+        assert_eq!(number(&summary, "saved_bytes"), all - taken, "{summary}");
+        assert!(
+            said.contains(" less; ") && said.contains(" of waiting"),
+            "{said}"
+        );
+        let report = succeeds(directory.path(), &["report", "--json", "app.iso"]);
+        let report = String::from_utf8_lossy(&report.stdout);
+        assert!(report.contains("page-out saved "), "{report}");
     }
 }
 

@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_model::batch::Count;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::words::{counted, grouped, percent, share};
+
+/// Names of counts of a profile that its report puts into words.
+const MEAN: &str = "paged_mean_bytes";
+const MEAN_SAVED: &str = "paged_mean_saved_bytes";
+const STALLED: &str = "paged_stalled_ns";
 
 /// The sums of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -63,6 +69,32 @@ impl PagedRun {
         self.stalled_ns as f64 / rest.max(1) as f64
     }
 
+    /// Bytes of memory that were saved, net of what pages take compressed: the mean over the run.
+    #[must_use]
+    pub const fn saved_bytes(&self) -> u64 {
+        self.mean_bytes.saturating_sub(self.mean_taken_bytes)
+    }
+
+    /// The sums that a profile of the run keeps; none where nothing left memory.
+    #[must_use]
+    pub fn counts(&self) -> Vec<Count> {
+        let count = |name: &str, value| Count {
+            process: None,
+            name: name.to_owned(),
+            value,
+        };
+        if self.dry_run || self.left_bytes == 0 {
+            return Vec::new();
+        }
+        vec![
+            count(MEAN, self.mean_bytes),
+            count(MEAN_SAVED, self.saved_bytes()),
+            count("paged_left_bytes", self.left_bytes),
+            count("paged_returned_bytes", self.returned_bytes),
+            count(STALLED, self.stalled_ns),
+        ]
+    }
+
     /// In how much of its memory the program ran, how much slower, and by which moves.
     #[must_use]
     pub fn in_words(&self, program: &str) -> String {
@@ -90,16 +122,18 @@ impl PagedRun {
             mistakes => format!("; {} needed again soon", counted(mistakes, "unit")),
         };
         format!(
-            "{program} ran in {} of its memory, at most {} slower: {} on average took {}; {} left memory, up to {} at a time, which took \
-             {}; {} pages came back, {} each{mistakes}",
+            "{program} ran in {} of its memory, at most {} slower: {} on average took {}, {} less; {} left memory, up to {} at a time, which \
+             took {}; {} pages came back in {} of waiting, {} each{mistakes}",
             percent(memory),
             percent(self.slowdown()),
             Bytes(self.mean_bytes),
             Bytes(self.mean_taken_bytes),
+            Bytes(self.saved_bytes()),
             Bytes(self.left_bytes),
             Bytes(self.most_out_bytes),
             Bytes(self.most_out_taken_bytes),
             grouped(pages),
+            Nanos(self.stalled_ns),
             Nanos(self.back_ns),
         )
     }
@@ -112,11 +146,27 @@ impl PagedRun {
     }
 }
 
+/// What a profile says of memory that was paged out in its run; `None` where none was.
+pub(crate) fn note(counts: &[Count]) -> Option<String> {
+    let value = |name: &str| counts.iter().find(|count| count.name == name);
+    let [all, saved, stalled] =
+        [MEAN, MEAN_SAVED, STALLED].map(|name| value(name).map(|it| it.value));
+    let (all, saved, stalled) = (all?, saved?, stalled?);
+    Some(format!(
+        "Of {} of memory on average, page-out saved {} ({}), net of what pages take compressed; the program waited {} for pages that came \
+         back.",
+        Bytes(all),
+        Bytes(saved),
+        percent(share(saved, all)),
+        Nanos(stalled)
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::PagedRun;
+    use super::{PagedRun, note};
 
     fn run() -> PagedRun {
         PagedRun {
@@ -142,9 +192,26 @@ mod tests {
     fn the_sentence_says_how_much_memory_and_how_much_slower() {
         assert_eq!(
             run().in_words("graph"),
-            "graph ran in 52 % of its memory, at most 1.8 % slower: 400 MiB on average took 208 MiB; 300 MiB left memory, up to 256 MiB \
-             at a time, which took 96 MiB; 2,048 pages came back, 8.0 us each; 1 unit needed again soon"
+            "graph ran in 52 % of its memory, at most 1.8 % slower: 400 MiB on average took 208 MiB, 192 MiB less; 300 MiB left \
+             memory, up to 256 MiB at a time, which took 96 MiB; 2,048 pages came back in 18.0 ms of waiting, 8.0 us each; 1 unit needed \
+             again soon"
         );
+    }
+
+    #[test]
+    fn a_profile_of_the_run_says_what_was_saved_and_what_that_cost() {
+        assert_eq!(
+            note(&run().counts()).as_deref(),
+            Some(
+                "Of 400 MiB of memory on average, page-out saved 192 MiB (48 %), net of what pages take compressed; the program waited \
+                 18.0 ms for pages that came back."
+            )
+        );
+        let dry = PagedRun {
+            dry_run: true,
+            ..run()
+        };
+        assert_eq!(note(&dry.counts()), None);
     }
 
     #[test]

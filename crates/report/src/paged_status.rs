@@ -3,7 +3,7 @@
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::words::{counted, percent};
+use crate::words::{counted, percent, printable};
 
 /// Memory that is paged out, and what that costs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -40,40 +40,58 @@ pub struct PagedStatus {
 }
 
 impl PagedStatus {
-    /// What is out, what came back, and the time that cost.
+    /// Bytes of memory that are saved: what is out, less what it takes compressed.
     #[must_use]
-    pub fn line(&self) -> String {
+    pub const fn saved_bytes(&self) -> u64 {
+        self.out_bytes.saturating_sub(self.out_taken_bytes)
+    }
+
+    /// What is out and what that saves, what came back, and the time that cost: lines for a terminal.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
         let overdrawn = match self.is_overdrawn {
             true => ", used up: nothing leaves",
             false => "",
         };
-        let full = match self.lacks_swap {
-            true => "; swap has no room: nothing leaves",
-            false => "",
-        };
-        let reclaimed = match (self.reclaimed_bytes, self.reclaim_refused.as_str()) {
-            (0, "") => String::new(),
-            (bytes, "") => format!(
-                "; {} reclaimed by the kernel in control groups near their limit",
-                Bytes(bytes)
+        let mut lines = vec![
+            format!(
+                "paged out: {}, which take {}: {} saved",
+                Bytes(self.out_bytes),
+                Bytes(self.out_taken_bytes),
+                Bytes(self.saved_bytes())
             ),
-            (bytes, why) => format!(
-                "; {} reclaimed by the kernel in control groups near their limit ({why})",
-                Bytes(bytes)
+            format!(
+                "since the start: {} left, {} came back in {} of waiting, {} soon",
+                Bytes(self.left_bytes),
+                Bytes(self.returned_bytes),
+                Nanos(self.stalled_ns),
+                counted(self.mistakes, "unit")
             ),
+            format!(
+                "time lost in the last epoch: {} (budget {}{overdrawn})",
+                percent(self.stalled_share),
+                percent(self.slowdown_budget)
+            ),
+        ];
+        if self.lacks_swap {
+            lines.push("swap has no room: nothing leaves".to_owned());
+        }
+        lines.extend(self.reclaimed());
+        lines
+    }
+
+    /// What the kernel did on request, or why not.
+    fn reclaimed(&self) -> Option<String> {
+        let why = match self.reclaim_refused.as_str() {
+            "" => String::new(),
+            why => format!(" ({})", printable(why)),
         };
-        format!(
-            "paged out: {}, which take {}; since the start {} left, {} came back in {} of waiting, {} soon; {} of the time lost in the last \
-             epoch (budget {}{overdrawn}){full}{reclaimed}",
-            Bytes(self.out_bytes),
-            Bytes(self.out_taken_bytes),
-            Bytes(self.left_bytes),
-            Bytes(self.returned_bytes),
-            Nanos(self.stalled_ns),
-            counted(self.mistakes, "unit"),
-            percent(self.stalled_share),
-            percent(self.slowdown_budget),
-        )
+        (self.reclaimed_bytes > 0 || !why.is_empty()).then(|| {
+            format!(
+                "{} reclaimed by the kernel in control groups near their limit{why}",
+                Bytes(self.reclaimed_bytes)
+            )
+        })
     }
 }
 
@@ -82,7 +100,7 @@ mod tests {
     use super::PagedStatus;
 
     #[test]
-    fn the_line_says_what_is_out_and_what_it_costs() {
+    fn the_lines_say_what_is_out_and_what_it_costs() {
         let status = PagedStatus {
             out_bytes: 256 << 20,
             out_taken_bytes: 96 << 20,
@@ -96,9 +114,12 @@ mod tests {
             ..PagedStatus::default()
         };
         assert_eq!(
-            status.line(),
-            "paged out: 256 MiB, which take 96 MiB; since the start 300 MiB left, 8 MiB came back in 18.0 ms of waiting, 1 unit soon; \
-             0.1 % of the time lost in the last epoch (budget 2.0 %, used up: nothing leaves)"
+            status.lines(),
+            [
+                "paged out: 256 MiB, which take 96 MiB: 160 MiB saved",
+                "since the start: 300 MiB left, 8 MiB came back in 18.0 ms of waiting, 1 unit soon",
+                "time lost in the last epoch: 0.1 % (budget 2.0 %, used up: nothing leaves)",
+            ]
         );
         let refused = PagedStatus {
             lacks_swap: true,
@@ -106,12 +127,22 @@ mod tests {
             reclaim_refused: "read-only".into(),
             ..status
         };
-        let line = refused.line();
-        assert!(
-            line.ends_with(
-                "; swap has no room: nothing leaves; 4 MiB reclaimed by the kernel in control groups near their limit (read-only)"
-            ),
-            "{line}"
+        assert_eq!(
+            refused.lines()[3..],
+            [
+                "swap has no room: nothing leaves",
+                "4 MiB reclaimed by the kernel in control groups near their limit (read-only)",
+            ]
         );
+    }
+
+    #[test]
+    fn pages_that_take_more_compressed_save_nothing() {
+        let status = PagedStatus {
+            out_bytes: 4096,
+            out_taken_bytes: 4200,
+            ..PagedStatus::default()
+        };
+        assert_eq!(status.saved_bytes(), 0);
     }
 }

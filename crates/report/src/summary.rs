@@ -21,7 +21,7 @@ use crate::capacity_curve::CapacityCurve;
 use crate::energy::EnergyRow;
 use crate::java::JavaSummary;
 use crate::words::percent;
-use crate::{code_functions, energy, parts, shell, sites, words};
+use crate::{code_functions, energy, paged_run, parts, shell, sites, words};
 
 /// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -183,6 +183,7 @@ impl Summary {
             next: Vec::new(),
         };
         summary.notes = notes(&summary);
+        summary.notes.extend(paged_run::note(&profile.counts));
         summary
     }
 

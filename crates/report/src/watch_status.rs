@@ -357,8 +357,10 @@ impl Status {
             true => String::new(),
             false => GroupStatus::table(&self.groups).render() + "\n",
         };
+        let paged = self.paged_lines().into_iter();
+        let paged: String = paged.map(|line| line + "\n").collect();
         let mut text = format!(
-            "{}\n\n{}\n{processes}\n{groups}{}\n{}\n{}\n",
+            "{}\n\n{}\n{processes}\n{groups}{}{paged}\n{}\n{}\n",
             self.headline(),
             self.tier_table().render(),
             self.moves(),
@@ -471,8 +473,14 @@ impl Status {
         for (why, bytes) in &self.total.not_moved_bytes {
             text += &format!("not moved: {} ({why})\n", Bytes(*bytes));
         }
-        text.extend(self.paged.iter().map(|paged| paged.line() + "\n"));
         text
+    }
+
+    /// What is paged out, and its cost, a line each; none where the slow tier is none of swap.
+    #[must_use]
+    pub fn paged_lines(&self) -> Vec<String> {
+        let paged = self.paged.as_ref();
+        paged.map(PagedStatus::lines).unwrap_or_default()
     }
 
     /// Memory that is used because of the daemon: its own, and the kernel's on its behalf.

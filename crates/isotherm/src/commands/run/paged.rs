@@ -126,10 +126,12 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     if !args.dry_run {
         PageOut::new(SwapKernel::default()).execute(&policy.memory.ways_back());
     }
+    let mut sums = policy.sums.finish();
+    run.add_counts(sums.counts());
     let EndedRun {
         program, profile, ..
     } = run.finish()?;
-    let sums = policy.sums.finish(program.took);
+    sums.took_ns = program.took.0;
     let name = args.program.words.first().map(Path::new);
     let name = name.and_then(Path::file_name).unwrap_or_default();
     console.info(&sums.in_words(&name.to_string_lossy()));
@@ -139,6 +141,7 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         "emulated": false,
         "seconds": program.took.0 as f64 / 1e9,
         "memory_share": sums.memory_share(),
+        "saved_bytes": sums.saved_bytes(),
         "slowdown": sums.slowdown(),
         "paged": sums,
         "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
@@ -400,12 +403,12 @@ impl PagedSums {
         self.taken += u128::from(report.present.0.saturating_add(taken)) * span;
     }
 
-    fn finish(mut self, took: Nanos) -> PagedRun {
+    /// The means; the time of the run is not known yet.
+    fn finish(mut self) -> PagedRun {
         let mean = |sum: u128| u64::try_from(sum / self.span.max(1)).unwrap_or(u64::MAX);
         self.run.mean_bytes = mean(self.all);
         self.run.mean_present_bytes = mean(self.present);
         self.run.mean_taken_bytes = mean(self.taken);
-        self.run.took_ns = took.0;
         self.run
     }
 }

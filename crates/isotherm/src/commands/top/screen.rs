@@ -83,13 +83,20 @@ fn draw_figures(frame: &mut Frame<'_>, status: &Status, list: &mut ProcessList) 
         _ if list.by_group() => 0,
         count => count.min(GROUPS_AT_MOST) as u16 + 3,
     };
-    let [head, fast, hits, shares, processes, moves, sources] = Layout::vertical([
+    // The border around the lines; nothing where the slow tier is none of swap.
+    let paged_lines = status.paged_lines();
+    let paged_height = match paged_lines.len() {
+        0 => 0,
+        count => count as u16 + 2,
+    };
+    let [head, fast, hits, shares, processes, moves, paged, sources] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Length(groups),
         Constraint::Min(4),
         Constraint::Length(4),
+        Constraint::Length(paged_height),
         Constraint::Length(status.sources.len() as u16 + 3),
     ])
     .areas(frame.area());
@@ -107,6 +114,11 @@ fn draw_figures(frame: &mut Frame<'_>, status: &Status, list: &mut ProcessList) 
     draw_list(frame, processes, status, list);
     let block = Block::bordered().title("moves");
     frame.render_widget(Paragraph::new(status.moves()).block(block), moves);
+    if !paged_lines.is_empty() {
+        let block = Block::bordered().title("compressed memory");
+        let lines = Paragraph::new(paged_lines.join("\n"));
+        frame.render_widget(lines.block(block), paged);
+    }
     table(
         frame,
         sources,
@@ -200,6 +212,7 @@ mod tests {
     use crate::commands::top::keys::{KeyCommand, Scroll};
     use crate::commands::top::process_list::ProcessList;
     use isotherm_model::source_kind::ProfilingMethod;
+    use isotherm_report::paged_status::PagedStatus;
     use isotherm_report::watch_heat::{HeatMap, HeatPlace, HeatTime};
     use isotherm_report::watch_status::{
         GroupStatus, ProcessStatus, SourceStatus, Status, TierStatus,
@@ -313,6 +326,30 @@ mod tests {
             "promoted",
             "timer",
             "987",
+        ] {
+            assert!(screen.contains(part), "{part:?} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn what_is_paged_out_and_what_it_costs_is_shown() {
+        let paged = PagedStatus {
+            out_bytes: 256 << 20,
+            out_taken_bytes: 96 << 20,
+            returned_bytes: 8 << 20,
+            stalled_ns: 18_000_000,
+            ..PagedStatus::default()
+        };
+        let status = Status {
+            paged: Some(paged),
+            ..Status::default()
+        };
+        let screen = screen(&status, 80, 24);
+        for part in [
+            "compressed memory",
+            "256 MiB, which take 96 MiB: 160 MiB saved",
+            "8 MiB came back in 18.0 ms of waiting",
+            "time lost in the last epoch",
         ] {
             assert!(screen.contains(part), "{part:?} in\n{screen}");
         }
