@@ -61,12 +61,12 @@ fn text(path: &str) -> String {
 }
 
 /// Compressed memory for one test; at its end nothing of it may stay.
-struct Compressed {
+pub(crate) struct Compressed {
     before: String,
 }
 
 impl Compressed {
-    fn make() -> Self {
+    pub(crate) fn make() -> Self {
         Self::of("256MiB")
     }
 
@@ -78,7 +78,7 @@ impl Compressed {
         Self { before }
     }
 
-    fn remove(self) {
+    pub(crate) fn remove(self) {
         isotherm(&["tiers", "--remove-compressed"]);
         self.assert_removed();
     }

@@ -12,6 +12,7 @@ mod ending;
 mod energy;
 mod figures;
 mod floors;
+mod group_limits;
 mod interface;
 mod kernel;
 mod limit;
@@ -74,6 +75,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         colocation::TESTS,
         interface::TESTS,
         compressed::TESTS,
+        group_limits::TESTS,
         energy::TESTS,
         promotion::TESTS,
     ]
