@@ -261,7 +261,7 @@ fn a_device_at_its_limit_is_full_once_and_leaves_the_program_right() {
     // Half of each page can be compressed.
     runs_until_full("512MiB", 64 << 20, || {
         let device = zram_device();
-        let taken = u64_of(&device.join("mm_stat"), 2);
+        let taken = number_of(&device.join("mm_stat"), 2);
         let limit = taken + (16 << 20);
         std::fs::write(device.join("mem_limit"), limit.to_string()).expect("root may");
     });
@@ -298,7 +298,7 @@ fn runs_until_full(size: &str, most: u64, limit: impl FnOnce()) {
     let out = number(&summary["paged"], "most_out_bytes");
     assert!((8 << 20..=most).contains(&out), "{summary}");
     // A page that a device refuses stays in memory and counts as out.
-    let refused = u64_of(&zram_device().join("io_stat"), 1);
+    let refused = number_of(&zram_device().join("io_stat"), 1);
     assert!(refused < 64, "{refused} pages were refused");
 }
 
@@ -311,7 +311,7 @@ fn zram_device() -> PathBuf {
 }
 
 /// A number of a file, counted from 0.
-fn u64_of(file: &Path, at: usize) -> u64 {
+fn number_of(file: &Path, at: usize) -> u64 {
     let text = std::fs::read_to_string(file).expect("the kernel shows it");
     let word = text.split_ascii_whitespace().nth(at);
     word.expect("a number").parse().expect("a number")
@@ -337,7 +337,7 @@ fn a_daemon_that_is_killed_leaves_the_program_right_and_one_that_ends_brings_all
         let mut program = Command::new("./app");
         let program = program.arg("8").current_dir(directory.path());
         let program = program.stdout(Stdio::piped()).spawn().expect("started");
-        let mut daemon = daemon(directory.path(), program.id());
+        let mut daemon = daemon(directory.path(), program.id(), "");
         wait_for_swap(directory.path());
         let pid = daemon.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status();
@@ -356,12 +356,12 @@ fn a_daemon_that_is_killed_leaves_the_program_right_and_one_that_ends_brings_all
     assert_eq!(swaps, compressed.before, "nothing is left");
 }
 
-/// A daemon that pages out memory of this process alone.
-fn daemon(directory: &Path, pid: u32) -> Child {
+/// A daemon that pages out memory of this process alone, with these further keys.
+fn daemon(directory: &Path, pid: u32, keys: &str) -> Child {
     let path = |name: &str| directory.join(name).display().to_string();
     let config = format!(
         "epoch = \"200ms\"\n[memory]\ntiers = \"compressed\"\n[processes]\npids = [{pid}]\nfilter = \"off\"\n\
-         [serve]\nsocket = \"{}\"\nstate = \"{}\"\nmetrics = \"\"\n",
+         {keys}[serve]\nsocket = \"{}\"\nstate = \"{}\"\nmetrics = \"\"\n",
         path("socket"),
         path("state")
     );
@@ -393,8 +393,12 @@ int main(void) {
 }
 "#;
 
-/// A control group with a hard limit of memory, of version 1 or 2; removed at the end.
-struct HardLimit(PathBuf);
+/// A control group with a hard limit of memory; removed at the end.
+struct HardLimit {
+    directory: PathBuf,
+    /// Of version 1; else of version 2.
+    is_first: bool,
+}
 
 impl HardLimit {
     /// None with a record of the skip where it cannot be made.
@@ -407,25 +411,51 @@ impl HardLimit {
         });
         let name = format!("isotherm-test-{}", std::process::id());
         let root = Path::new("/sys/fs/cgroup");
-        let (path, file) = match first {
-            Some(own) => (
-                root.join("memory").join(own).join(name),
-                "memory.limit_in_bytes",
-            ),
+        let is_first = first.is_some();
+        let directory = match first {
+            Some(own) => root.join("memory").join(own).join(name),
             None => {
                 let _ = std::fs::write(root.join("cgroup.subtree_control"), "+memory");
-                (root.join(name), "memory.max")
+                root.join(name)
             }
         };
-        let made = std::fs::create_dir(&path)
-            .and_then(|()| std::fs::write(path.join(file), bytes.to_string()));
+        let group = Self {
+            directory,
+            is_first,
+        };
+        let made = std::fs::create_dir(&group.directory).and_then(|()| group.set(bytes));
         match made {
-            Ok(()) => Some(Self(path)),
+            Ok(()) => Some(group),
             Err(error) => {
-                let _ = std::fs::remove_dir(&path);
                 isotherm_skip::skip!("no control group with a limit of memory here: {error}");
                 None
             }
+        }
+    }
+
+    fn set(&self, bytes: u64) -> std::io::Result<()> {
+        let file = match self.is_first {
+            true => "memory.limit_in_bytes",
+            false => "memory.max",
+        };
+        std::fs::write(self.directory.join(file), bytes.to_string())
+    }
+
+    /// Bytes that it has.
+    fn used(&self) -> u64 {
+        let file = match self.is_first {
+            true => "memory.usage_in_bytes",
+            false => "memory.current",
+        };
+        number_of(&self.directory.join(file), 0)
+    }
+
+    /// How often it reached the limit.
+    fn reached(&self) -> u64 {
+        match self.is_first {
+            true => number_of(&self.directory.join("memory.failcnt"), 0),
+            // Lines of a name and a number: low, high, max.
+            false => number_of(&self.directory.join("memory.events"), 5),
         }
     }
 
@@ -433,15 +463,54 @@ impl HardLimit {
     fn enter(&self, program: &str) -> String {
         format!(
             "echo $$ > {}/cgroup.procs && exec {program}",
-            self.0.display()
+            self.directory.display()
         )
     }
 }
 
 impl Drop for HardLimit {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.0);
+        let _ = std::fs::remove_dir(&self.directory);
     }
+}
+
+#[test]
+fn cold_units_of_a_group_leave_before_it_reaches_its_limit() {
+    /// Cached files count as used, and need no room.
+    const FILES: u64 = 1 << 20;
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    let Some(group) = HardLimit::of(1 << 30) else {
+        return;
+    };
+    build(directory.path());
+    let app = group.enter("./app 240");
+    let program = Command::new("/bin/sh")
+        .args(["-c", &app])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut program = program.expect("started");
+    wait_until(&mut program, || directory.path().join("begun").exists());
+    // Without the limit all of the program's memory stays.
+    let mut daemon = daemon(
+        directory.path(),
+        program.id(),
+        "[compressed]\nkeep = \"100%\"\n",
+    );
+    let limit = group.used() + (2 << 20);
+    group.set(limit).expect("root may");
+    wait_until(&mut program, || group.used() <= limit / 16 * 15 + FILES);
+    assert_eq!(group.reached(), 0, "the kernel had to reclaim");
+    // It reads all of its memory at its end.
+    group.set(1 << 30).expect("root may");
+    std::fs::write(directory.path().join("end"), "").expect("written");
+    let output = program.wait_with_output().expect("ended");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    daemon.kill().expect("killed");
+    daemon.wait().expect("ended");
 }
 
 #[test]
