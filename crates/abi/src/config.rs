@@ -219,7 +219,7 @@ pub struct PlanEntry {
     /// The site's name ([`crate::hash`]), or the name that a site of the direct caller alone would have; 0
     /// marks an empty slot.
     pub hash: u64,
-    /// Index into the tier table; of a site also [`SPLIT`] and an index into the splits, or the number of tiers and an index into the
+    /// Index into the tier table; of a site also [`SPLIT`] and an index into the splits, or [`LEADING`] and an index into the
     /// [`LeadingRecord`]s; of a caller also [`TELL_APART`].
     pub tier: u32,
     /// Zero; room for a later version.
@@ -260,12 +260,15 @@ pub struct PartRecord {
     pub reserved: u32,
 }
 
+/// Bit in [`PlanEntry::tier`] of a site: the others are the index of its [`LeadingRecord`].
+pub const LEADING: u32 = 1 << 30;
+
 /// Most leading records: a plan has one for each tier but the slowest, and more only where several sites of a rebuilt program have the
 /// place of one.
 pub const LEADING_MAX: u32 = 64;
 
-/// A site whose heap memory goes to one tier until it has so much of it, and then to another. It has an arena of its own: that of the number of tiers and
-/// the record's index.
+/// A site whose heap memory goes to one tier until it has so much of it, and then to another. It has an arena of its own: those of
+/// the leading records follow those of the tiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LeadingRecord {

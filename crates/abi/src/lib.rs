@@ -55,7 +55,7 @@ pub mod session;
 pub mod site;
 
 /// Version of every layout in this crate. A reader that finds another number refuses the file.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// The pool is handed out in chunks of this many bytes (one x86-64 huge page).
 pub const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;

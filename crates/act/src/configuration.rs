@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, LeadingRecord, MAGIC, Mover, NODE_WORDS, PageTrapConfig,
-    PartRecord, PlanEntry, RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord, StaticRecord,
-    TELL_APART, TierRecord, TierRecordKind,
+    ConfigHeader, EmulationConfig, LEADING, LeadingRecord, MAGIC, Mover, NODE_WORDS,
+    PageTrapConfig, PartRecord, PlanEntry, RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord,
+    StaticRecord, TELL_APART, TierRecord, TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
@@ -273,10 +273,8 @@ impl Configuration {
         let whole = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
         let split = (0..).zip(self.splits.keys());
         let split = split.map(|(index, site)| (site.0, SPLIT | index));
-        // Their arenas follow those of the tiers.
-        let arenas = self.tiers.as_ref().map_or(0, |tiers| tiers.all().len()) as u32..;
-        let leading = arenas.zip(self.leading.keys());
-        let leading = leading.map(|(arena, site)| (site.0, arena));
+        let leading = (0..).zip(self.leading.keys());
+        let leading = leading.map(|(index, site)| (site.0, LEADING | index));
         whole.chain(split).chain(leading).collect()
     }
 
@@ -501,7 +499,7 @@ mod tests {
 
     use super::{Configuration, ConfigurationError, table};
     use crate::splits::Split;
-    use isotherm_abi::config::{LeadingRecord, PlanEntry, SPLIT, StaticRecord};
+    use isotherm_abi::config::{LEADING, LeadingRecord, PlanEntry, SPLIT, StaticRecord};
     use isotherm_model::emulation::Emulation;
     use isotherm_model::plan::PlacedPart;
     use isotherm_model::site::SiteId;
@@ -579,7 +577,8 @@ mod tests {
         // A second site needs twice the slots.
         let with_leading = bytes.len() + 16 + 3 * 64 + 2 * 16 + 2 * 16;
         assert_eq!(config.to_bytes().unwrap().len(), with_leading);
-        assert_eq!((config.sites()[&5], config.sites()[&77]), (2, 3));
+        let words = (config.sites()[&5], config.sites()[&77]);
+        assert_eq!(words, (LEADING, LEADING | 1));
     }
 
     #[test]

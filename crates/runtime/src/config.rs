@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use crate::leading_table::LeadingTable;
 use crate::path::Path;
-use crate::plan::{Callers, Sites, Target};
+use crate::plan::{Callers, FIRST_SPLIT, Sites, Target};
 use crate::split_table::Splits;
 
 /// Largest accepted configuration: room for more than a million sites.
@@ -86,19 +86,31 @@ impl Config {
         planned.unwrap_or(Target::Tier(self.default_tier))
     }
 
-    /// The index of the leading record of an arena, or of a site's target, that stands for one.
-    pub(crate) fn leading_of_arena(&self, number: u32) -> Option<u32> {
-        let index = number.checked_sub(self.tiers.len() as u32)?;
-        ((index as usize) < self.leading.len()).then_some(index)
+    /// The arena of a target: those of the leading records follow those of the tiers. Of a split the number that stands for it where arenas
+    /// are expected.
+    pub(crate) const fn arena_of(&self, target: Target) -> u32 {
+        match target {
+            Target::Tier(tier) => tier,
+            Target::Leading(index) => self.tiers.len() as u32 + index,
+            Target::Split(index) => FIRST_SPLIT + index,
+        }
+    }
+
+    /// The target of an arena that exists from the start.
+    pub(crate) const fn target_of_arena(&self, number: u32) -> Target {
+        match number.checked_sub(self.tiers.len() as u32) {
+            Some(index) if (index as usize) < self.leading.len() => Target::Leading(index),
+            Some(_) | None => Target::Tier(number),
+        }
     }
 
     /// Tier of what is not placed in parts, and not allocated first.
     pub(crate) fn tier_of(&self, target: Target) -> u32 {
         match target {
-            Target::Tier(number) => {
-                let leading = self.leading_of_arena(number);
-                let leading = leading.and_then(|index| self.leading.get(index));
-                leading.map_or(number, |record| record.later_tier)
+            Target::Tier(tier) => tier,
+            Target::Leading(index) => {
+                let record = self.leading.get(index);
+                record.map_or(self.default_tier, |record| record.later_tier)
             }
             Target::Split(index) => {
                 let split = self.splits.get(index);
@@ -272,7 +284,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
         access_filter_lines: u64::from(header.access_filter_lines),
         moves: mode == RuntimeMode::Online && header.mover == Mover::Staged as u32,
         tiers,
-        entries: Sites::checked(entries, tiers.len() + leading.len(), splits.len())?,
+        entries: Sites::checked(entries, tiers.len(), leading.len(), splits.len())?,
         splits,
         leading,
         callers: Callers::checked(callers, tiers.len())?,
@@ -334,7 +346,7 @@ const TIERS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
-    use isotherm_abi::config::{SPLIT, TELL_APART};
+    use isotherm_abi::config::{LEADING, SPLIT, TELL_APART};
 
     use super::*;
 
@@ -370,6 +382,29 @@ mod tests {
         assert_eq!(config.mode, RuntimeMode::Guided);
         assert_eq!(config.tiers.len(), 2);
         assert_eq!(config.entries.target_of(42), Some(Target::Tier(1)));
+    }
+
+    #[test]
+    fn each_target_has_an_arena_number_of_its_own() {
+        let records = [LeadingRecord::default(); 2];
+        let leading = LeadingTable::checked(Box::leak(Box::new(records)), 2).unwrap();
+        let config = Config {
+            leading,
+            ..checked(|_, _| {}).unwrap()
+        };
+        let targets = [
+            Target::Tier(0),
+            Target::Tier(1),
+            Target::Leading(0),
+            Target::Leading(1),
+        ];
+        for (number, target) in (0..).zip(targets) {
+            assert_eq!(config.arena_of(target), number);
+            assert_eq!(config.target_of_arena(number), target);
+            assert_eq!(Target::split_of_arena(number), None);
+        }
+        let number = config.arena_of(Target::Split(9));
+        assert_eq!(Target::split_of_arena(number), Some(9));
     }
 
     #[test]
@@ -417,6 +452,7 @@ mod tests {
         assert!(checked(|header, _| header.static_count = u32::MAX).is_none());
         assert!(checked(|header, _| header.statics_offset += 4).is_none());
         assert!(checked(|_, entries| entries[0].tier = SPLIT).is_none());
+        assert!(checked(|_, entries| entries[0].tier = LEADING).is_none());
         assert!(checked(|header, _| header.split_count = u32::MAX).is_none());
         assert!(checked(|header, _| header.leading_count = u32::MAX).is_none());
         assert!(checked(|header, _| header.leading_offset += 4).is_none());

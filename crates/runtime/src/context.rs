@@ -577,7 +577,7 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
             Some(_) => site::with_name(context, kind).0,
             None => site::name(context, kind),
         };
-        config.target_or_default(name).arena()
+        config.arena_of(config.target_or_default(name))
     } else {
         site::of(context, kind)
     };

@@ -113,7 +113,8 @@ impl NamedData {
             // Told so that a plan of another program can be called foreign.
             let _ = site::of_name(name);
         }
-        Some(Self(config.target_or_default(site_of_name(name)).arena()))
+        let target = config.target_or_default(site_of_name(name));
+        Some(Self(config.arena_of(target)))
     }
 }
 

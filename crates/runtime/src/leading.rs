@@ -16,6 +16,7 @@ use isotherm_abi::config::{LEADING_MAX, LeadingRecord};
 use crate::arena;
 use crate::config;
 use crate::placement;
+use crate::plan::Target;
 use crate::pool::CHUNK;
 
 /// Bytes that each record's arena was given of its first tier.
@@ -43,7 +44,9 @@ pub(crate) fn place(number: u32, address: usize, bytes: usize, alignment: usize)
 /// The leading record of an arena, with its index.
 fn record_of(number: u32) -> Option<(u32, LeadingRecord)> {
     let config = config::current()?;
-    let index = config.leading_of_arena(number)?;
+    let Target::Leading(index) = config.target_of_arena(number) else {
+        return None;
+    };
     config.leading.get(index).map(|record| (index, record))
 }
 

@@ -3,13 +3,15 @@
 //! A table is checked when it is made, and made of memory that never changes: every search in it ends, and
 //! every tier and every split that it returns is one of the configuration's, so that it can be an index.
 
-use isotherm_abi::config::{PlanEntry, SPLIT, SPLITS_MAX, TELL_APART};
+use isotherm_abi::config::{LEADING, PlanEntry, SPLIT, SPLITS_MAX, TELL_APART};
 
 /// The placement of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// All of its data goes to this tier; or to the arena of a leading record ([`crate::leading_table`]), whose numbers follow those of the tiers.
+    /// All of its data goes to this tier.
     Tier(u32),
+    /// What it allocates first goes to another tier than the rest: an index into the leading records ([`crate::leading_table`]).
+    Leading(u32),
     /// Its objects are placed in parts: an index into the splits ([`crate::split_table`]).
     Split(u32),
 }
@@ -21,14 +23,6 @@ pub(crate) const FIRST_SPLIT: u32 = 1 << 16;
 const _: () = assert!(FIRST_SPLIT + SPLITS_MAX <= 1 << 20);
 
 impl Target {
-    /// The arena of a tier, or the number that stands for a split where arenas are expected.
-    pub(crate) const fn arena(self) -> u32 {
-        match self {
-            Self::Tier(tier) => tier,
-            Self::Split(index) => FIRST_SPLIT + index,
-        }
-    }
-
     /// The split of such a number.
     #[inline]
     pub(crate) const fn split_of_arena(number: u32) -> Option<u32> {
@@ -36,9 +30,12 @@ impl Target {
     }
 
     const fn of_word(word: u32) -> Self {
-        match word & SPLIT {
-            0 => Self::Tier(word),
-            _ => Self::Split(word & !SPLIT),
+        if word & SPLIT != 0 {
+            Self::Split(word & !SPLIT)
+        } else if word & LEADING != 0 {
+            Self::Leading(word & !LEADING)
+        } else {
+            Self::Tier(word)
         }
     }
 }
@@ -79,14 +76,17 @@ impl PlanTable {
 pub(crate) struct Sites(PlanTable);
 
 impl Sites {
-    /// The table. `None` unless each tier is below `tiers`, with which leading records count, each split below `splits`, and a search ends.
+    /// The table. `None` unless each tier is below `tiers`, each leading record below `leading`, each split below `splits`, and a search
+    /// ends.
     pub(crate) fn checked(
         slots: &'static [PlanEntry],
         tiers: usize,
+        leading: usize,
         splits: usize,
     ) -> Option<Self> {
         let is_known = |word| match Target::of_word(word) {
             Target::Tier(tier) => (tier as usize) < tiers,
+            Target::Leading(index) => (index as usize) < leading,
             Target::Split(index) => (index as usize) < splits,
         };
         PlanTable::checked(slots, is_known).map(Self)
@@ -139,33 +139,29 @@ mod tests {
 
     #[test]
     fn a_name_is_found_past_others_that_took_its_slot() {
-        let table = slots([(3, 7, 1), (0, 11, 2), (1, 15, SPLIT | 3)]);
-        let table = Sites::checked(table, 4, 4).unwrap();
+        let table = slots([(3, 7, 1), (0, 11, LEADING | 2), (1, 15, SPLIT | 3)]);
+        let table = Sites::checked(table, 4, 3, 4).unwrap();
         assert_eq!(table.target_of(7), Some(Target::Tier(1)));
+        assert_eq!(table.target_of(11), Some(Target::Leading(2)));
         assert_eq!(table.target_of(15), Some(Target::Split(3)));
         assert_eq!(table.target_of(19), None);
-        assert_eq!(Sites::checked(&[], 0, 0).unwrap().target_of(19), None);
+        assert_eq!(Sites::checked(&[], 0, 0, 0).unwrap().target_of(19), None);
     }
 
     #[test]
     fn a_table_with_a_tier_or_a_split_that_is_not_there_cannot_be_made() {
         let with = |word| slots([(3, 7, 1), (0, 11, word), (1, 15, 3)]);
-        assert!(Sites::checked(with(2), 4, 0).is_some());
-        assert!(Sites::checked(with(SPLIT | 1), 4, 2).is_some());
-        for word in [4, SPLIT, SPLIT | 1, TELL_APART] {
-            assert!(Sites::checked(with(word), 4, 0).is_none());
+        assert!(Sites::checked(with(2), 4, 0, 0).is_some());
+        assert!(Sites::checked(with(SPLIT | 1), 4, 0, 2).is_some());
+        assert!(Sites::checked(with(LEADING | 1), 4, 2, 0).is_some());
+        for word in [4, SPLIT, LEADING, SPLIT | LEADING, TELL_APART] {
+            assert!(Sites::checked(with(word), 4, 0, 0).is_none());
         }
-        assert!(Sites::checked(with(SPLIT | 2), 4, 2).is_none());
+        assert!(Sites::checked(with(SPLIT | 2), 4, 3, 2).is_none());
+        assert!(Sites::checked(with(LEADING | 2), 4, 2, 3).is_none());
         assert!(Callers::checked(with(TELL_APART), 4).is_some());
         assert!(Callers::checked(with(4), 4).is_none());
         assert!(Callers::checked(with(SPLIT), 4).is_none());
-    }
-
-    #[test]
-    fn a_number_stands_for_a_tier_or_a_split() {
-        assert_eq!(Target::Tier(7).arena(), 7);
-        assert_eq!(Target::split_of_arena(7), None);
-        let number = Target::Split(9).arena();
-        assert_eq!(Target::split_of_arena(number), Some(9));
+        assert!(Callers::checked(with(LEADING), 4).is_none());
     }
 }

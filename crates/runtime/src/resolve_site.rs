@@ -90,7 +90,7 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
         // Told so that a plan of another program or version can be called foreign.
         let _ = record(described);
     }
-    Some(config.target_or_default(described.id).arena())
+    Some(config.arena_of(config.target_or_default(described.id)))
 }
 
 /// The site's number in the tables. The addresses of records stand for the frames, the site's own or

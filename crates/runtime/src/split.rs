@@ -94,7 +94,7 @@ pub(crate) fn is_large(bytes: usize) -> bool {
 pub(crate) fn of_target(config: &Config, target: Target) -> Option<Split> {
     match target {
         Target::Split(index) if runs() => config.splits.get(index),
-        Target::Split(_) | Target::Tier(_) => None,
+        Target::Split(_) | Target::Leading(_) | Target::Tier(_) => None,
     }
 }
 

@@ -25,7 +25,6 @@ use crate::instance;
 use crate::line_filter;
 use crate::message;
 use crate::placement;
-use crate::plan::Target;
 use crate::pool;
 use crate::python;
 use crate::resident;
@@ -190,7 +189,7 @@ fn register_arenas(config: &Config) {
     }
     let arenas = config.tiers.len() + config.leading.len();
     let instances = arenas.clamp(1, instance::INSTANCES.len()) as u32;
-    let tier = |number| config.tier_of(Target::Tier(number));
+    let tier = |number| config.tier_of(config.target_of_arena(number));
     for number in 0..instances {
         arena::register_instance(number, tier(number));
     }

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use isotherm_abi::capacity::{CapacityHeader, FILE_BYTES, FILE_NAME, first_bytes};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, LeadingRecord, NODE_WORDS, PartRecord, PlanEntry, RuntimeMode,
-    SPLIT, SplitRecord, TierRecord, TierRecordKind,
+    ConfigHeader, EmulationConfig, LEADING, LeadingRecord, NODE_WORDS, PartRecord, PlanEntry,
+    RuntimeMode, SPLIT, SplitRecord, TierRecord, TierRecordKind,
 };
 use isotherm_abi::env;
 use isotherm_abi::session::{SessionCounter, SessionHeader, SiteRecord};
@@ -150,7 +150,7 @@ impl Setup {
             }
             entries[slot] = PlanEntry {
                 hash,
-                tier: self.leading.map_or(SPLIT, |_| self.tiers.len() as u32),
+                tier: self.leading.map_or(SPLIT, |_| LEADING),
                 reserved: 0,
             };
         }

@@ -66,11 +66,10 @@ const OBJECT: usize = 1 << 30;
 fn is_placed(config: &Config, target: Target) {
     let index = match target {
         Target::Split(index) => index,
-        Target::Tier(number) => {
-            let leading = config.leading_of_arena(number);
-            let record = leading.and_then(|index| config.leading.get(index));
-            let first = record.map_or(number, |record| record.first_tier);
-            assert!((first as usize) < config.tiers.len());
+        Target::Tier(_) => return,
+        Target::Leading(index) => {
+            let record = config.leading.get(index).expect("each that is named");
+            assert!((record.first_tier as usize) < config.tiers.len());
             return;
         }
     };
