@@ -263,12 +263,11 @@ pub struct PartRecord {
 /// Bit in [`PlanEntry::tier`] of a site: the others are the index of its [`LeadingRecord`].
 pub const LEADING: u32 = 1 << 30;
 
-/// Most leading records: a plan has one for each tier but the slowest, and more only where several sites of a rebuilt program have the
-/// place of one.
+/// Most leading records: a plan has one for each tier but the slowest, and more only where it was edited.
 pub const LEADING_MAX: u32 = 64;
 
-/// A site whose heap memory goes to one tier until it has so much of it, and then to another. It has an arena of its own: those of
-/// the leading records follow those of the tiers.
+/// A site whose heap memory goes to one tier until it has so much of it, and then to another, with all its names in a rebuilt program. It has
+/// an arena of its own: those of the leading records follow those of the tiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LeadingRecord {

@@ -42,8 +42,8 @@ pub struct Configuration {
     pub entries: Vec<(SiteId, TierIndex)>,
     /// Sites whose objects are placed in parts.
     pub splits: BTreeMap<SiteId, Split>,
-    /// Sites of which the memory that is allocated first goes elsewhere than the rest.
-    pub leading: BTreeMap<SiteId, LeadingRecord>,
+    /// Sites of which the memory that is allocated first goes elsewhere than the rest: each record with the sites that share it.
+    pub leading: Vec<(LeadingRecord, Vec<SiteId>)>,
     /// Tier of each direct caller ([`Plan::tiers_by_caller`]), if all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time, the period of trapping, and the random seed, if that source is on.
@@ -140,7 +140,7 @@ impl Configuration {
             default_tier: TierIndex::FASTEST,
             entries: Vec::new(),
             splits: BTreeMap::new(),
-            leading: BTreeMap::new(),
+            leading: Vec::new(),
             callers: None,
             trapping: None,
             access_period: None,
@@ -245,7 +245,7 @@ impl Configuration {
             .map(|(_, tier)| *tier)
             .chain(self.callers.iter().flatten().filter_map(|(_, tier)| *tier))
             .chain(self.static_tier)
-            .chain(self.leading.values().flat_map(tiers_of))
+            .chain(self.leading.iter().flat_map(|(record, _)| tiers_of(record)))
             .chain([self.default_tier]);
         if let Some(tier) = named
             .into_iter()
@@ -273,8 +273,10 @@ impl Configuration {
         let whole = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
         let split = (0..).zip(self.splits.keys());
         let split = split.map(|(index, site)| (site.0, SPLIT | index));
-        let leading = (0..).zip(self.leading.keys());
-        let leading = leading.map(|(index, site)| (site.0, LEADING | index));
+        let leading = (0..).zip(&self.leading).flat_map(|(index, (_, sites))| {
+            let word = LEADING | index;
+            sites.iter().map(move |site| (site.0, word))
+        });
         whole.chain(split).chain(leading).collect()
     }
 
@@ -336,7 +338,7 @@ impl Configuration {
         put_entries(&mut out, callers);
         put_statics(&mut out, &self.statics);
         put_splits(&mut out, splits, parts);
-        for record in self.leading.values() {
+        for (record, _) in &self.leading {
             put32(&mut out, &[record.first_tier, record.later_tier]);
             put64(&mut out, &[record.bytes]);
         }
@@ -572,7 +574,7 @@ mod tests {
             later_tier: 1,
             bytes: 1 << 21,
         };
-        config.leading = BTreeMap::from([(SiteId(5), record), (SiteId(77), record)]);
+        config.leading = [5, 77].map(|site| (record, vec![SiteId(site)])).into();
         config.splits.clear();
         // A second site needs twice the slots.
         let with_leading = bytes.len() + 16 + 3 * 64 + 2 * 16 + 2 * 16;
@@ -602,7 +604,7 @@ mod tests {
             later_tier: 1,
             bytes: 1,
         };
-        config.leading = BTreeMap::from([(SiteId(5), record)]);
+        config.leading = vec![(record, vec![SiteId(5)])];
         assert!(config.to_bytes().is_err());
     }
 

@@ -1,24 +1,31 @@
 //! Sites of which the memory that is allocated first goes elsewhere than the rest, as the runtime reads them (`abi::config`).
 
-use std::collections::BTreeMap;
-
 use isotherm_abi::config::{LEADING_MAX, LeadingRecord};
 use isotherm_model::plan::Assignment;
 use isotherm_model::site::SiteId;
 
-/// The records of a plan's sites: the first [`LEADING_MAX`] of them, in the plan's order. All data of others goes to the tier of their rest.
-pub(crate) fn of_plan(assignments: &[Assignment]) -> BTreeMap<SiteId, LeadingRecord> {
-    let record = |site: &Assignment| {
-        let first = site.leading?;
-        let record = LeadingRecord {
-            first_tier: first.tier.0,
-            later_tier: site.tier.0,
-            bytes: first.bytes.0,
-        };
-        (site.site > SiteId::SHARED).then_some((site.site, record))
-    };
-    let records = assignments.iter().filter_map(record);
-    records.take(LEADING_MAX as usize).collect()
+/// The records of a plan's sites, each with all names of its site: the first [`LEADING_MAX`] of them, in the plan's order. All data of others
+/// goes to the tier of their rest.
+pub(crate) fn of_plan(assignments: &[Assignment]) -> Vec<(LeadingRecord, Vec<SiteId>)> {
+    let placed = assignments.iter().filter(|site| site.site > SiteId::SHARED);
+    let divided = placed.filter_map(|site| site.leading.map(|first| (site, first)));
+    let mut of_sites: Vec<SiteId> = Vec::new();
+    let mut records: Vec<(LeadingRecord, Vec<SiteId>)> = Vec::new();
+    for (name, first) in divided {
+        let known = of_sites.iter().position(|site| *site == first.site);
+        if let Some(index) = known {
+            records[index].1.push(name.site);
+        } else if records.len() < LEADING_MAX as usize {
+            let record = LeadingRecord {
+                first_tier: first.tier.0,
+                later_tier: name.tier.0,
+                bytes: first.bytes.0,
+            };
+            of_sites.push(first.site);
+            records.push((record, vec![name.site]));
+        }
+    }
+    records
 }
 
 #[cfg(test)]
@@ -32,13 +39,14 @@ mod tests {
 
     #[test]
     fn each_site_has_a_record_and_the_shared_arena_none() {
-        let site = |id, bytes: Option<u64>| Assignment {
+        let named = |id, site, bytes: Option<u64>| Assignment {
             site: SiteId(id),
             tier: TierIndex(1),
             value: 9,
             weight: Bytes(9 << 20),
             parts: Vec::new(),
             leading: bytes.map(|bytes| LeadingBytes {
+                site: SiteId(site),
                 tier: TierIndex(0),
                 bytes: Bytes(bytes),
                 value: 1,
@@ -47,6 +55,7 @@ mod tests {
             reason: String::new(),
             label: String::new(),
         };
+        let site = |id, bytes| named(id, id, bytes);
         let shared = SiteId::SHARED.0;
         let records = of_plan(&[site(7, Some(5)), site(8, None), site(shared, Some(5))]);
         let record = LeadingRecord {
@@ -54,7 +63,10 @@ mod tests {
             later_tier: 1,
             bytes: 5,
         };
-        assert_eq!(records, [(SiteId(7), record)].into());
+        assert_eq!(records, [(record, vec![SiteId(7)])]);
+        // Two names of one site.
+        let records = of_plan(&[named(7, 5, Some(5)), named(9, 5, Some(5))]);
+        assert_eq!(records, [(record, vec![SiteId(7), SiteId(9)])]);
         let many: Vec<_> = (0..LEADING_MAX as u64 + 9)
             .map(|id| site(id + 7, Some(5)))
             .collect();

@@ -5,6 +5,8 @@
 //! of several that the plan sends to different tiers, is left to the default, which is that of first touch. The small sites of
 //! changed code are among them: the plan has their names only, so they are known again where no module of theirs was changed.
 
+#[cfg(test)]
+mod leading_tests;
 mod modules;
 mod said;
 

@@ -109,6 +109,8 @@ pub struct PlacedPart {
 /// places are not known, as much as a tier has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadingBytes {
+    /// The site of the profile. A rebuilt program may have several names for it, all of which together have these bytes.
+    pub site: SiteId,
     /// Tier for this memory.
     pub tier: TierIndex,
     /// How much of the site's memory it is, above 0.

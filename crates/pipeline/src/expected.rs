@@ -327,6 +327,7 @@ mod tests {
             weight: Bytes(8 << 20),
             parts: Vec::new(),
             leading: bytes.map(|bytes| LeadingBytes {
+                site: SiteId(5),
                 tier: TierIndex::FASTEST,
                 bytes: Bytes(bytes),
                 value: 1,

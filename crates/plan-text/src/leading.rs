@@ -11,8 +11,9 @@ use super::tier_names::tier_named;
 
 /// The line of a site's leading memory, if it has some.
 pub(super) fn write(site: &Assignment, name: impl Fn(TierIndex) -> String) -> Option<String> {
-    let LeadingBytes { tier, bytes, value } = site.leading?;
-    let (site, tier, bytes) = (site.site, name(tier), bytes.exact());
+    let first = site.leading?;
+    let (site, value) = (site.site, first.value);
+    let (tier, bytes) = (name(first.tier), first.bytes.exact());
     Some(format!("leading {site} {tier} bytes {bytes} value {value}"))
 }
 
@@ -23,7 +24,8 @@ pub(super) fn add(
     sites: &mut [Assignment],
 ) -> Result<(), PlanTextError> {
     for line in lines {
-        let (id, leading) = leading(line, tiers)?;
+        let leading = leading(line, tiers)?;
+        let id = leading.site;
         let Some(site) = sites.iter_mut().find(|site| site.site == id) else {
             return line.wrong(format!(
                 "site {id} has leading memory and no `site` line; add one"
@@ -39,7 +41,7 @@ pub(super) fn add(
     Ok(())
 }
 
-fn leading(line: &Line, tiers: &Tiers) -> Result<(SiteId, LeadingBytes), PlanTextError> {
+fn leading(line: &Line, tiers: &Tiers) -> Result<LeadingBytes, PlanTextError> {
     let [_, id, tier, ..] = line.words.as_slice() else {
         return line.wrong("a leading line is `leading SITE TIER bytes SIZE value NUMBER`");
     };
@@ -56,7 +58,12 @@ fn leading(line: &Line, tiers: &Tiers) -> Result<(SiteId, LeadingBytes), PlanTex
     }
     let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
     line.done(&pairs)?;
-    Ok((site, LeadingBytes { tier, bytes, value }))
+    Ok(LeadingBytes {
+        site,
+        tier,
+        bytes,
+        value,
+    })
 }
 
 #[cfg(test)]
@@ -89,6 +96,7 @@ site shared far value 0 weight 4KiB
         let mut sites = plan.assignments.iter();
         let site = sites.find(|site| site.site == SiteId(0xab)).unwrap();
         let leading = LeadingBytes {
+            site: SiteId(0xab),
             tier: TierIndex(0),
             bytes: Bytes(64 << 20),
             value: 3,

@@ -238,12 +238,18 @@ impl Pieces {
             found.next().copied()
         };
         let (first, later) = (of(Place::Leading)?, of(Place::Later)?);
-        let Item { value, weight, .. } = self.items[first];
+        let Item {
+            site,
+            value,
+            weight,
+            ..
+        } = self.items[first];
         let (to, tier) = (placed[first].0, placed[later].0);
         (to != tier).then(|| Gathered {
             tier,
             parts: Vec::new(),
             leading: Some(LeadingBytes {
+                site,
                 tier: to,
                 bytes: weight,
                 value,

@@ -279,6 +279,7 @@ mod tests {
     fn leading_memory_is_a_part_too() {
         let mut plan = plan(SLOW, Vec::new());
         plan.assignments[1].leading = Some(LeadingBytes {
+            site: plan.assignments[1].site,
             tier: FAST,
             bytes: Bytes(50 * MIB),
             value: 400,

@@ -116,7 +116,7 @@ pub(crate) fn seeds() -> Seeds {
         later_tier: 1,
         bytes: 1 << 25,
     };
-    leading.leading.insert(SiteId(0x87), record);
+    leading.leading.push((record, vec![SiteId(0x87)]));
     [
         ("guided", guided),
         ("split", split),

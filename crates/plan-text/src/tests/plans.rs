@@ -95,8 +95,9 @@ fn parts(number: u64, tiers: u32) -> Vec<PlacedPart> {
 }
 
 /// Leading memory of a site without parts.
-fn leading(number: u64, tiers: u32) -> Option<LeadingBytes> {
+fn leading(site: u64, number: u64, tiers: u32) -> Option<LeadingBytes> {
     parts(number, tiers).is_empty().then_some(LeadingBytes {
+        site: SiteId(site),
         tier: TierIndex((number >> 2) as u32 % tiers),
         bytes: Bytes(number + 1),
         value: number,
@@ -128,7 +129,7 @@ prop_compose! {
                 value,
                 weight: Bytes(weight),
                 parts: if id > 1 { parts(weight, count) } else { Vec::new() },
-                leading: leading(weight, count).filter(|_| id > 1),
+                leading: leading(id, weight, count).filter(|_| id > 1),
                 caller,
                 reason,
                 label,
