@@ -4,6 +4,8 @@
 //! written, or that fails a check, turns the runtime to pass-through, with one message. A missing file does so
 //! silently: the recorder of the program has ended.
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use crate::VERSION;
 
 /// First eight bytes of a configuration file.
@@ -38,7 +40,7 @@ impl RuntimeMode {
 }
 
 /// Header of a configuration file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct ConfigHeader {
     /// [`MAGIC`].
@@ -111,7 +113,7 @@ pub struct ConfigHeader {
 pub const STATIC_BY_PLAN: u32 = u32::MAX;
 
 /// A range of static data (`.data`, `.bss`) of a module, as the tools read it from the module's file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct StaticRecord {
     /// Bytes that name the module, as in [`crate::session::ModuleRecord::build_id`].
@@ -141,7 +143,7 @@ pub enum Mover {
 
 /// Costs of the emulated slow tier: by page trap where there is a period (TMP, section VI: protection bits set
 /// periodically, the first access in a period pays), by time where there is a latency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct EmulationConfig {
     /// Nanoseconds between two protections of the slow tier; 0 turns the page trap off.
@@ -167,7 +169,7 @@ pub struct EmulationConfig {
 pub const PERCENT_MAX: u32 = 10_000;
 
 /// Protected-chunk sampling: `chunks` chunks at a time are trapped for `period_ns`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct PageTrapConfig {
     /// 4 KiB pages trapped at a time; 0 turns it off.
@@ -194,7 +196,7 @@ pub enum TierRecordKind {
 }
 
 /// One tier.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct TierRecord {
     /// A [`TierRecordKind`].
@@ -213,7 +215,7 @@ pub const TELL_APART: u32 = u32::MAX;
 
 /// One site of the plan, or one direct caller, in an open-addressed table: slot `hash & (slots - 1)`, then the next, until
 /// an empty one (`hash == 0`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct PlanEntry {
     /// The site's name ([`crate::hash`]), or the name that a site of the direct caller alone would have; 0
@@ -233,7 +235,7 @@ pub const SPLIT: u32 = 1 << 31;
 pub const SPLITS_MAX: u32 = 1 << 16;
 
 /// A site whose objects are placed in parts: each allocation of at least [`crate::session::OBJECT_BYTES`], mapping and variable of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct SplitRecord {
     /// Tier of what lies in no part, and of smaller allocations.
@@ -247,7 +249,7 @@ pub struct SplitRecord {
 }
 
 /// A part of each object of a site: bytes from the object's start on. The parts of a split are in order and have no byte in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct PartRecord {
     /// First byte, a multiple of 4,096.
@@ -268,7 +270,7 @@ pub const LEADING_MAX: u32 = 64;
 
 /// A site whose heap memory goes to one tier until it has so much of it, and then to another, with all its names in a rebuilt program. It has
 /// an arena of its own: those of the leading records follow those of the tiers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct LeadingRecord {
     /// Tier of what is allocated first.

@@ -6,7 +6,7 @@
 //! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Every file
 //! begins with a magic number and [`VERSION`]; a reader refuses another version. Tables are found by the
 //! offsets in the header, never by a constant, so a table may grow without a new version. Nothing here does I/O
-//! or is unsafe: the caller maps the bytes.
+//! or is unsafe: the caller maps the bytes, and `zerocopy` makes records of bytes and bytes of records.
 //!
 //! ```text
 //! session file (sparse)                          configuration file

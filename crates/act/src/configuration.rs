@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, LEADING, LeadingRecord, MAGIC, Mover, NODE_WORDS,
-    PageTrapConfig, PartRecord, PlanEntry, RuntimeMode, SPLIT, STATIC_BY_PLAN, SplitRecord,
-    StaticRecord, TELL_APART, TierRecord, TierRecordKind,
+    ConfigHeader, EmulationConfig, LEADING, LeadingRecord, Mover, NODE_WORDS, PageTrapConfig,
+    PlanEntry, RuntimeMode, SPLIT, STATIC_BY_PLAN, StaticRecord, TELL_APART, TierRecord,
+    TierRecordKind,
 };
-use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
 use isotherm_model::shared_bandwidth::SharedBandwidth;
@@ -17,6 +17,7 @@ use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::MempolicyMode;
+use zerocopy::IntoBytes;
 
 use crate::leading;
 use crate::splits::{self, Split, SplitError, SplitTables};
@@ -28,12 +29,6 @@ pub struct Configuration {
     pub mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub depth: u32,
-    /// Bytes that a site requests before it gets an arena of its own.
-    pub own_arena: Bytes,
-    /// Smallest anonymous mapping that is a site.
-    pub mapping: Bytes,
-    /// Address space of the pool.
-    pub pool: Bytes,
     /// The tiers, if data is placed.
     pub tiers: Option<Tiers>,
     /// Tier of sites without an entry.
@@ -133,9 +128,6 @@ impl Configuration {
         Self {
             mode: RuntimeMode::Profile,
             depth,
-            own_arena: Bytes(256 << 10),
-            mapping: Bytes(1 << 20),
-            pool: Bytes(1 << 40),
             tiers: None,
             default_tier: TierIndex::FASTEST,
             entries: Vec::new(),
@@ -287,63 +279,66 @@ impl Configuration {
         callers: &[PlanEntry],
         SplitTables { splits, parts }: &SplitTables,
     ) -> Vec<u8> {
-        let tiers_offset = size_of::<ConfigHeader>() as u64;
-        let entries_offset = tiers_offset + size_of_val(tiers) as u64;
-        let callers_offset = entries_offset + size_of_val(slots) as u64;
-        let statics_offset = callers_offset + size_of_val(callers) as u64;
-        let splits_offset = statics_offset + size_of_val(&self.statics[..]) as u64;
-        let parts_offset = splits_offset + size_of_val(&splits[..]) as u64;
-        let leading_offset = parts_offset + size_of_val(&parts[..]) as u64;
-        let leading_bytes = self.leading.len() * size_of::<LeadingRecord>();
-        let file_bytes = leading_offset + leading_bytes as u64;
+        let leading: Vec<LeadingRecord> = self.leading.iter().map(|(record, _)| *record).collect();
+        let tables = [
+            tiers.as_bytes(),
+            slots.as_bytes(),
+            callers.as_bytes(),
+            self.statics.as_bytes(),
+            splits.as_bytes(),
+            parts.as_bytes(),
+            leading.as_bytes(),
+        ];
+        let mut end = size_of::<ConfigHeader>() as u64;
+        let [
+            tiers_offset,
+            entries_offset,
+            callers_offset,
+            statics_offset,
+            splits_offset,
+            parts_offset,
+            leading_offset,
+        ] = tables.map(|table| {
+            let start = end;
+            end += table.len() as u64;
+            start
+        });
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
-        let trapping = PageTrapConfig {
-            pages,
-            period_ns: period.0,
-            seed,
-        };
-        let pool = self.pool.0.next_multiple_of(CHUNK_BYTES);
-
-        let mut out = Vec::with_capacity(file_bytes as usize);
-        out.extend(MAGIC);
-        put32(&mut out, &[VERSION, self.mode as u32]);
-        put64(&mut out, &[file_bytes]);
-        put32(&mut out, &[self.depth, self.default_tier.0]);
-        put64(&mut out, &[self.own_arena.0, self.mapping.0, pool]);
-        put32(&mut out, &[tiers.len() as u32, slots.len() as u32]);
-        put64(&mut out, &[tiers_offset, entries_offset]);
-        put32(&mut out, &[callers.len() as u32, self.mover as u32]);
-        put64(&mut out, &[callers_offset]);
-        put_emulation(&mut out, &self.emulation());
-        put64(
-            &mut out,
-            &[trapping.pages, trapping.period_ns, trapping.seed],
-        );
-        // The longest period has 31 bits, and the largest filter 2^14 lines.
         let filter_lines = self
             .access_filter
             .map_or(0, |size| size.0 / FILTER_LINE_BYTES);
-        put32(
-            &mut out,
-            &[self.access_period.unwrap_or(0) as u32, filter_lines as u32],
-        );
-        let static_tier = self.static_tier.map_or(STATIC_BY_PLAN, |tier| tier.0);
-        put32(&mut out, &[self.statics.len() as u32, static_tier]);
-        put64(&mut out, &[statics_offset]);
-        put32(&mut out, &[splits.len() as u32, parts.len() as u32]);
-        put64(&mut out, &[splits_offset, parts_offset, leading_offset]);
-        put32(&mut out, &[self.leading.len() as u32, 0]);
-        put_tiers(&mut out, tiers);
-        put_entries(&mut out, slots);
-        put_entries(&mut out, callers);
-        put_statics(&mut out, &self.statics);
-        put_splits(&mut out, splits, parts);
-        for (record, _) in &self.leading {
-            put32(&mut out, &[record.first_tier, record.later_tier]);
-            put64(&mut out, &[record.bytes]);
-        }
-        debug_assert_eq!(out.len() as u64, file_bytes);
-        out
+        let header = ConfigHeader {
+            file_bytes: end,
+            depth: self.depth,
+            default_tier: self.default_tier.0,
+            tier_count: tiers.len() as u32,
+            entry_slots: slots.len() as u32,
+            tiers_offset,
+            entries_offset,
+            caller_slots: callers.len() as u32,
+            mover: self.mover as u32,
+            callers_offset,
+            emulation: self.emulation(),
+            trapping: PageTrapConfig {
+                pages,
+                period_ns: period.0,
+                seed,
+            },
+            // The longest period has 31 bits, and the largest filter 2^14 lines.
+            access_period: self.access_period.unwrap_or(0) as u32,
+            access_filter_lines: filter_lines as u32,
+            static_count: self.statics.len() as u32,
+            static_tier: self.static_tier.map_or(STATIC_BY_PLAN, |tier| tier.0),
+            statics_offset,
+            split_count: splits.len() as u32,
+            part_count: parts.len() as u32,
+            splits_offset,
+            parts_offset,
+            leading_offset,
+            leading_count: leading.len() as u32,
+            ..ConfigHeader::new(self.mode)
+        };
+        [header.as_bytes(), &tables.concat()].concat()
     }
 
     /// How the slow tier is emulated, if it is.
@@ -380,69 +375,6 @@ impl Configuration {
 /// The tiers that a record names.
 fn tiers_of(record: &LeadingRecord) -> [TierIndex; 2] {
     [record.first_tier, record.later_tier].map(TierIndex)
-}
-
-fn put32(out: &mut Vec<u8>, values: &[u32]) {
-    out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
-}
-
-fn put64(out: &mut Vec<u8>, values: &[u64]) {
-    out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
-}
-
-fn put_emulation(out: &mut Vec<u8>, emulation: &EmulationConfig) {
-    let EmulationConfig {
-        period_ns,
-        access_ns,
-        hot_ns,
-        migrate_ns,
-        latency_percent,
-        bandwidth_percent,
-        cache_bytes,
-        sample_ns,
-    } = *emulation;
-    put64(out, &[period_ns, access_ns, hot_ns, migrate_ns]);
-    put32(out, &[latency_percent, bandwidth_percent]);
-    put64(out, &[cache_bytes, sample_ns]);
-}
-
-fn put_tiers(out: &mut Vec<u8>, tiers: &[TierRecord]) {
-    for tier in tiers {
-        put32(out, &[tier.kind, tier.policy]);
-        put64(out, &[tier.capacity_bytes]);
-        put64(out, &tier.nodes);
-    }
-}
-
-fn put_entries(out: &mut Vec<u8>, slots: &[PlanEntry]) {
-    for slot in slots {
-        put64(out, &[slot.hash]);
-        put32(out, &[slot.tier, slot.reserved]);
-    }
-}
-
-fn put_statics(out: &mut Vec<u8>, statics: &[StaticRecord]) {
-    for object in statics {
-        out.extend(object.module);
-        put32(out, &[object.module_bytes, object.reserved]);
-        put64(out, &[object.name, object.offset, object.bytes]);
-    }
-}
-
-fn put_splits(out: &mut Vec<u8>, splits: &[SplitRecord], parts: &[PartRecord]) {
-    for split in splits {
-        let SplitRecord {
-            tier,
-            first_part,
-            parts,
-            reserved,
-        } = *split;
-        put32(out, &[tier, first_part, parts, reserved]);
-    }
-    for part in parts {
-        put64(out, &[part.start, part.end]);
-        put32(out, &[part.tier, part.reserved]);
-    }
 }
 
 fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {

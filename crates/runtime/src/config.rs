@@ -20,6 +20,7 @@ use isotherm_sys::policy::MempolicyMode;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
 use rustix::io::Errno;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::leading_table::LeadingTable;
 use crate::path::Path;
@@ -219,17 +220,16 @@ fn read(file: &Descriptor) -> Option<&'static [u64]> {
 }
 
 /// A table of `count` records of type T at `offset`, if it is within the file.
-fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T]> {
-    const { assert!(align_of::<T>() <= 8) };
+fn table<T: FromBytes + Immutable>(
+    file: &'static [u64],
+    offset: u64,
+    count: u64,
+) -> Option<&'static [T]> {
     let bytes = count.checked_mul(size_of::<T>() as u64)?;
     let end = offset.checked_add(bytes)?;
-    if !offset.is_multiple_of(8) || end > file.len() as u64 * 8 {
-        return None;
-    }
-    let first = file.as_ptr().cast::<u8>();
-    // SAFETY: the range is within the slice, is aligned, and every bit pattern is a value of
-    // the record types of the configuration, which hold only integers.
-    Some(unsafe { core::slice::from_raw_parts(first.add(offset as usize).cast(), count as usize) })
+    let table = file.as_bytes().get(offset as usize..end as usize)?;
+    let is_aligned = offset.is_multiple_of(8);
+    <[T]>::ref_from_bytes(table).ok().filter(|_| is_aligned)
 }
 
 /// Checks every number of the file that is used later, so that no later code needs a check.
@@ -365,14 +365,9 @@ mod tests {
         entries[0].tier = 1;
         edit(&mut header, &mut entries);
         let file: &'static mut [u64] = Box::leak(vec![0u64; words].into_boxed_slice());
-        // SAFETY: the leaked slice is long enough for both and aligned.
-        unsafe {
-            file.as_mut_ptr().cast::<ConfigHeader>().write(header);
-            file.as_mut_ptr()
-                .add(header_words + tier_words)
-                .cast::<[PlanEntry; 2]>()
-                .write(entries);
-        }
+        let bytes = file.as_mut_bytes();
+        bytes[..size_of::<ConfigHeader>()].copy_from_slice(header.as_bytes());
+        bytes[(header_words + tier_words) * 8..].copy_from_slice(entries.as_bytes());
         check(file)
     }
 

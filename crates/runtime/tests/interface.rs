@@ -20,6 +20,7 @@ use isotherm_abi::interface::{
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{MappingRecord, ObjectRecord, SessionHeader, SiteRecord};
 use tempfile::TempDir;
+use zerocopy::IntoBytes;
 
 /// The library under test, built beside this test.
 fn library() -> PathBuf {
@@ -55,15 +56,6 @@ fn build_with(name: &str, options: &[&str], include: &Path) -> PathBuf {
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
     program
-}
-
-fn bytes_of<T>(value: &T) -> &[u8] {
-    let start = std::ptr::from_ref(value).cast();
-    // SAFETY: the records of the configuration hold integers without padding.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::slice::from_raw_parts(start, size_of::<T>())
-    }
 }
 
 /// Emulation by page trap.
@@ -115,7 +107,7 @@ impl Setup {
         }
         let directory = tempfile::tempdir().expect("a directory");
         let mut file = File::create(directory.path().join("configuration")).expect("writable");
-        file.write_all(bytes_of(&header)).expect("room");
+        file.write_all(header.as_bytes()).expect("room");
         for kind in kinds {
             let mut record = TierRecord {
                 kind: kind as u32,
@@ -128,7 +120,7 @@ impl Setup {
                 nodes: [0; 16],
             };
             record.nodes[0] = 1;
-            file.write_all(bytes_of(&record)).expect("room");
+            file.write_all(record.as_bytes()).expect("room");
         }
         Self { directory }
     }

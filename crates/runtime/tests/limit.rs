@@ -2,13 +2,13 @@
 //! one node only: both tiers are on it, and a chunk's memory policy says in which it was placed.
 
 use std::io::{BufRead, BufReader, Write};
-use std::mem::size_of;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, SLOTS, first_bytes};
 use isotherm_abi::config::{ConfigHeader, NODE_WORDS, RuntimeMode, TierRecord};
 use isotherm_abi::env;
+use zerocopy::IntoBytes;
 
 /// `MPOL_PREFERRED`, the policy of the fast tier here.
 const FAST: u32 = 1;
@@ -68,8 +68,8 @@ impl Session {
         header.file_bytes += size_of_val(&tiers) as u64;
         header.entries_offset = header.file_bytes;
         header.callers_offset = header.file_bytes;
-        let mut configuration = bytes_of(&header).to_vec();
-        configuration.extend_from_slice(bytes_of(&tiers));
+        let mut configuration = header.as_bytes().to_vec();
+        configuration.extend_from_slice(tiers.as_bytes());
         std::fs::write(directory.path().join("configuration"), configuration).expect("room");
         let mut capacity = vec![0; FILE_BYTES];
         capacity[..first_bytes().len()].copy_from_slice(&first_bytes());
@@ -129,15 +129,6 @@ impl Running {
             input.write_all(b"\n").expect("it reads");
         }
         self.child.wait().expect("it ends");
-    }
-}
-
-fn bytes_of<T>(value: &T) -> &[u8] {
-    let start = std::ptr::from_ref(value).cast();
-    // SAFETY: the records of the configuration hold integers without padding.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::slice::from_raw_parts(start, size_of::<T>())
     }
 }
 

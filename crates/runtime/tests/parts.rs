@@ -12,6 +12,7 @@ use isotherm_abi::config::{
 };
 use isotherm_abi::env;
 use isotherm_abi::session::{SessionCounter, SessionHeader, SiteRecord};
+use zerocopy::IntoBytes;
 
 const MIB: u64 = 1 << 20;
 /// `MPOL_PREFERRED`, the policy of the fast tier here.
@@ -41,15 +42,6 @@ fn build(name: &str, test: &str) -> PathBuf {
     let said = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{said}");
     program
-}
-
-fn bytes_of<T>(values: &[T]) -> &[u8] {
-    let start = values.as_ptr().cast();
-    // SAFETY: the records of the configuration hold integers without padding.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::slice::from_raw_parts(start, size_of_val(values))
-    }
 }
 
 /// A configuration of two tiers.
@@ -177,12 +169,12 @@ impl Setup {
         let leading: Vec<LeadingRecord> = self.leading.into_iter().collect();
         header.file_bytes = header.leading_offset + size_of_val(&leading[..]) as u64;
         let tables = [
-            bytes_of(std::slice::from_ref(&header)),
-            bytes_of(&self.tiers),
-            bytes_of(&entries),
-            bytes_of(std::slice::from_ref(&self.split)),
-            bytes_of(&self.parts),
-            bytes_of(&leading),
+            header.as_bytes(),
+            self.tiers.as_bytes(),
+            entries.as_bytes(),
+            self.split.as_bytes(),
+            self.parts.as_bytes(),
+            leading.as_bytes(),
         ];
         tables.concat()
     }

@@ -18,6 +18,7 @@ use isotherm_abi::config::{
 };
 use isotherm_abi::env;
 use isotherm_abi::session::{SessionCounter, SessionHeader};
+use zerocopy::IntoBytes;
 
 /// The folder for the programs that the tests build.
 fn folder(name: &str) -> PathBuf {
@@ -168,16 +169,6 @@ fn emulated_ways() -> Vec<Way> {
         .collect()
 }
 
-/// Bytes of a value that holds only integers.
-fn bytes_of<T>(value: &T) -> &[u8] {
-    // SAFETY: the records of the configuration have no padding (their sizes are asserted where
-    // they are defined), and the value lives as long as the slice.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>())
-    }
-}
-
 impl Way {
     /// Writes the configuration file. The plan names a site that does not exist, so that guided runs have a
     /// table to search.
@@ -213,7 +204,7 @@ impl Way {
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
         let path = folder("configurations").join(format!("{call}"));
         let mut file = std::fs::File::create(&path).expect("the folder is writable");
-        file.write_all(bytes_of(&header)).expect("room");
+        file.write_all(header.as_bytes()).expect("room");
         for &kind in self.tiers {
             let mut record = TierRecord {
                 kind: kind as u32,
@@ -222,10 +213,10 @@ impl Way {
                 nodes: [0; 16],
             };
             record.nodes[0] = 1;
-            file.write_all(bytes_of(&record)).expect("room");
+            file.write_all(record.as_bytes()).expect("room");
         }
         for entry in entries.iter().chain(&callers) {
-            file.write_all(bytes_of(entry)).expect("room");
+            file.write_all(entry.as_bytes()).expect("room");
         }
         path
     }
