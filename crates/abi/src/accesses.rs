@@ -13,6 +13,8 @@
 
 use core::sync::atomic::AtomicU64;
 
+use zerocopy::{FromBytes, IntoBytes};
+
 /// Version of the functions that the inserted code calls; the number at the end of their names.
 pub const VERSION: u32 = 2;
 
@@ -78,7 +80,7 @@ pub const REGION_COUNT_BYTES: u64 = REGION_PAGES * size_of::<u64>() as u64;
 pub const REGION_SLOTS: u32 = 1 << 13;
 
 /// Place and size of the counts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct AccessTable {
     /// Accesses that one count represents; 0 where nothing is counted.

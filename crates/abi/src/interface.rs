@@ -13,6 +13,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use zerocopy::{FromBytes, IntoBytes};
+
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
 pub const HEADER_VERSION: u32 = 103;
 
@@ -144,7 +146,7 @@ pub const REASONS: usize = 8;
 pub const SHARE_WHOLE_PPM: u64 = 1_000_000;
 
 /// A request of the program, and the observer's answer.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct InterfaceRequest {
     /// Number of the newest request, written last (runtime).
@@ -204,7 +206,7 @@ pub const FREQUENCY_MAX: u32 = 20_000;
 pub const OUTCOME_SLOTS: u64 = 4096;
 
 /// What the last optimization did to each data object ([`OutcomeRecord`]).
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct OutcomeTable {
     /// Slots; 0 where nothing is optimized.
@@ -228,7 +230,7 @@ impl OutcomeTable {
 }
 
 /// What an optimization did to one data object, or to the data of a site between data objects.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct OutcomeRecord {
     /// Its name, ended by NUL; empty where the program gave none.
@@ -292,7 +294,7 @@ impl InterfaceHint {
 pub const HINT_SLOTS: usize = 64;
 
 /// A hint about a range of memory. Of two about the same memory, the one with the greater number is the newer.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct HintRecord {
     /// Number of the hint, from 1 on, stored last; 0 where the slot is free or being written.

@@ -12,6 +12,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use zerocopy::{FromBytes, IntoBytes};
+
 /// Bytes of a page that has a tier.
 pub const PAGE_BYTES: u64 = 4096;
 
@@ -30,7 +32,7 @@ pub const PAGE_FAST: u8 = 1;
 pub const PAGE_SLOW: u8 = 2;
 
 /// The tables of the pages.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct PageTable {
     /// Pages of the pool that have a byte; 0 where nothing is emulated.
@@ -58,7 +60,7 @@ pub const STATIC_RANGES: usize = 128;
 pub const STATIC_PAGES: u64 = 1 << 24;
 
 /// The tiers of static data, on a machine that is emulated by time.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct StaticPageTable {
     /// Pages that have a byte; 0 where nothing is emulated.
@@ -72,7 +74,7 @@ pub struct StaticPageTable {
 }
 
 /// A range of static data by whole pages.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct StaticRange {
     /// First address, a multiple of [`PAGE_BYTES`].
@@ -107,7 +109,7 @@ impl StaticPageTable {
 }
 
 /// A request: pages that are to be in a tier.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct PageRequest {
     /// First address, a multiple of [`PAGE_BYTES`].

@@ -12,6 +12,8 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use zerocopy::{FromBytes, Immutable, IntoBytes};
+
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
 use crate::interface::{
     HINT_SLOTS, HintRecord, InterfaceRequest, OUTCOME_SLOTS, OutcomeRecord, OutcomeTable,
@@ -139,7 +141,7 @@ pub enum SessionCounter {
 pub const COUNTERS: usize = 32;
 
 /// Start of a session file.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct SessionHeader {
     /// [`MAGIC`].
@@ -253,7 +255,7 @@ pub enum MoverState {
 
 /// A range of the pool that the observer wants on a node, and the answer. One at a time: the next is written
 /// when the last was answered.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct MoveRequest {
     /// Number of the newest request, written last (observer).
@@ -278,7 +280,7 @@ pub struct MoveRequest {
 pub const MOVE_CHUNKS: u32 = u64::BITS;
 
 /// Positions in the ring of [`TouchRecord`]s. Record i is in slot `i % slots`.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct TouchRing {
     /// Records written so far (runtime).
@@ -290,7 +292,7 @@ pub struct TouchRing {
 }
 
 /// One trapped access.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct TouchRecord {
     /// Address of the access, rounded down to its page.
@@ -306,7 +308,7 @@ pub const OBJECT_BYTES: u64 = 64 << 10;
 pub const OBJECT_SLOTS: u64 = 1 << 16;
 
 /// Positions in the ring of [`ObjectRecord`]s. Record i is in slot `i % slots`.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct ObjectRing {
     /// Records written so far (runtime).
@@ -319,7 +321,7 @@ pub struct ObjectRing {
 
 /// One allocation of at least [`OBJECT_BYTES`], of a site with an arena of its own. Its end is not recorded: what is allocated at its
 /// addresses later takes its place.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct ObjectRecord {
     /// Number of the record + 1, stored last; 0 while it is being written.
@@ -335,7 +337,7 @@ pub struct ObjectRecord {
 }
 
 /// A loaded module (executable or shared object).
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct ModuleRecord {
     /// Load bias: run-time address = bias + ELF virtual address.
@@ -355,7 +357,7 @@ pub struct ModuleRecord {
 }
 
 /// One caller: a module and the ELF virtual address of the return address in it, or a Python function and the line in it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct FrameRecord {
     /// Index into the module table, [`NO_MODULE`] or [`PYTHON_FRAME`].
@@ -368,7 +370,7 @@ pub struct FrameRecord {
 }
 
 /// One allocation site.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct SiteRecord {
     /// The site's name ([`crate::hash`]); stored last, so 0 means "not yet".
@@ -396,7 +398,7 @@ pub struct SiteRecord {
 }
 
 /// One arena.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct ArenaRecord {
     /// Site index + 1, or 0 for the shared arena.
@@ -418,7 +420,7 @@ pub struct ArenaRecord {
 ///
 /// The slot is being rewritten while `sequence` is odd; a reader that sees two different values
 /// around its copy tries again.
-#[derive(Debug)]
+#[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct MappingRecord {
     /// Even: stable. Odd: being written.

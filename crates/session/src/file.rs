@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -9,9 +10,10 @@ use std::sync::atomic::{Ordering, fence};
 use isotherm_model::site::SiteId;
 use isotherm_sys::private::check_file;
 use rustix::fs::OFlags;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::SessionError;
-use crate::header::{HEADER_BYTES, Header, Progress};
+use crate::header::{Header, Progress};
 
 /// Counts by slot at the last read; slots without counts are absent.
 type CountsRead = BTreeMap<u64, Vec<u64>>;
@@ -79,29 +81,27 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn progress(&self) -> Result<Progress, SessionError> {
-        let bytes = read_header(&self.file)?;
+        let header = read_header(&self.file)?;
         // The records are read after the counts that announce them.
         fence(Ordering::Acquire);
-        Ok(self.header.progress(&bytes))
+        Ok(self.header.progress(header))
     }
 
-    /// The word at an offset of the file.
-    pub(crate) fn read_u32(&self, offset: u64) -> Result<u32, SessionError> {
-        let mut bytes = [0; 4];
-        self.file.read_exact_at(&mut bytes, offset)?;
-        Ok(u32::from_ne_bytes(bytes))
+    /// The number or the record at an offset of the file.
+    pub(crate) fn read<T: FromBytes + IntoBytes>(&self, offset: u64) -> Result<T, SessionError> {
+        let mut value = T::new_zeroed();
+        self.file.read_exact_at(value.as_mut_bytes(), offset)?;
+        Ok(value)
     }
 }
 
-fn read_header(file: &File) -> Result<[u8; HEADER_BYTES], SessionError> {
-    let mut bytes = [0; HEADER_BYTES];
-    let mut filled = 0;
-    while filled < HEADER_BYTES {
-        match file.read_at(&mut bytes[filled..], filled as u64)? {
-            // Truncated, or just created without its length.
-            0 => return Err(SessionError::NotYet),
-            more => filled += more,
-        }
+/// The first record of a file.
+pub(crate) fn read_header<T: FromBytes + IntoBytes>(file: &File) -> Result<T, SessionError> {
+    let mut header = T::new_zeroed();
+    match file.read_exact_at(header.as_mut_bytes(), 0) {
+        Ok(()) => Ok(header),
+        // Truncated, or just created without its length.
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(SessionError::NotYet),
+        Err(error) => Err(error.into()),
     }
-    Ok(bytes)
 }

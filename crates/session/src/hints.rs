@@ -1,14 +1,12 @@
 //! The program's hints about the heat of its memory ([`HintRecord`]).
 
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 
 use isotherm_abi::interface::{HINT_SLOTS, HintRecord, InterfaceHint};
 use isotherm_abi::session::SessionHeader;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
-use crate::record::{long, word};
 
 /// What the program says of a range of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,25 +25,19 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn read_hints(&self) -> Result<Vec<MemoryHint>, SessionError> {
-        let mut table = [0; HINT_SLOTS * size_of::<HintRecord>()];
-        let at = offset_of!(SessionHeader, hints) as u64;
-        self.file.read_exact_at(&mut table, at)?;
-        let mut hints: Vec<_> = table
-            .chunks_exact(size_of::<HintRecord>())
-            .filter_map(hint)
-            .collect();
+        let table: [HintRecord; HINT_SLOTS] = self.read(offset_of!(SessionHeader, hints) as u64)?;
+        let mut hints: Vec<_> = table.into_iter().filter_map(hint).collect();
         hints.sort_unstable_by_key(|(number, _)| *number);
         Ok(hints.into_iter().map(|(_, hint)| hint).collect())
     }
 }
 
 /// The hint of a record with its number; `None` for a free slot, and where it says nothing.
-fn hint(record: &[u8]) -> Option<(u64, MemoryHint)> {
-    let number = long(record, offset_of!(HintRecord, number));
-    let address = long(record, offset_of!(HintRecord, address));
-    let bytes = long(record, offset_of!(HintRecord, bytes));
+fn hint(record: HintRecord) -> Option<(u64, MemoryHint)> {
+    let number = record.number.into_inner();
+    let (address, bytes) = (record.address.into_inner(), record.bytes.into_inner());
     address.checked_add(bytes)?;
-    let hint = InterfaceHint::from_number(word(record, offset_of!(HintRecord, hint)))?;
+    let hint = InterfaceHint::from_number(record.hint.into_inner())?;
     let says_something = number > 0 && bytes > 0 && hint != InterfaceHint::Unknown;
     says_something.then_some((
         number,

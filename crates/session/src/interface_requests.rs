@@ -2,17 +2,17 @@
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use isotherm_abi::interface::{
     FREQUENCY_MAX, InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceStatus, REASONS,
     SHARE_WHOLE_PPM,
 };
 use isotherm_abi::session::SessionHeader;
+use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
-use crate::record::{long, word};
 
 /// A request of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,39 +81,26 @@ impl InterfaceAnswer {
     }
 
     /// The words from [`InterfaceRequest::status`] to the result's last.
-    fn bytes(&self) -> [u8; ANSWER_BYTES] {
-        let numbers = [
-            self.promoted_bytes,
-            self.demoted_bytes,
-            self.placed_bytes,
-            self.failed_bytes,
-            self.selected_bytes,
-            self.samples,
-            self.selection_ns,
-            self.migration_ns,
-            self.capacity_bytes,
-        ];
-        let numbers = numbers.into_iter().chain(self.stayed_bytes);
-        let numbers = numbers.chain([self.frequency]);
-        let mut bytes = [0; ANSWER_BYTES];
-        bytes[..4].copy_from_slice(&(self.status as u32).to_ne_bytes());
-        for (place, number) in bytes[4..].chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_ne_bytes());
-        }
-        bytes
+    fn bytes(&self) -> Vec<u8> {
+        let mut answered = InterfaceRequest {
+            status: (self.status as u32).into(),
+            promoted_bytes: self.promoted_bytes.into(),
+            demoted_bytes: self.demoted_bytes.into(),
+            placed_bytes: self.placed_bytes.into(),
+            failed_bytes: self.failed_bytes.into(),
+            selected_bytes: self.selected_bytes.into(),
+            samples: self.samples.into(),
+            selection_ns: self.selection_ns.into(),
+            migration_ns: self.migration_ns.into(),
+            capacity_bytes: self.capacity_bytes.into(),
+            stayed_bytes: self.stayed_bytes.map(AtomicU64::new),
+            frequency_used: self.frequency.into(),
+            ..InterfaceRequest::default()
+        };
+        let end = offset_of!(InterfaceRequest, observer_pid);
+        answered.as_mut_bytes()[offset_of!(InterfaceRequest, status)..end].to_vec()
     }
 }
-
-/// Bytes of an answer: the status, nine numbers behind it, one for each reason, and the frequency.
-const ANSWER_BYTES: usize = 4 + (9 + REASONS + 1) * 8;
-
-const _: () = assert!(
-    offset_of!(InterfaceRequest, status) + ANSWER_BYTES
-        == offset_of!(InterfaceRequest, observer_pid)
-);
-
-/// Bytes of a request: the words before the answer.
-const REQUEST_BYTES: usize = offset_of!(InterfaceRequest, answered);
 
 /// The offset of a field of the request in a session file.
 macro_rules! at {
@@ -128,28 +115,24 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn read_interface_request(&self) -> Result<Option<InterfaceCommand>, SessionError> {
-        let number = self.read_u32(at!(asked))?;
-        if number == self.read_u32(at!(answered))? {
+        let number: u32 = self.read(at!(asked))?;
+        if number == self.read::<u32>(at!(answered))? {
             return Ok(None);
         }
         // The words of a request are read after the number that announces them.
         fence(Ordering::Acquire);
-        let mut words = [0; REQUEST_BYTES];
-        self.file.read_exact_at(&mut words, at!(asked))?;
+        let request: InterfaceRequest = self.read(at!(asked))?;
         let command = InterfaceCommand {
             number,
-            action: InterfaceAction::from_number(word(&words, offset_of!(InterfaceRequest, kind))),
-            policy: InterfacePolicy::from_number(word(
-                &words,
-                offset_of!(InterfaceRequest, policy),
-            )),
-            frequency: Some(word(&words, offset_of!(InterfaceRequest, frequency)))
+            action: InterfaceAction::from_number(request.kind.into_inner()),
+            policy: InterfacePolicy::from_number(request.policy.into_inner()),
+            frequency: Some(request.frequency.into_inner())
                 .filter(|frequency| *frequency > 0)
                 .map(|frequency| frequency.min(FREQUENCY_MAX)),
-            fast_bytes: long(&words, offset_of!(InterfaceRequest, fast_bytes)),
-            share_ppm: long(&words, offset_of!(InterfaceRequest, share_ppm)).min(SHARE_WHOLE_PPM),
+            fast_bytes: request.fast_bytes.into_inner(),
+            share_ppm: request.share_ppm.into_inner().min(SHARE_WHOLE_PPM),
         };
-        Ok((self.read_u32(at!(asked))? == number).then_some(command))
+        Ok((self.read::<u32>(at!(asked))? == number).then_some(command))
     }
 
     /// Answers the request with this number, and states whether a profile is being taken now. False where the program waits
@@ -163,7 +146,7 @@ impl SessionFile {
         answer: &InterfaceAnswer,
         profiling: bool,
     ) -> Result<bool, SessionError> {
-        if self.read_u32(at!(asked))? != number {
+        if self.read::<u32>(at!(asked))? != number {
             return Ok(false);
         }
         self.write_interface_word(at!(profiling), u32::from(profiling))?;
@@ -179,7 +162,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short, or cannot be written.
     pub fn serve_interface(&self, observer: u32) -> Result<(), SessionError> {
-        let heartbeat = self.read_u32(at!(heartbeat))?.wrapping_add(1);
+        let heartbeat = self.read::<u32>(at!(heartbeat))?.wrapping_add(1);
         self.write_interface_word(at!(heartbeat), heartbeat)?;
         self.write_interface_word(at!(observer_pid), observer)
     }

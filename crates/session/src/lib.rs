@@ -46,7 +46,7 @@ mod java;
 
 pub use error::SessionError;
 pub use file::SessionFile;
-pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
+pub use header::{Header, PageTierTables, Progress, Table};
 pub use hints::MemoryHint;
 pub use interface_requests::{InterfaceAnswer, InterfaceCommand};
 pub use java::{

@@ -32,7 +32,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn mover_state(&self) -> Result<u32, SessionError> {
-        self.read_u32(at!(state))
+        self.read(at!(state))
     }
 
     /// Writes a request and returns its number; `None` while an earlier request has no answer, which is not
@@ -41,8 +41,8 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short, or cannot be written.
     pub fn request_move(&self, command: &MoveCommand) -> Result<Option<u32>, SessionError> {
-        let number = self.read_u32(at!(asked))?;
-        if self.read_u32(at!(answered))? != number {
+        let number: u32 = self.read(at!(asked))?;
+        if self.read::<u32>(at!(answered))? != number {
             return Ok(None);
         }
         let number = number.wrapping_add(1);
@@ -61,11 +61,9 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn move_answer(&self, number: u32) -> Result<Option<u64>, SessionError> {
-        if self.read_u32(at!(answered))? != number {
+        if self.read::<u32>(at!(answered))? != number {
             return Ok(None);
         }
-        let mut moved = [0; 8];
-        self.file.read_exact_at(&mut moved, at!(moved))?;
-        Ok(Some(u64::from_ne_bytes(moved)))
+        Ok(Some(self.read(at!(moved))?))
     }
 }

@@ -1,13 +1,10 @@
 //! The large allocations of a session file.
 
-use std::mem::offset_of;
-
 use isotherm_abi::session::ObjectRecord;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::Progress;
-use crate::record::{long, word};
 
 /// A large allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,16 +47,12 @@ impl SessionFile {
 }
 
 /// The allocation with this number; `None` where its slot holds another one, or one that is being written.
-fn allocation(number: u64, record: &[u8]) -> Option<LargeAllocation> {
-    let at = |offset| long(record, offset);
-    let (address, bytes) = (
-        at(offset_of!(ObjectRecord, address)),
-        at(offset_of!(ObjectRecord, bytes)),
-    );
+fn allocation(number: u64, record: ObjectRecord) -> Option<LargeAllocation> {
+    let (address, bytes) = (record.address.into_inner(), record.bytes.into_inner());
     address.checked_add(bytes).filter(|_| bytes > 0)?;
-    (at(offset_of!(ObjectRecord, number)) == number + 1).then(|| LargeAllocation {
+    (record.number.into_inner() == number + 1).then(|| LargeAllocation {
         address,
         bytes,
-        site: word(record, offset_of!(ObjectRecord, site)),
+        site: record.site.into_inner(),
     })
 }

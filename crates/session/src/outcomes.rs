@@ -3,11 +3,12 @@
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use isotherm_abi::interface::{OutcomeRecord, OutcomeTable, REASONS};
 use isotherm_abi::named_data::NAME_BYTES_MAX;
 use isotherm_abi::session::SessionHeader;
+use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
@@ -39,36 +40,28 @@ pub struct InterfaceOutcome {
     pub stayed_bytes: [u64; REASONS],
 }
 
-/// Bytes of a record.
-const RECORD_BYTES: usize = size_of::<OutcomeRecord>();
-
 impl InterfaceOutcome {
-    fn record(&self) -> [u8; RECORD_BYTES] {
-        let mut record = [0; RECORD_BYTES];
+    /// The bytes of its record.
+    fn record(&self) -> Vec<u8> {
+        let mut record = OutcomeRecord {
+            name: Default::default(),
+            address: self.address.into(),
+            bytes: self.bytes.into(),
+            samples: self.samples.into(),
+            resident_bytes: self.resident_bytes.into(),
+            fast_bytes: self.fast_bytes.into(),
+            selected_bytes: self.selected_bytes.into(),
+            placed_bytes: self.placed_bytes.into(),
+            promoted_bytes: self.promoted_bytes.into(),
+            demoted_bytes: self.demoted_bytes.into(),
+            stayed_bytes: self.stayed_bytes.map(AtomicU64::new),
+        };
         // A cut name may end in the middle of a letter, as one that the program gave may.
         let name = &self.name.as_bytes()[..self.name.len().min(NAME_BYTES_MAX)];
-        record[..name.len()].copy_from_slice(name);
-        let numbers = [
-            self.address,
-            self.bytes,
-            self.samples,
-            self.resident_bytes,
-            self.fast_bytes,
-            self.selected_bytes,
-            self.placed_bytes,
-            self.promoted_bytes,
-            self.demoted_bytes,
-        ];
-        let numbers = numbers.into_iter().chain(self.stayed_bytes);
-        let places = record[offset_of!(OutcomeRecord, address)..].chunks_exact_mut(8);
-        for (place, number) in places.zip(numbers) {
-            place.copy_from_slice(&number.to_ne_bytes());
-        }
-        record
+        record.name.as_mut_bytes()[..name.len()].copy_from_slice(name);
+        record.as_mut_bytes().to_vec()
     }
 }
-
-const _: () = assert!(offset_of!(OutcomeRecord, address) + (9 + REASONS) * 8 == RECORD_BYTES);
 
 impl SessionFile {
     /// How many outcomes the program can be told.

@@ -6,7 +6,7 @@
 //! extents           |-4-|   |-|   |0| |4|  one for each run of an arena; mappings have records
 //! ```
 
-use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, MappingRecord, NO_TIER, SHARED_ARENA,
@@ -19,7 +19,6 @@ use rustix::io::Errno;
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::Progress;
-use crate::record::{long, word};
 use crate::tables::pages;
 
 /// The owner of some memory.
@@ -76,7 +75,7 @@ impl SessionFile {
                 self.header.chunks,
                 data.start,
                 data.end,
-                |number, record| run.change(number, word(record, 0), base, &arenas, &mut owned),
+                |number, owner: u32| run.change(number, owner, base, &arenas, &mut owned),
             )?;
             next = data.end;
         }
@@ -94,8 +93,8 @@ impl SessionFile {
     pub fn shared_peak_resident(&self, progress: &Progress) -> Result<u64, SessionError> {
         let mut peak = 0;
         let first = progress.arenas.min(1);
-        self.read_records(self.header.arenas, 0, first, |_, record| {
-            peak = pages(word(record, offset_of!(ArenaRecord, peak_resident_pages)));
+        self.read_records(self.header.arenas, 0, first, |_, record: ArenaRecord| {
+            peak = pages(record.peak_resident_pages.into_inner());
         })?;
         Ok(peak)
     }
@@ -129,8 +128,9 @@ impl SessionFile {
     ) -> Result<(), SessionError> {
         let read = || {
             let mut records = Vec::with_capacity(progress.mappings as usize);
-            self.read_records(self.header.mappings, 0, progress.mappings, |_, record| {
-                let sequence = word(record, offset_of!(MappingRecord, sequence));
+            let table = self.header.mappings;
+            self.read_records(table, 0, progress.mappings, |_, record: MappingRecord| {
+                let sequence = record.sequence.load(Ordering::Relaxed);
                 records.push((sequence, mapping(record)));
             })?;
             Ok::<_, SessionError>(records)
@@ -158,23 +158,22 @@ impl SessionFile {
 }
 
 /// Owner and tier of an arena's memory.
-fn arena(record: &[u8]) -> (Owner, Option<u32>) {
-    let owner = match word(record, offset_of!(ArenaRecord, site)) {
+fn arena(record: ArenaRecord) -> (Owner, Option<u32>) {
+    let owner = match record.site.into_inner() {
         0 => Owner::Shared,
         site => Owner::Site(site - 1),
     };
-    (owner, tier(word(record, offset_of!(ArenaRecord, tier))))
+    (owner, tier(record.tier.into_inner()))
 }
 
-fn mapping(record: &[u8]) -> Option<Owned> {
-    let address = long(record, offset_of!(MappingRecord, address));
-    let bytes = long(record, offset_of!(MappingRecord, bytes));
+fn mapping(record: MappingRecord) -> Option<Owned> {
+    let (address, bytes) = (record.address.into_inner(), record.bytes.into_inner());
     address.checked_add(bytes).filter(|_| bytes > 0)?;
     Some(Owned {
         address,
         bytes,
-        owner: Owner::Site(word(record, offset_of!(MappingRecord, site))),
-        tier: tier(word(record, offset_of!(MappingRecord, tier))),
+        owner: Owner::Site(record.site.into_inner()),
+        tier: tier(record.tier.into_inner()),
         is_object: true,
     })
 }

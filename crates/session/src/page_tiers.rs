@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::AtomicU64;
 
 use isotherm_abi::page_tiers::{
     PAGE_BYTES, PageRequest, PageTable, STATIC_RANGES, StaticPageTable, StaticRange,
@@ -9,10 +10,10 @@ use isotherm_abi::page_tiers::{
 use isotherm_abi::session::SessionHeader;
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
+use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
-use crate::record::long;
 
 /// The tiers of a process's pages at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,13 +64,13 @@ impl SessionFile {
     /// The file was cut short.
     pub fn page_tiers(&self) -> Result<PageTiers, SessionError> {
         let table = self.header.pages.tiers;
-        let used = self.read_long(at!(used))?.min(table.slots);
+        let used = self.read::<u64>(at!(used))?.min(table.slots);
         let mut tiers = vec![0; usize::try_from(used).unwrap_or(usize::MAX)];
         self.file.read_exact_at(&mut tiers, table.offset)?;
         Ok(PageTiers {
             start: self.header.pool_base,
             tiers,
-            fast_capacity: Bytes(self.read_long(at!(fast_bytes))?),
+            fast_capacity: Bytes(self.read(at!(fast_bytes))?),
         })
     }
 
@@ -80,17 +81,18 @@ impl SessionFile {
     pub fn static_tiers(&self) -> Result<Vec<StaticTiers>, SessionError> {
         let table = self.header.pages.statics;
         let at = offset_of!(SessionHeader, statics);
-        let count = self.read_long((at + offset_of!(StaticPageTable, count)) as u64)?;
-        let count = count.min(STATIC_RANGES as u64);
-        let mut records = vec![0; count as usize * size_of::<StaticRange>()];
-        let first = at + offset_of!(StaticPageTable, ranges);
-        self.file.read_exact_at(&mut records, first as u64)?;
+        let count: u64 = self.read((at + offset_of!(StaticPageTable, count)) as u64)?;
+        let ranges = at + offset_of!(StaticPageTable, ranges);
+        let ranges: [StaticRange; STATIC_RANGES] = self.read(ranges as u64)?;
         let mut left = table.slots;
         let mut found = Vec::new();
-        for record in records.chunks_exact(size_of::<StaticRange>()) {
-            let start = long(record, offset_of!(StaticRange, start));
-            let pages = long(record, offset_of!(StaticRange, pages));
-            let first = long(record, offset_of!(StaticRange, first));
+        for (_, range) in (0..count).zip(ranges) {
+            let StaticRange {
+                start,
+                pages,
+                first,
+            } = range;
+            let [start, pages, first] = [start, pages, first].map(AtomicU64::into_inner);
             let end = pages.checked_mul(PAGE_BYTES);
             let end = end.and_then(|bytes| start.checked_add(bytes));
             let is_within = first
@@ -115,29 +117,20 @@ impl SessionFile {
     /// The file was cut short, or cannot be written.
     pub fn request_pages(&self, request: &PageRange) -> Result<bool, SessionError> {
         let table = self.header.pages.requests;
-        let (requested, obeyed) = (
-            self.read_long(at!(requested))?,
-            self.read_long(at!(obeyed))?,
-        );
-        if table.slots == 0 || requested.wrapping_sub(obeyed) >= table.slots {
+        let requested: u64 = self.read(at!(requested))?;
+        let waiting = requested.wrapping_sub(self.read(at!(obeyed))?);
+        if table.slots == 0 || waiting >= table.slots {
             return Ok(false);
         }
         let pages = request.range.bytes.0 / PAGE_BYTES;
-        let mut record = [0; size_of::<PageRequest>()];
-        let mut put = |offset: usize, bytes: &[u8]| {
-            record[offset..offset + bytes.len()].copy_from_slice(bytes);
+        let mut record = PageRequest {
+            start: request.range.start.into(),
+            pages: u32::try_from(pages).unwrap_or(u32::MAX).into(),
+            tier: request.tier.into(),
         };
-        put(
-            offset_of!(PageRequest, start),
-            &request.range.start.to_ne_bytes(),
-        );
-        put(
-            offset_of!(PageRequest, pages),
-            &u32::try_from(pages).unwrap_or(u32::MAX).to_ne_bytes(),
-        );
-        put(offset_of!(PageRequest, tier), &request.tier.to_ne_bytes());
-        let slot = requested % table.slots * record.len() as u64;
-        self.file.write_all_at(&record, table.offset + slot)?;
+        let slot = requested % table.slots * size_of::<PageRequest>() as u64;
+        self.file
+            .write_all_at(record.as_mut_bytes(), table.offset + slot)?;
         let requested = requested.wrapping_add(1);
         self.file
             .write_all_at(&requested.to_ne_bytes(), at!(requested))?;
@@ -149,16 +142,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn page_requests_waiting(&self) -> Result<u64, SessionError> {
-        let (requested, obeyed) = (
-            self.read_long(at!(requested))?,
-            self.read_long(at!(obeyed))?,
-        );
-        Ok(requested.wrapping_sub(obeyed))
-    }
-
-    fn read_long(&self, offset: u64) -> Result<u64, SessionError> {
-        let mut bytes = [0; 8];
-        self.file.read_exact_at(&mut bytes, offset)?;
-        Ok(u64::from_ne_bytes(bytes))
+        let requested: u64 = self.read(at!(requested))?;
+        Ok(requested.wrapping_sub(self.read(at!(obeyed))?))
     }
 }

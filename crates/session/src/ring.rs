@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 
+use zerocopy::FromBytes;
+
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::Table;
 
 impl SessionFile {
     /// Passes the records with these numbers to `take`, in order. The ring has slots, and the range is no longer than they.
-    pub(crate) fn read_ring(
+    pub(crate) fn read_ring<T: FromBytes>(
         &self,
         ring: Table,
         numbers: Range<u64>,
-        mut take: impl FnMut(u64, &[u8]),
+        mut take: impl FnMut(u64, T),
     ) -> Result<(), SessionError> {
         let mut next = numbers.start;
         while next < numbers.end {

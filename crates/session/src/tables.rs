@@ -1,19 +1,19 @@
 //! Reads the modules and sites of a session file.
 
-use std::mem::{offset_of, size_of};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::named_data::NAME_BYTES_MAX;
 use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, PYTHON_FRAME, SiteRecord};
 use isotherm_model::site::{Frame, SiteId, SiteKind};
 use isotherm_sys::memory::PAGE_BYTES;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::{Progress, Table};
-use crate::record::{long, word};
 use crate::text_area::TextArea;
 
 /// Longest module path that is accepted, `PATH_MAX`.
@@ -90,15 +90,16 @@ fn native_frame(module: Option<&Module>, offset: u64) -> Frame {
 }
 
 impl SessionFile {
-    /// Passes records `from..to` of a table to `take`, in order, reading a block at a time.
-    pub(crate) fn read_records(
+    /// Passes records `from..to` of a table of these records to `take`, in order, reading a block at a time.
+    pub(crate) fn read_records<T: FromBytes>(
         &self,
         table: Table,
         from: u64,
         to: u64,
-        mut take: impl FnMut(u64, &[u8]),
+        mut take: impl FnMut(u64, T),
     ) -> Result<(), SessionError> {
-        let record_bytes = table.record_bytes;
+        let record_bytes = size_of::<T>();
+        debug_assert_eq!(record_bytes, table.record_bytes, "another kind of record");
         let per_block = (BLOCK_BYTES / record_bytes) as u64;
         let mut block = vec![0; per_block as usize * record_bytes];
         let to = to.min(table.slots);
@@ -108,10 +109,11 @@ impl SessionFile {
             let bytes = &mut block[..count as usize * record_bytes];
             self.file
                 .read_exact_at(bytes, table.offset + next * record_bytes as u64)?;
-            for (number, record) in (next..).zip(bytes.chunks_exact(record_bytes)) {
-                take(number, record);
+            let mut rest = &bytes[..];
+            while let Ok((record, after)) = T::read_from_prefix(rest) {
+                take(next, record);
+                (next, rest) = (next + 1, after);
             }
-            next += count;
         }
         Ok(())
     }
@@ -128,7 +130,7 @@ impl SessionFile {
         let mut found = Vec::new();
         let from = known.len() as u64;
         self.read_records(self.header.modules, from, progress.modules, |_, record| {
-            found.push(module(record))
+            found.push(module(&record))
         })?;
         for (build_id, path_offset, path_bytes) in found {
             let path = self.read_text(path_offset, path_bytes)?.into();
@@ -161,7 +163,7 @@ impl SessionFile {
     ) -> Result<(), SessionError> {
         let sites = self.header.sites;
         self.read_records(sites, first, progress.sites, |number, record| {
-            if let Some(row) = site(record) {
+            if let Some(row) = site(&record) {
                 take(number, row);
             }
         })
@@ -174,10 +176,9 @@ pub(crate) fn pages(count: u32) -> u64 {
 }
 
 /// Build-id, and where the path lies.
-fn module(record: &[u8]) -> (Option<Arc<str>>, u32, u32) {
-    let at = offset_of!(ModuleRecord, build_id);
-    let length = word(record, offset_of!(ModuleRecord, build_id_bytes)).min(32) as usize;
-    let is_one = word(record, offset_of!(ModuleRecord, has_build_id)) == 1 && length > 0;
+fn module(record: &ModuleRecord) -> (Option<Arc<str>>, u32, u32) {
+    let length = record.build_id_bytes.min(32) as usize;
+    let is_one = record.has_build_id == 1 && length > 0;
     let hexadecimal = |bytes: &[u8]| {
         bytes
             .iter()
@@ -185,53 +186,44 @@ fn module(record: &[u8]) -> (Option<Arc<str>>, u32, u32) {
             .collect::<String>()
     };
     (
-        is_one.then(|| hexadecimal(&record[at..at + length]).into()),
-        word(record, offset_of!(ModuleRecord, path_offset)),
-        word(record, offset_of!(ModuleRecord, path_bytes)),
+        is_one.then(|| hexadecimal(&record.build_id[..length]).into()),
+        record.path_offset,
+        record.path_bytes,
     )
 }
 
-fn site(record: &[u8]) -> Option<SessionSite> {
-    let id = SiteId(long(record, offset_of!(SiteRecord, hash)));
+fn site(record: &SiteRecord) -> Option<SessionSite> {
+    let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    let id = SiteId(count(&record.hash));
     if id == SiteId::UNATTRIBUTED {
         return None;
     }
-    let depth = word(record, offset_of!(SiteRecord, depth)).min(MAX_DEPTH as u32) as usize;
-    let kind = match word(record, offset_of!(SiteRecord, kind)) {
+    let depth = record.depth.min(MAX_DEPTH as u32) as usize;
+    let kind = match record.kind {
         1 => SiteKind::Mapping,
         2 => SiteKind::Described,
         3 => SiteKind::Static,
         4 => SiteKind::Named,
         _ => SiteKind::Heap,
     };
-    let frames = (0..depth)
-        .map(|i| {
-            let at = offset_of!(SiteRecord, frames) + i * size_of::<FrameRecord>();
-            FrameRecord {
-                module: word(record, at + offset_of!(FrameRecord, module)),
-                text: word(record, at + offset_of!(FrameRecord, text)),
-                offset: long(record, at + offset_of!(FrameRecord, offset)),
-            }
-        })
-        .collect();
     Some(SessionSite {
         id,
         kind,
-        name: (kind == SiteKind::Named).then(|| name(record)),
-        frames,
+        name: (kind == SiteKind::Named).then(|| name(&record.frames)),
+        frames: record.frames[..depth].to_vec(),
         numbers: SiteNumbers {
-            allocations: long(record, offset_of!(SiteRecord, allocations)),
-            requested_bytes: long(record, offset_of!(SiteRecord, requested_bytes)),
-            peak_bytes: long(record, offset_of!(SiteRecord, peak_bytes)),
-            peak_resident_bytes: pages(word(record, offset_of!(SiteRecord, peak_resident_pages))),
+            allocations: count(&record.allocations),
+            requested_bytes: count(&record.requested_bytes),
+            peak_bytes: count(&record.peak_bytes),
+            peak_resident_bytes: pages(record.peak_resident_pages.load(Ordering::Relaxed)),
         },
     })
 }
 
 /// The text of a named site. Control characters, which no runtime writes, are replaced: names are printed on terminals.
-fn name(record: &[u8]) -> String {
-    let at = offset_of!(SiteRecord, frames);
-    let bytes = record.get(at..at + NAME_BYTES_MAX).unwrap_or_default();
+fn name(frames: &[FrameRecord]) -> String {
+    let bytes = frames.as_bytes();
+    let bytes = &bytes[..bytes.len().min(NAME_BYTES_MAX)];
     let end = bytes.iter().position(|byte| *byte == 0);
     String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())])
         .replace(char::is_control, "\u{fffd}")

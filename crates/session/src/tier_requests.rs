@@ -9,7 +9,6 @@ use isotherm_model::site::SiteId;
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::{Progress, Table};
-use crate::record::{long, word};
 
 /// The word of a record that holds a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +66,9 @@ impl SessionFile {
     fn learn_sites(&mut self, progress: &Progress) -> Result<(), SessionError> {
         let from = self.site_numbers_read;
         let mut names = Vec::new();
-        self.read_records(self.header.sites, from, progress.sites, |_, record| {
-            names.push(SiteId(long(record, offset_of!(SiteRecord, hash))));
+        let table = self.header.sites;
+        self.read_records(table, from, progress.sites, |_, record: SiteRecord| {
+            names.push(SiteId(record.hash.into_inner()));
         })?;
         // The rest is read again once the runtime has named the first incomplete one.
         let complete = names
@@ -83,8 +83,9 @@ impl SessionFile {
 
     fn arena_of(&self, site: u64) -> Result<u32, SessionError> {
         let mut arena = SHARED_ARENA;
-        self.read_records(self.header.sites, site, site + 1, |_, record| {
-            arena = word(record, offset_of!(SiteRecord, arena));
+        let table = self.header.sites;
+        self.read_records(table, site, site + 1, |_, record: SiteRecord| {
+            arena = record.arena.into_inner();
         })?;
         Ok(arena)
     }
@@ -107,10 +108,10 @@ impl SessionFile {
     ) -> Result<bool, SessionError> {
         let table = self.header.mappings;
         let mut of_site = Vec::new();
-        self.read_records(table, 0, progress.mappings, |number, record| {
-            let owner = word(record, offset_of!(MappingRecord, site));
-            let mapped = long(record, offset_of!(MappingRecord, bytes));
-            if u64::from(owner) == site && mapped > 0 {
+        let end = progress.mappings;
+        self.read_records(table, 0, end, |number, record: MappingRecord| {
+            let owner = record.site.into_inner();
+            if u64::from(owner) == site && record.bytes.into_inner() > 0 {
                 of_site.push(number);
             }
         })?;

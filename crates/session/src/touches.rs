@@ -8,7 +8,6 @@ use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::header::Progress;
-use crate::record::long;
 
 impl SessionFile {
     /// Passes the unread trapped accesses to `take` as (address, time), oldest first. Returns the
@@ -29,9 +28,8 @@ impl SessionFile {
         }
         let first = self.touches_read.max(written.saturating_sub(slots));
         let mut records = Vec::with_capacity((written - first) as usize);
-        self.read_ring(table, first..written, |_, record| {
-            let (address, time) = record.split_at(offset_of!(TouchRecord, time_ns));
-            records.push((long(address, 0), long(time, 0)));
+        self.read_ring(table, first..written, |_, record: TouchRecord| {
+            records.push((record.address.into_inner(), record.time_ns.into_inner()));
         })?;
         // The runtime may have overwritten the oldest of these since.
         let since = self.progress()?.touches_written;
