@@ -24,6 +24,8 @@
 
 use core::mem::offset_of;
 
+use zerocopy::{FromBytes, IntoBytes};
+
 /// First bytes of a file.
 pub const MAGIC: u64 = u64::from_ne_bytes(*b"isojava\0");
 /// Version of these layouts.
@@ -49,7 +51,7 @@ pub const TEXT_AT_MOST: u32 = 4096;
 pub const AGENT: &str = "libisotherm-java.so";
 
 /// Where a table is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaTable {
     /// Its first byte in the file.
@@ -61,7 +63,7 @@ pub struct JavaTable {
 }
 
 /// The header. Bytes up to [`HEADER_BYTES`] are zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaHeader {
     /// [`MAGIC`], written last.
@@ -107,7 +109,7 @@ pub struct JavaHeader {
 }
 
 /// An allocation site: a place in a method, its callers, and the class that it allocates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaSiteRecord {
     /// Its text: the class in the first line, then one line a frame, innermost first, each with the fields method (`Class.name`),
@@ -135,7 +137,7 @@ pub struct JavaSiteRecord {
 }
 
 /// A sampled object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaObjectRecord {
     /// Its address; 0 in a slot without an object.
@@ -149,7 +151,7 @@ pub struct JavaObjectRecord {
 }
 
 /// A class that a sampled object has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaClassRecord {
     /// The word in the header of its objects.
@@ -161,7 +163,7 @@ pub struct JavaClassRecord {
 }
 
 /// Compiled code of a method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes)]
 #[repr(C)]
 pub struct JavaMethodRecord {
     /// First address.

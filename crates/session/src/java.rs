@@ -1,7 +1,6 @@
 //! The file of the agent in a Java virtual machine ([`isotherm_abi::java`]).
 
 use std::fs::{File, OpenOptions};
-use std::mem::offset_of;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -12,9 +11,10 @@ use isotherm_abi::java::{
 };
 use isotherm_sys::private::check_file;
 use rustix::fs::OFlags;
+use zerocopy::FromBytes;
 
 use crate::error::SessionError;
-use crate::record::{long, word};
+use crate::file::read_header;
 
 /// The process of the file of an agent, by the file's name.
 #[must_use]
@@ -114,13 +114,6 @@ pub struct JavaFile {
     text: JavaTable,
 }
 
-/// The number in a header's field.
-macro_rules! field {
-    ($read:ident, $header:expr, $field:ident) => {
-        $read($header, offset_of!(JavaHeader, $field))
-    };
-}
-
 impl JavaFile {
     /// Opens and checks a file.
     ///
@@ -133,8 +126,9 @@ impl JavaFile {
             .custom_flags(careful.bits() as i32)
             .open(path)?;
         check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
-        let (header, end) = (read_header(&file)?, file.metadata()?.len());
-        match (field!(long, &header, magic), field!(word, &header, version)) {
+        let header: JavaHeader = read_header(&file)?;
+        let end = file.metadata()?.len();
+        match (header.magic, header.version) {
             (0, _) => return Err(SessionError::NotYet),
             (MAGIC, VERSION) => {}
             (MAGIC, version) => {
@@ -143,8 +137,7 @@ impl JavaFile {
             }
             _ => return Err(SessionError::Wrong("no file of the Java agent".to_owned())),
         }
-        let table = |at, record: usize, most| {
-            let table = table(&header, at);
+        let table = |table: JavaTable, record: usize, most| {
             let bytes = table.slots.checked_mul(record as u64);
             let ends = bytes.and_then(|bytes| bytes.checked_add(table.offset));
             let is_within = ends.is_some_and(|ends| ends <= end);
@@ -156,28 +149,12 @@ impl JavaFile {
             }
         };
         Ok(Self {
-            pid: field!(word, &header, pid),
-            sites: table(
-                offset_of!(JavaHeader, sites),
-                size_of::<JavaSiteRecord>(),
-                SITE_SLOTS,
-            )?,
-            objects: table(
-                offset_of!(JavaHeader, objects),
-                size_of::<JavaObjectRecord>(),
-                OBJECT_SLOTS,
-            )?,
-            classes: table(
-                offset_of!(JavaHeader, classes),
-                size_of::<JavaClassRecord>(),
-                CLASS_SLOTS,
-            )?,
-            methods: table(
-                offset_of!(JavaHeader, methods),
-                size_of::<JavaMethodRecord>(),
-                METHOD_SLOTS,
-            )?,
-            text: table(offset_of!(JavaHeader, text), 1, TEXT_BYTES)?,
+            pid: header.pid,
+            sites: table(header.sites, size_of::<JavaSiteRecord>(), SITE_SLOTS)?,
+            objects: table(header.objects, size_of::<JavaObjectRecord>(), OBJECT_SLOTS)?,
+            classes: table(header.classes, size_of::<JavaClassRecord>(), CLASS_SLOTS)?,
+            methods: table(header.methods, size_of::<JavaMethodRecord>(), METHOD_SLOTS)?,
+            text: table(header.text, 1, TEXT_BYTES)?,
             file,
         })
     }
@@ -193,26 +170,23 @@ impl JavaFile {
     /// # Errors
     /// The file was cut short.
     pub fn state(&self) -> Result<JavaState, SessionError> {
-        let header = &read_header(&self.file)?;
-        let used = |at, table: &JavaTable| self::table(header, at).used.min(table.slots);
+        let header: JavaHeader = read_header(&self.file)?;
+        let used = |now: JavaTable, table: &JavaTable| now.used.min(table.slots);
         Ok(JavaState {
-            heap: (
-                field!(long, header, heap_start),
-                field!(long, header, heap_end),
-            ),
-            class_word_bytes: field!(word, header, class_word_bytes),
-            collections: field!(long, header, collections),
-            collection_ended_ns: field!(long, header, collection_ended_ns),
-            collecting_ns: field!(long, header, collecting_ns),
-            object_changes: field!(long, header, object_changes),
-            sampled: field!(long, header, sampled),
-            dropped: field!(long, header, dropped),
-            compiled_methods: field!(long, header, compiled_methods),
-            counts_all: field!(word, header, counts_all) == 1,
-            sites: used(offset_of!(JavaHeader, sites), &self.sites),
-            objects: used(offset_of!(JavaHeader, objects), &self.objects),
-            classes: used(offset_of!(JavaHeader, classes), &self.classes),
-            methods: used(offset_of!(JavaHeader, methods), &self.methods),
+            heap: (header.heap_start, header.heap_end),
+            class_word_bytes: header.class_word_bytes,
+            collections: header.collections,
+            collection_ended_ns: header.collection_ended_ns,
+            collecting_ns: header.collecting_ns,
+            object_changes: header.object_changes,
+            sampled: header.sampled,
+            dropped: header.dropped,
+            compiled_methods: header.compiled_methods,
+            counts_all: header.counts_all == 1,
+            sites: used(header.sites, &self.sites),
+            objects: used(header.objects, &self.objects),
+            classes: used(header.classes, &self.classes),
+            methods: used(header.methods, &self.methods),
         })
     }
 
@@ -221,27 +195,19 @@ impl JavaFile {
     /// # Errors
     /// The file was cut short.
     pub fn sites(&self, state: &JavaState) -> Result<Vec<JavaSiteSums>, SessionError> {
-        self.records(
-            &self.sites,
-            0..state.sites,
-            size_of::<JavaSiteRecord>(),
-            |record| {
-                let number = |at| long(record, at);
-                JavaSiteSums {
-                    text: text(
-                        record,
-                        offset_of!(JavaSiteRecord, text),
-                        offset_of!(JavaSiteRecord, text_bytes),
-                    ),
-                    class: word(record, offset_of!(JavaSiteRecord, class)),
-                    allocations: number(offset_of!(JavaSiteRecord, allocations)),
-                    bytes: number(offset_of!(JavaSiteRecord, bytes)),
-                    live_bytes: number(offset_of!(JavaSiteRecord, live_bytes)),
-                    peak_bytes: number(offset_of!(JavaSiteRecord, peak_bytes)),
-                    accesses: number(offset_of!(JavaSiteRecord, accesses)),
-                }
+        let sums = |record: JavaSiteRecord| JavaSiteSums {
+            text: JavaText {
+                place: record.text,
+                bytes: record.text_bytes,
             },
-        )
+            class: record.class,
+            allocations: record.allocations,
+            bytes: record.bytes,
+            live_bytes: record.live_bytes,
+            peak_bytes: record.peak_bytes,
+            accesses: record.accesses,
+        };
+        self.records(&self.sites, 0..state.sites, sums)
     }
 
     /// The objects that live, in no order. Their addresses are right if the collections are the same even number before and after.
@@ -249,17 +215,13 @@ impl JavaFile {
     /// # Errors
     /// The file was cut short.
     pub fn objects(&self, state: &JavaState) -> Result<Vec<JavaObject>, SessionError> {
-        let mut objects = self.records(
-            &self.objects,
-            0..state.objects,
-            size_of::<JavaObjectRecord>(),
-            |record| JavaObject {
-                address: long(record, offset_of!(JavaObjectRecord, address)),
-                bytes: long(record, offset_of!(JavaObjectRecord, bytes)),
-                site: word(record, offset_of!(JavaObjectRecord, site)),
-                class: word(record, offset_of!(JavaObjectRecord, class)),
-            },
-        )?;
+        let object = |record: JavaObjectRecord| JavaObject {
+            address: record.address,
+            bytes: record.bytes,
+            site: record.site,
+            class: record.class,
+        };
+        let mut objects = self.records(&self.objects, 0..state.objects, object)?;
         objects.retain(|object| object.address != 0);
         Ok(objects)
     }
@@ -269,17 +231,8 @@ impl JavaFile {
     /// # Errors
     /// The file was cut short.
     pub fn classes(&self, state: &JavaState, from: u64) -> Result<Vec<(u64, u32)>, SessionError> {
-        self.records(
-            &self.classes,
-            from..state.classes,
-            size_of::<JavaClassRecord>(),
-            |record| {
-                (
-                    long(record, offset_of!(JavaClassRecord, word)),
-                    word(record, offset_of!(JavaClassRecord, class)),
-                )
-            },
-        )
+        let class = |record: JavaClassRecord| (record.word, record.class);
+        self.records(&self.classes, from..state.classes, class)
     }
 
     /// The compiled code from this piece on.
@@ -287,15 +240,11 @@ impl JavaFile {
     /// # Errors
     /// The file was cut short.
     pub fn code(&self, state: &JavaState, from: u64) -> Result<Vec<JavaCode>, SessionError> {
-        self.records(
-            &self.methods,
-            from..state.methods,
-            size_of::<JavaMethodRecord>(),
-            |record| JavaCode {
-                start: long(record, offset_of!(JavaMethodRecord, start)),
-                bytes: long(record, offset_of!(JavaMethodRecord, bytes)),
-            },
-        )
+        let code = |record: JavaMethodRecord| JavaCode {
+            start: record.start,
+            bytes: record.bytes,
+        };
+        self.records(&self.methods, from..state.methods, code)
     }
 
     /// A text. Control characters other than those that separate its parts are replaced: names are printed on terminals.
@@ -313,45 +262,20 @@ impl JavaFile {
     }
 
     /// Records of a table by number; no more than it has room for.
-    fn records<T>(
+    fn records<T: FromBytes, R>(
         &self,
         table: &JavaTable,
         numbers: std::ops::Range<u64>,
-        bytes: usize,
-        read: impl Fn(&[u8]) -> T,
-    ) -> Result<Vec<T>, SessionError> {
+        read: impl Fn(T) -> R,
+    ) -> Result<Vec<R>, SessionError> {
+        let bytes = size_of::<T>();
         let end = numbers.end.min(table.slots);
         let start = numbers.start.min(end);
         let mut records = vec![0; (end - start) as usize * bytes];
         let place = table.offset + start * bytes as u64;
         self.file.read_exact_at(&mut records, place)?;
-        Ok(records.chunks_exact(bytes).map(read).collect())
-    }
-}
-
-fn read_header(file: &File) -> Result<[u8; size_of::<JavaHeader>()], SessionError> {
-    let mut header = [0; size_of::<JavaHeader>()];
-    match file.read_exact_at(&mut header, 0) {
-        Ok(()) => Ok(header),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            Err(SessionError::NotYet)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn table(header: &[u8], at: usize) -> JavaTable {
-    JavaTable {
-        offset: long(header, at + offset_of!(JavaTable, offset)),
-        slots: long(header, at + offset_of!(JavaTable, slots)),
-        used: long(header, at + offset_of!(JavaTable, used)),
-    }
-}
-
-fn text(record: &[u8], place: usize, bytes: usize) -> JavaText {
-    JavaText {
-        place: word(record, place),
-        bytes: word(record, bytes),
+        let records = records.chunks_exact(bytes).flat_map(T::read_from_bytes);
+        Ok(records.map(read).collect())
     }
 }
 

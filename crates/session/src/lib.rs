@@ -18,7 +18,6 @@
 
 mod error;
 mod name;
-mod record;
 mod session_of;
 
 mod header;
