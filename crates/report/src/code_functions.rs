@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::code_lines::{CodeLine, lines_by_site};
 use crate::sites::SiteRow;
 use crate::table::DataTable;
-use crate::words::{clip, counted, percent, share};
+use crate::words::{and_more, clip, counted, percent, share};
 
 /// Rows of a table in a terminal at most.
 const ROWS: usize = 12;
@@ -168,12 +168,7 @@ pub(crate) fn render(
     let noun = unit.noun();
     let mut text = format!("Code that accesses the sites, by {noun}\n");
     text += &lines(&pairs[..pairs.len().min(ROWS)], columns);
-    if pairs.len() > ROWS {
-        text += &format!(
-            "and {} more; --json lists all\n",
-            counted(pairs.len() - ROWS, "line")
-        );
-    }
+    text += &and_more(pairs.len(), ROWS, "line");
     let telling: Vec<&CodeFunction> = functions.iter().filter(|it| it.accesses > 0).collect();
     let shown = &telling[..telling.len().min(ROWS)];
     text += &format!("\nFunctions that access the sites, by {noun}\n");
@@ -188,11 +183,7 @@ pub(crate) fn render(
             clip(&function.sites_in_words(), of_sites)
         })
         .render();
-    if telling.len() > shown.len() {
-        let more = counted(telling.len() - shown.len(), "function");
-        text += &format!("and {more} more; --json lists all\n");
-    }
-    text
+    text + &and_more(telling.len(), shown.len(), "function")
 }
 
 /// Characters of a column of shares, with the gap behind it.

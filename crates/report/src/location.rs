@@ -18,6 +18,10 @@ const PYTHON_PLATFORM: [&str; 3] = ["/lib/python3", "/site-packages/", "/dist-pa
 const JAVA_PLATFORM: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
 /// In so many characters there is no room for a caller.
 const CALLER: usize = 8;
+/// Characters of a location at least.
+const LOCATION: usize = 12;
+/// Columns between a table and the locations beside it.
+const GAP: usize = 2;
 
 /// A caller in words, parted so that the module, which many sites share, can be cut before what tells them apart.
 ///
@@ -132,9 +136,30 @@ impl fmt::Display for Location {
     }
 }
 
+/// A table with the locations of its rows as its last column, which has the room that is left.
+pub(crate) fn beside<'a>(
+    table: &str,
+    locations: impl Iterator<Item = &'a Location>,
+    columns: usize,
+) -> String {
+    let used = width(table);
+    let room = columns.saturating_sub(used + GAP).max(LOCATION);
+    let titles = std::iter::once("allocated in".to_owned());
+    let cells = titles.chain(fitted(locations, room));
+    let lines = table.lines().zip(cells);
+    let gap = " ".repeat(GAP);
+    lines
+        .map(|(line, cell)| format!("{line:<used$}{gap}{cell}\n"))
+        .collect()
+}
+
+fn width(table: &str) -> usize {
+    table.lines().map(length).max().unwrap_or(0)
+}
+
 /// Locations in at most so many characters each, 12 at least. Different ones stay different: those that are cut to the same text
 /// show the part in which they differ.
-pub(crate) fn fitted<'a>(
+fn fitted<'a>(
     locations: impl Iterator<Item = &'a Location>,
     room: usize,
 ) -> Vec<String> {

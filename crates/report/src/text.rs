@@ -1,18 +1,17 @@
 //! The report for a terminal.
 
 use isotherm_model::units::{Bytes, Nanos};
-use textwrap::{Options, WordSplitter, fill};
 
 use crate::code_functions;
 use crate::energy;
-use crate::location::fitted;
+use crate::location;
 use crate::noise::interval;
 use crate::parts;
 use crate::plot;
 use crate::sites::{SiteRow, by_share, folded};
 use crate::summary::{SourceSummary, Summary};
 use crate::table::DataTable;
-use crate::words::{clip, counted, grouped, percent};
+use crate::words::{and_more, clip, grouped, percent, wrapped};
 
 /// Sites in the table at most.
 const SITES: usize = 20;
@@ -72,15 +71,6 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
         text += &format!("  {}:\n    {}\n", next.what, clip(&next.command, 4000));
     }
     text
-}
-
-/// Breaks a sentence at blanks.
-fn wrapped(sentence: &str, columns: usize, indent: &str) -> String {
-    let options = Options::new(columns)
-        .subsequent_indent(indent)
-        .break_words(false)
-        .word_splitter(WordSplitter::NoHyphenation);
-    fill(&clip(sentence, 2000), options) + "\n"
 }
 
 /// A bar of up to `width` characters, in eighths of a character.
@@ -162,24 +152,8 @@ fn sites(summary: &Summary, columns: usize) -> String {
     let telling: Vec<&SiteRow> = telling.collect();
     let shown = &telling[..telling.len().min(SITES)];
     let fixed = figures(summary, shown, columns);
-    let used = fixed
-        .lines()
-        .map(|line| line.chars().count())
-        .max()
-        .unwrap_or(0);
-    let room = columns.saturating_sub(used + 2).max(12);
-    let locations = fitted(shown.iter().map(|site| &site.place), room);
-    let mut text = String::new();
-    for (line, location) in fixed
-        .lines()
-        .zip(std::iter::once("allocated in".to_owned()).chain(locations))
-    {
-        text += &format!("{line:<used$}  {location}\n");
-    }
-    let more = telling.len() - shown.len();
-    if more > 0 {
-        text += &format!("and {} more; --json lists all\n", counted(more, "site"));
-    }
+    let mut text = location::beside(&fixed, shown.iter().map(|site| &site.place), columns);
+    text += &and_more(telling.len(), shown.len(), "site");
     if let Some(folded) = folded(&summary.sites, summary.totals.counted) {
         text += &wrapped(&folded, columns, "");
     }

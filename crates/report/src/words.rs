@@ -3,6 +3,7 @@
 use isotherm_model::count_unit::CountUnit;
 pub use isotherm_model::words::{counted, grouped, percent, share};
 use serde::Serializer;
+use textwrap::{Options, WordSplitter, fill};
 
 /// What was counted, as JSON names it: in words.
 pub(crate) fn noun<S: Serializer>(unit: &CountUnit, serializer: S) -> Result<S::Ok, S::Error> {
@@ -20,6 +21,23 @@ pub fn clip(text: &str, limit: usize) -> String {
         clipped.push('…');
     }
     clipped
+}
+
+/// A sentence for a terminal, broken at blanks; further lines begin with `indent`.
+pub(crate) fn wrapped(sentence: &str, columns: usize, indent: &str) -> String {
+    let options = Options::new(columns)
+        .subsequent_indent(indent)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation);
+    fill(&clip(sentence, 2000), options) + "\n"
+}
+
+/// The line under a table that shows only the first of its rows; empty where it shows all.
+pub(crate) fn and_more(all: usize, shown: usize, noun: &str) -> String {
+    match all.saturating_sub(shown) {
+        0 => String::new(),
+        more => format!("and {} more; --json lists all\n", counted(more, noun)),
+    }
 }
 
 /// The text for a terminal: lines and tabs stay, everything else that steers one becomes `?`. Names, comments

@@ -11,17 +11,18 @@
 //! ```
 
 use isotherm_model::units::{Bytes, Nanos};
-use textwrap::{Options, WordSplitter, fill};
 
 use super::heat_in_words;
 use super::verdict::growth;
 use super::{DifferenceRun, ProfileDifference, SiteChangeKind, SiteDifference, SiteFigures};
-use crate::location::fitted;
+use crate::location;
 use crate::table::DataTable;
-use crate::words::{clip, counted, grouped, percent};
+use crate::words::{and_more, clip, counted, grouped, percent, wrapped};
 
 /// Sites in the table at most.
 const SITES: usize = 20;
+/// What the further lines of a sentence begin with.
+const INDENT: &str = "  ";
 
 impl ProfileDifference {
     /// For a terminal of so many columns; 60 at least are used.
@@ -34,13 +35,13 @@ impl ProfileDifference {
             text += &(clip(&line, columns) + "\n");
         }
         for note in &self.notes {
-            text += &wrapped(&format!("! {note}"), columns);
+            text += &wrapped(&format!("! {note}"), columns, INDENT);
         }
         text += &format!("\n{}\n", self.totals());
-        text += &wrapped(&self.found_in_words(), columns);
+        text += &wrapped(&self.found_in_words(), columns, INDENT);
         let changed = self.sites.iter().filter(|site| !site.changes.is_empty());
         let changed: Vec<&SiteDifference> = changed.collect();
-        text += &wrapped(&self.changes_in_words(changed.len()), columns);
+        text += &wrapped(&self.changes_in_words(changed.len()), columns, INDENT);
         if !changed.is_empty() {
             text += &format!("\n{}", self.table(&changed, columns));
         }
@@ -54,7 +55,7 @@ impl ProfileDifference {
                 None => "cannot be told",
             };
             let line = format!("{holds}: fail if {}: {}", result.condition, result.reason);
-            text += &wrapped(&line, columns);
+            text += &wrapped(&line, columns, INDENT);
         }
         text
     }
@@ -150,23 +151,9 @@ impl ProfileDifference {
     fn table(&self, changed: &[&SiteDifference], columns: usize) -> String {
         let shown = &changed[..changed.len().min(SITES)];
         let fixed = self.figures(shown, columns);
-        let widths = fixed.lines().map(|line| line.chars().count());
-        let used = widths.max().unwrap_or(0);
-        let room = columns.saturating_sub(used + 2).max(12);
-        let locations = fitted(shown.iter().map(|site| &site.place), room);
-        let titles = std::iter::once("allocated in".to_owned());
-        let mut text = String::new();
-        for (line, location) in fixed.lines().zip(titles.chain(locations)) {
-            text += &format!("{line:<used$}  {location}\n");
-        }
-        let more = changed.len() - shown.len();
-        if more > 0 {
-            text += &format!(
-                "and {} more; --json lists all\n",
-                counted(more, "changed site")
-            );
-        }
-        text
+        let places = shown.iter().map(|site| &site.place);
+        location::beside(&fixed, places, columns)
+            + &and_more(changed.len(), shown.len(), "changed site")
     }
 
     /// The table but for the locations.
@@ -201,13 +188,4 @@ impl ProfileDifference {
             .right("after", move |site| of(&site.after, &size))
             .render()
     }
-}
-
-/// Breaks a sentence at blanks.
-fn wrapped(sentence: &str, columns: usize) -> String {
-    let options = Options::new(columns)
-        .subsequent_indent("  ")
-        .break_words(false)
-        .word_splitter(WordSplitter::NoHyphenation);
-    fill(&clip(sentence, 2000), options) + "\n"
 }
