@@ -136,6 +136,11 @@ impl fmt::Display for Location {
     }
 }
 
+/// Whether a table leaves room for the locations beside it.
+pub(crate) fn fit_beside(table: &str, columns: usize) -> bool {
+    width(table) + GAP + LOCATION <= columns
+}
+
 /// A table with the locations of its rows as its last column, which has the room that is left.
 pub(crate) fn beside<'a>(
     table: &str,
@@ -159,10 +164,7 @@ fn width(table: &str) -> usize {
 
 /// Locations in at most so many characters each, 12 at least. Different ones stay different: those that are cut to the same text
 /// show the part in which they differ.
-fn fitted<'a>(
-    locations: impl Iterator<Item = &'a Location>,
-    room: usize,
-) -> Vec<String> {
+fn fitted<'a>(locations: impl Iterator<Item = &'a Location>, room: usize) -> Vec<String> {
     let locations: Vec<&Location> = locations.collect();
     let mut cut: Vec<String> = locations.iter().map(|one| one.fitted(room)).collect();
     let whole = |location: &&Location| clip(&location.to_string(), usize::MAX);

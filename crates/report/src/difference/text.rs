@@ -150,21 +150,22 @@ impl ProfileDifference {
 
     fn table(&self, changed: &[&SiteDifference], columns: usize) -> String {
         let shown = &changed[..changed.len().min(SITES)];
-        let fixed = self.figures(shown, columns);
+        let before_and_after = self.figures(shown, columns, true);
+        let fixed = match location::fit_beside(&before_and_after, columns) {
+            true => before_and_after,
+            false => self.figures(shown, columns, false),
+        };
         let places = shown.iter().map(|site| &site.place);
         location::beside(&fixed, places, columns)
             + &and_more(changed.len(), shown.len(), "changed site")
     }
 
-    /// The table but for the locations.
-    fn figures(&self, shown: &[&SiteDifference], columns: usize) -> String {
+    /// The table but for the locations: the figures before and after, or in a narrow terminal those after alone, and before of what is gone.
+    fn figures(&self, shown: &[&SiteDifference], columns: usize, both: bool) -> String {
         let unit = self.heat_unit;
         let change = |site: &&SiteDifference| {
             let words = site.changes.iter().map(|kind| kind.word());
             words.collect::<Vec<_>>().join(", ")
-        };
-        let of = |figures: &Option<SiteFigures>, words: &dyn Fn(&SiteFigures) -> String| {
-            figures.as_ref().map_or(String::new(), words)
         };
         let share = |site: &SiteFigures| percent(site.accesses_share);
         let heat = move |site: &SiteFigures| heat_in_words(site.heat, unit);
@@ -172,20 +173,31 @@ impl ProfileDifference {
         let mut table = DataTable::of(shown).left("change", change);
         if let Some(unit) = unit {
             let title = if unit == "ns" { "waiting" } else { unit };
-            table = table
-                .right(&format!("{title} before"), move |site| {
-                    of(&site.before, &heat)
-                })
-                .right("after", move |site| of(&site.after, &heat));
+            table = compared(table, title, both, heat);
         }
         if unit.is_none() || columns >= 120 {
-            table = table
-                .right("share before", move |site| of(&site.before, &share))
-                .right("after", move |site| of(&site.after, &share));
+            table = compared(table, "share", both, share);
         }
-        table
-            .right("RSS before", move |site| of(&site.before, &size))
-            .right("after", move |site| of(&site.after, &size))
-            .render()
+        compared(table, "RSS", both, size).render()
     }
+}
+
+/// The table with a figure of its sites, before and after or the later one alone.
+fn compared<'a>(
+    table: DataTable<'a, &'a SiteDifference>,
+    title: &str,
+    both: bool,
+    words: impl Fn(&SiteFigures) -> String + Copy + 'a,
+) -> DataTable<'a, &'a SiteDifference> {
+    let shown = move |figures: Option<&SiteFigures>| figures.map_or(String::new(), words);
+    if !both {
+        return table.right(title, move |site| {
+            shown(site.after.as_ref().or(site.before.as_ref()))
+        });
+    }
+    table
+        .right(&format!("{title} before"), move |site| {
+            shown(site.before.as_ref())
+        })
+        .right("after", move |site| shown(site.after.as_ref()))
 }
