@@ -176,14 +176,6 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
         Some(self.shares.of(self.window.count_of(address)))
     }
 
-    /// The share of the waiting at all samples of the window that the caches served. `None` as for [`Self::served`].
-    #[must_use]
-    pub fn served_in_all(&self) -> Option<f32> {
-        let samples = self.window.len();
-        let shares = (0..samples).map(|age| self.served_before(age).unwrap_or(0.0));
-        self.settled.then(|| shares.sum::<f32>() / samples as f32)
-    }
-
     /// Renews the estimate from the samples in the window.
     fn estimate(&mut self) {
         self.window.recount();

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::colour::{Colour, ColourDevices};
+use crate::colour::ColourDevices;
 use crate::count_unit::CountUnit;
 use crate::hotness::hotter_first;
 use crate::site::{CallerId, Frame, SiteId};
@@ -277,14 +277,6 @@ impl Plan {
             Value::Bandwidth => format!("{counted} a second"),
             Value::SampledBandwidth => format!("{counted} a second, estimated"),
         }
-    }
-
-    /// The colour of this site, where the plan has colours.
-    #[must_use]
-    pub fn colour_of(&self, site: SiteId) -> Option<Colour> {
-        let tier = self.tier_of(site);
-        let mut of_tier = self.colours.iter().filter(|colour| colour.tier == tier);
-        of_tier.next().map(|it| it.colour)
     }
 
     /// The tier for this site; for data in none of its parts, where it has any.

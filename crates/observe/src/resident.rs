@@ -78,11 +78,6 @@ impl PageTables {
         self.method
     }
 
-    /// Chooses another method, for tests and for kernels whose scan is broken.
-    pub const fn set_method(&mut self, method: ResidencyMethod) {
-        self.method = method;
-    }
-
     /// Resident bytes of each range. The ranges are sorted and do not overlap.
     ///
     /// With a `shadow` other than 0, a page is also resident while its content is at its address
@@ -312,7 +307,7 @@ mod tests {
         ];
         let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
         for method in [tables.method(), ResidencyMethod::Read] {
-            tables.set_method(method);
+            tables.method = method;
             let resident = tables.resident(&ranges, 0).expect("reads");
             assert_eq!(resident, [10 * page, 6 * page, page], "{method:?}");
         }
@@ -333,7 +328,7 @@ mod tests {
             let by_scan = tables
                 .resident(std::slice::from_ref(&range), 0)
                 .expect("scans");
-            tables.set_method(ResidencyMethod::Read);
+            tables.method = ResidencyMethod::Read;
             let by_reading = tables
                 .resident(std::slice::from_ref(&range), 0)
                 .expect("reads");
@@ -347,7 +342,7 @@ mod tests {
         let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
         let last = u64::MAX - 3 * 4096..u64::MAX;
         for method in [tables.method(), ResidencyMethod::Read] {
-            tables.set_method(method);
+            tables.method = method;
             let resident = tables.resident(std::slice::from_ref(&last), 0);
             // The kernel refuses to scan addresses that no program can have.
             assert!(

@@ -127,26 +127,6 @@ fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize)
     .map(|_| ())
 }
 
-/// The policy of an address of this process: its number and its nodes (`get_mempolicy(2)`).
-///
-/// # Errors
-/// `EFAULT`: the address is not mapped. `ENOSYS`: a kernel without nodes.
-pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
-    let mut mode = 0_i32;
-    let mut mask = NodeMask::default();
-    let arguments = [
-        (&raw mut mode) as usize,
-        mask.0.as_mut_ptr() as usize,
-        MASK_BITS,
-        address,
-        OF_ADDRESS,
-        0,
-    ];
-    // SAFETY: the kernel writes the number and as many bits as stated less one, both live here.
-    unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
-    Ok((u32::try_from(mode).map_err(|_| Errno::INVAL)?, mask))
-}
-
 /// The node of an address of this process (`get_mempolicy(2)`). A page that was never touched is allocated now.
 ///
 /// # Errors
@@ -169,9 +149,26 @@ pub fn node_of(address: usize) -> Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MempolicyMode, NodeMask, of_address, set_for_range};
+    use super::{MASK_BITS, MempolicyMode, NodeMask, OF_ADDRESS, set_for_range};
     use crate::memory::{fresh, unmap};
-    use crate::system_call::Errno;
+    use crate::system_call::{Errno, Result, call};
+
+    /// The policy of an address of this process: its number and its nodes (`get_mempolicy(2)`).
+    fn of_address(address: usize) -> Result<(u32, NodeMask)> {
+        let mut mode = 0_i32;
+        let mut mask = NodeMask::default();
+        let arguments = [
+            (&raw mut mode) as usize,
+            mask.0.as_mut_ptr() as usize,
+            MASK_BITS,
+            address,
+            OF_ADDRESS,
+            0,
+        ];
+        // SAFETY: the kernel writes the number and as many bits as stated less one, both live here.
+        unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
+        Ok((u32::try_from(mode).map_err(|_| Errno::INVAL)?, mask))
+    }
 
     #[test]
     fn a_mask_holds_its_nodes_and_refuses_impossible_ones() {

@@ -39,12 +39,6 @@ impl AccessShare {
         (hundredths <= 10_000).then_some(Self(hundredths))
     }
 
-    /// The number of hundredths of a percent.
-    #[must_use]
-    pub const fn in_hundredths(self) -> u32 {
-        self.0
-    }
-
     /// This share of the given accesses, rounded down.
     fn of(self, accesses: u128) -> u128 {
         // At most 2^32 sites of 2^64 accesses each, so the product fits.
