@@ -67,53 +67,24 @@ const CACHE: Bytes = Bytes(4 << 20);
 const SAMPLE: Nanos = Nanos(1_000_000);
 
 /// Why a configuration cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigurationError {
     /// The depth is out of range.
+    #[error("a calling context of {0} callers is not possible; use 1 to {most}", most = MAX_DEPTH)]
     Depth(u32),
     /// A site or the default names a tier that does not exist.
+    #[error("there is no tier number {}", .0.0)]
     NoSuchTier(TierIndex),
     /// A node number is larger than Linux supports.
+    #[error("node {0} is out of range; Linux has nodes 0 to {last}", last = NODE_WORDS * 64 - 1)]
     NodeOutOfRange(u32),
     /// The runtime does not support this size of the cache filter.
+    #[error("a cache filter of {0} is not possible; use a power of two from 64B to 1MiB")]
     Filter(Bytes),
     /// The parts of objects cannot be written.
-    Split(SplitError),
+    #[error(transparent)]
+    Split(#[from] SplitError),
 }
-
-impl std::fmt::Display for ConfigurationError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Depth(depth) => {
-                write!(
-                    f,
-                    "a calling context of {depth} callers is not possible; use 1 to {MAX_DEPTH}"
-                )
-            }
-            Self::Filter(size) => write!(
-                f,
-                "a cache filter of {size} is not possible; use a power of two from 64B to 1MiB"
-            ),
-            Self::Split(error) => error.fmt(f),
-            Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
-            Self::NodeOutOfRange(node) => {
-                write!(
-                    f,
-                    "node {node} is out of range; Linux has nodes 0 to {}",
-                    NODE_WORDS * 64 - 1
-                )
-            }
-        }
-    }
-}
-
-impl From<SplitError> for ConfigurationError {
-    fn from(error: SplitError) -> Self {
-        Self::Split(error)
-    }
-}
-
-impl std::error::Error for ConfigurationError {}
 
 /// Whether the runtime supports a cache filter of this size: a power of two of 64 bytes to 1 MiB.
 fn is_filter(size: Bytes) -> bool {

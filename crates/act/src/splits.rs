@@ -1,7 +1,6 @@
 //! Sites whose objects are placed in parts, as the runtime reads them (`abi::config`).
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use isotherm_abi::config::{PartRecord, SPLITS_MAX, SplitRecord};
 use isotherm_abi::page_tiers::PAGE_BYTES;
@@ -20,11 +19,17 @@ pub struct Split {
 }
 
 /// Why parts of objects cannot be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
     /// A part, or the rest of an object, is to go to a tier that does not exist.
+    #[error("there is no tier number {}", .0.0)]
     NoSuchTier(TierIndex),
     /// A part is not made of whole pages, or does not follow the part before it.
+    #[error(
+        "the part from byte {} to byte {} of site {site} is not possible; parts are whole pages, in order, and do not overlap",
+        .start.0,
+        .end.0
+    )]
     Part {
         /// The site.
         site: SiteId,
@@ -34,29 +39,9 @@ pub enum SplitError {
         end: Bytes,
     },
     /// So many sites cannot be placed in parts.
+    #[error("{0} sites with parts are too many; at most {most} are possible", most = SPLITS_MAX)]
     TooMany(usize),
 }
-
-impl fmt::Display for SplitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
-            Self::Part { site, start, end } => write!(
-                f,
-                "the part from byte {} to byte {} of site {site} is not possible; parts are whole pages, in order, and do not overlap",
-                start.0, end.0
-            ),
-            Self::TooMany(count) => {
-                write!(
-                    f,
-                    "{count} sites with parts are too many; at most {SPLITS_MAX} are possible"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for SplitError {}
 
 /// The splits of a plan.
 pub(crate) fn of_plan(assignments: &[Assignment]) -> BTreeMap<SiteId, Split> {

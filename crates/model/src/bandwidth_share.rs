@@ -1,6 +1,5 @@
 //! The bandwidth of slow memory as a share of the fast tier's: the B of CoMerge's machines, as in `B:0.2`.
 
-use std::fmt;
 use std::str::FromStr;
 
 use crate::emulation::Factor;
@@ -33,20 +32,9 @@ impl BandwidthShare {
 }
 
 /// Why a text is no share.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no share of a bandwidth; use a number of 0.01 to below 1, such as 0.2")]
 pub struct BandwidthShareError(String);
-
-impl fmt::Display for BandwidthShareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\"{}\" is no share of a bandwidth; use a number of 0.01 to below 1, such as 0.2",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for BandwidthShareError {}
 
 impl FromStr for BandwidthShare {
     type Err = BandwidthShareError;

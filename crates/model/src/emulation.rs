@@ -81,20 +81,9 @@ impl fmt::Display for Factor {
 }
 
 /// Why a text is no factor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is no factor; use a number of 1 to 100, such as 2.5")]
 pub struct FactorError(String);
-
-impl fmt::Display for FactorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\"{}\" is no factor; use a number of 1 to 100, such as 2.5",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for FactorError {}
 
 impl FromStr for Factor {
     type Err = FactorError;

@@ -119,22 +119,13 @@ impl fmt::Display for BytesPerSecond {
 }
 
 /// Why a text is no bandwidth.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is no bandwidth; use {least}/s to {most}/s, such as 5GiB/s",
+    least = BytesPerSecond::AT_LEAST.exact(),
+    most = BytesPerSecond::AT_MOST.exact()
+)]
 pub struct BandwidthError(String);
-
-impl fmt::Display for BandwidthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\"{}\" is no bandwidth; use {}/s to {}/s, such as 5GiB/s",
-            self.0,
-            BytesPerSecond::AT_LEAST.exact(),
-            BytesPerSecond::AT_MOST.exact()
-        )
-    }
-}
-
-impl std::error::Error for BandwidthError {}
 
 impl FromStr for BytesPerSecond {
     type Err = BandwidthError;
@@ -179,21 +170,12 @@ impl fmt::Display for MachineName {
 }
 
 /// Why a text is no name of a machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is no name of an emulated machine; use up to {longest} of a-z, 0-9, _ and -, the first one a letter",
+    longest = MachineName::LONGEST
+)]
 pub struct MachineNameError(String);
-
-impl fmt::Display for MachineNameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\"{}\" is no name of an emulated machine; use up to {} of a-z, 0-9, _ and -, the first one a letter",
-            self.0,
-            MachineName::LONGEST
-        )
-    }
-}
-
-impl std::error::Error for MachineNameError {}
 
 impl FromStr for MachineName {
     type Err = MachineNameError;

@@ -35,20 +35,9 @@ impl fmt::Display for SiteId {
 }
 
 /// A text that names no site.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a site (1 to 16 hexadecimal digits, or `shared`)")]
 pub struct SiteIdError(String);
-
-impl fmt::Display for SiteIdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "\"{}\" is not a site (1 to 16 hexadecimal digits, or `shared`)",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for SiteIdError {}
 
 impl FromStr for SiteId {
     type Err = SiteIdError;

@@ -3,8 +3,6 @@
 //! *Node* is the kernel's word for a NUMA node; a *tier* is our word for one or more nodes of the
 //! same speed. Index 0 is always the fastest tier.
 
-use std::fmt;
-
 use crate::emulation::Emulation;
 use crate::loaded_latency::{LoadPoint, LoadedLatency};
 use crate::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
@@ -98,33 +96,21 @@ const ORDINARY: Nanos = Nanos(100);
 pub struct Tiers(Vec<Tier>);
 
 /// Why a list of tiers was rejected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TiersError {
     /// The list is empty.
+    #[error("there is no tier; name at least one")]
     Empty,
     /// Two tiers have this name.
+    #[error("two tiers are named \"{0}\"; names must differ")]
     SameName(String),
     /// Two tiers hold this node.
+    #[error("node {0} is in two tiers; a node has one tier")]
     SameNode(u32),
     /// Emulated tiers must be one fast and one slow tier, and no other.
+    #[error("the emulated pair is one fast and one slow tier with no others beside them")]
     BrokenPair,
 }
-
-impl fmt::Display for TiersError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(f, "there is no tier; name at least one"),
-            Self::SameName(name) => write!(f, "two tiers are named \"{name}\"; names must differ"),
-            Self::SameNode(node) => write!(f, "node {node} is in two tiers; a node has one tier"),
-            Self::BrokenPair => write!(
-                f,
-                "the emulated pair is one fast and one slow tier with no others beside them"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for TiersError {}
 
 /// How much longer accesses take in the slowest tier than in the fastest: 1 and more.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -62,31 +62,23 @@ quantity!(
 );
 
 /// A text that is not a quantity: the error, and the correct form.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" {wrong}")]
 pub struct QuantityError {
     text: String,
     wrong: Wrong,
 }
 
 /// The error in a text, each with the correct form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     /// The text does not have the form of the quantity.
+    #[error("is not {0}")]
     Form(&'static str),
     /// The quantity is too small or too large.
+    #[error("is out of range: {0}")]
     Range(&'static str),
 }
-
-impl fmt::Display for QuantityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.wrong {
-            Wrong::Form(wanted) => write!(f, "\"{}\" is not {wanted}", self.text),
-            Wrong::Range(wanted) => write!(f, "\"{}\" is out of range: {wanted}", self.text),
-        }
-    }
-}
-
-impl std::error::Error for QuantityError {}
 
 const BINARY: [(&str, u64); 6] = [
     ("B", 1),

@@ -9,7 +9,6 @@
 //!
 //! So the benefits of a program's objects sum to 1 at most. Measured ones may sum to more, because programs wait for several objects at once.
 
-use std::fmt;
 use std::ops::Range;
 
 use isotherm_model::plan::{Value, Weight};
@@ -23,27 +22,17 @@ use crate::expected::{added_share, pieces, processor_time};
 use crate::site_chunks::{SiteChunks, object_name};
 
 /// Why the runs of a program cannot be predicted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unpredicted {
     /// The profile does not say how long the program waited: no timer sampled it, or others did, too.
+    #[error(
+        "the profile does not say how long the program waited for its data; record it with --source timer"
+    )]
     NoTimes,
     /// The predicted runs are refused.
+    #[error(transparent)]
     Refused(ColocationError),
 }
-
-impl fmt::Display for Unpredicted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTimes => write!(
-                f,
-                "the profile does not say how long the program waited for its data; record it with --source timer"
-            ),
-            Self::Refused(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Unpredicted {}
 
 /// The predicted runs of a program. Its objects are the chunks of its sites; those without memory are left out.
 ///

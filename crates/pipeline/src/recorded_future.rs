@@ -10,7 +10,6 @@
 //! processor time without what slow memory cost. So it is the future as far as the program does the same again.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use isotherm_model::batch::{Extent, ObservedAccess, Process};
@@ -26,35 +25,25 @@ use crate::spans;
 const PARTS: u64 = 1024;
 
 /// Why a profile tells no future.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoFuture {
     /// The recorded run was on an emulated machine, whose delays are a part of its time.
+    #[error(
+        "was recorded on an emulated machine, whose delays are a part of its time; record the program with `isotherm record`"
+    )]
     Emulated,
     /// So many processes made accesses, none of them more than half, and which of them is which in another run is not known.
+    #[error(
+        "has accesses of {0} processes, none of which made more than half of them, and which is which in another run is not known; record \
+         a program that works in one process"
+    )]
     Processes(usize),
     /// It has no accesses, or no processor time.
+    #[error(
+        "has no accesses or no processor time; record for longer, or with more samples (--frequency)"
+    )]
     Empty,
 }
-
-impl fmt::Display for NoFuture {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Emulated => f.write_str(
-                "was recorded on an emulated machine, whose delays are a part of its time; record the program with `isotherm record`",
-            ),
-            Self::Processes(processes) => write!(
-                f,
-                "has accesses of {processes} processes, none of which made more than half of them, and which is which in another run is not \
-                 known; record a program that works in one process"
-            ),
-            Self::Empty => f.write_str(
-                "has no accesses or no processor time; record for longer, or with more samples (--frequency)",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NoFuture {}
 
 /// The sites' memory of one process, by site: every address that was the site's in the run so far.
 #[derive(Clone, Debug, Default)]

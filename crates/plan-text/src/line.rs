@@ -7,22 +7,14 @@ use std::str::FromStr;
 use super::words::quoted_word;
 
 /// Why a text is not a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
 pub struct PlanTextError {
     /// Line, from 1.
     pub line: usize,
     /// The error, and the correct form.
     pub what: String,
 }
-
-impl fmt::Display for PlanTextError {
-    /// `line 3: unknown tier "fsat"; the tiers are fast, slow`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.what)
-    }
-}
-
-impl std::error::Error for PlanTextError {}
 
 /// One line: its number, its words, and the text after `#`.
 pub(super) struct Line {

@@ -76,11 +76,11 @@ impl AddedTable {
 fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error> {
     let directory = opened(path)?;
     let pending = Pending::of(table.file(0), rows);
-    replace(&directory.path(), &[pending]).map_err(|(file, source)| Error::Add {
+    replace(&directory.path(), &[pending]).map_err(|(file, cause)| Error::Add {
         path: path.join(file),
-        source,
+        cause,
     })?;
-    directory.sync().map_err(|source| failed(path, source))
+    directory.sync().map_err(|cause| failed(path, cause))
 }
 
 /// Checks that this table could be added to the profile at the path: for a caller that takes long to measure what it adds.
@@ -94,13 +94,13 @@ pub fn check_addition(path: &Path, added: AddedTable) -> Result<(), Error> {
         .prefix(&begin)
         .suffix(end)
         .tempfile_in(directory.path());
-    trial.map(drop).map_err(|source| failed(path, source))
+    trial.map(drop).map_err(|cause| failed(path, cause))
 }
 
-fn failed(path: &Path, source: io::Error) -> Error {
+fn failed(path: &Path, cause: io::Error) -> Error {
     Error::Add {
         path: path.to_owned(),
-        source,
+        cause,
     }
 }
 
@@ -113,8 +113,8 @@ fn opened(path: &Path) -> Result<Directory, Error> {
                 found: "it holds no file of a profile".to_owned(),
             });
         }
-        Err((path, source)) => return Err(Error::Read { path, source }),
+        Err((path, cause)) => return Err(Error::Read { path, cause }),
     }
-    let target = followed_output(path).map_err(|source| failed(path, source))?;
-    Directory::open(&target).map_err(|source| failed(path, source))
+    let target = followed_output(path).map_err(|cause| failed(path, cause))?;
+    Directory::open(&target).map_err(|cause| failed(path, cause))
 }

@@ -7,11 +7,19 @@ use std::path::PathBuf;
 use crate::layout::FORMAT_VERSION;
 
 /// Why a profile could not be written or read.
-#[derive(Debug)]
+// No source: the text names the cause already, and a printed chain would say it twice.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is nothing at the path.
+    #[error(
+        "there is no profile at {path}: no such file or directory; record one with `isotherm record -o {path} -- PROGRAM`",
+        path = .0.display()
+    )]
     Missing(PathBuf),
     /// There is nothing at the path, and the profile that was there is put aside.
+    #[error(
+        "there is no profile at {path}: what was to replace it ended before it began; `mv {aside} {path}` puts the former one back"
+    )]
     PutAside {
         /// The path.
         path: PathBuf,
@@ -19,6 +27,9 @@ pub enum Error {
         aside: PathBuf,
     },
     /// What is at the path is no profile.
+    #[error(
+        "{path} is not a profile: {found}; a profile is the directory that `isotherm record` writes"
+    )]
     NotAProfile {
         /// The path.
         path: PathBuf,
@@ -26,6 +37,10 @@ pub enum Error {
         found: String,
     },
     /// The profile was written by a newer Isotherm.
+    #[error(
+        "{file} has format version {version}, and this Isotherm reads versions up to {latest}; update Isotherm",
+        latest = FORMAT_VERSION
+    )]
     Newer {
         /// The file that says so.
         file: PathBuf,
@@ -33,117 +48,73 @@ pub enum Error {
         version: u64,
     },
     /// There is a profile at the path already, and it was not asked to overwrite it.
+    #[error("there is a profile at {0} already; choose another path, or ask to overwrite it")]
     Exists(PathBuf),
     /// There is something else at the path, which is never overwritten.
+    #[error("{0} exists and is not a profile, so it is left alone; choose another path")]
     Occupied(PathBuf),
     /// A file or directory could not be read.
+    #[error("{path} could not be read: {cause}")]
     Read {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file or directory could not be written.
+    #[error(
+        "{path} could not be written: {cause}; {kept}",
+        kept = readable(
+            *.kept_epochs,
+            "nothing was recorded yet",
+            "the epoch recorded before it stays readable",
+            "the # epochs recorded before it stay readable",
+        )
+    )]
     Write {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
         /// Epochs that were recorded before and stay readable.
         kept_epochs: usize,
     },
     /// A table could not be added to a profile, which stays as it was.
+    #[error("{path} could not be written: {cause}; the rest of the profile stays as it was")]
     Add {
         /// The file or directory that could not be written.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// The end of a recording could not be written.
+    #[error(
+        "{path} could not be written: {cause}; {kept}",
+        kept = readable(
+            *.kept_epochs,
+            "nothing of the run is recorded",
+            "one epoch of the run is recorded and readable",
+            "# epochs of the run are recorded and readable",
+        )
+    )]
     Finish {
         /// Which file or directory could not be written.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
         /// Epochs that were recorded and stay readable.
         kept_epochs: usize,
     },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(path) => write!(
-                f,
-                "there is no profile at {}: no such file or directory; record one with `isotherm record -o {} -- PROGRAM`",
-                path.display(),
-                path.display()
-            ),
-            Self::PutAside { path, aside } => write!(
-                f,
-                "there is no profile at {}: what was to replace it ended before it began; `mv {} {}` puts the former one back",
-                path.display(),
-                aside.display(),
-                path.display()
-            ),
-            Self::NotAProfile { path, found } => write!(
-                f,
-                "{} is not a profile: {found}; a profile is the directory that `isotherm record` writes",
-                path.display()
-            ),
-            Self::Newer { file, version } => write!(
-                f,
-                "{} has format version {version}, and this Isotherm reads versions up to {FORMAT_VERSION}; update Isotherm",
-                file.display()
-            ),
-            Self::Exists(path) => write!(
-                f,
-                "there is a profile at {} already; choose another path, or ask to overwrite it",
-                path.display()
-            ),
-            Self::Occupied(path) => write!(
-                f,
-                "{} exists and is not a profile, so it is left alone; choose another path",
-                path.display()
-            ),
-            Self::Read { path, source } => {
-                write!(f, "{} could not be read: {source}", path.display())
-            }
-            Self::Write {
-                path,
-                source,
-                kept_epochs,
-            } => {
-                write!(f, "{} could not be written: {source}", path.display())?;
-                match kept_epochs {
-                    0 => write!(f, "; nothing was recorded yet"),
-                    1 => write!(f, "; the epoch recorded before it stays readable"),
-                    n => write!(f, "; the {n} epochs recorded before it stay readable"),
-                }
-            }
-            Self::Add { path, source } => write!(
-                f,
-                "{} could not be written: {source}; the rest of the profile stays as it was",
-                path.display()
-            ),
-            Self::Finish {
-                path,
-                source,
-                kept_epochs,
-            } => {
-                write!(f, "{} could not be written: {source}", path.display())?;
-                match kept_epochs {
-                    0 => write!(f, "; nothing of the run is recorded"),
-                    1 => write!(f, "; one epoch of the run is recorded and readable"),
-                    n => write!(f, "; {n} epochs of the run are recorded and readable"),
-                }
-            }
-        }
+/// The end of a sentence about the epochs that stay readable: where there are none, one and several.
+fn readable(epochs: usize, none: &str, one: &str, several: &str) -> String {
+    match epochs {
+        0 => none.to_owned(),
+        1 => one.to_owned(),
+        epochs => several.replace('#', &epochs.to_string()),
     }
 }
-
-// No `source`: the text names the cause already, and a printed chain would say it twice.
-impl std::error::Error for Error {}
 
 /// A part of a profile that could not be used, while the rest could.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ use crate::tables::{FrameRow, IsolationRow, MetaRow, SensitivityRow, Stored};
 /// # Errors
 /// Nothing is there, it is not a profile, it may not be read, or a newer Isotherm wrote it.
 pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
-    let failed = |source: io::Error| match source.kind() {
+    let failed = |cause: io::Error| match cause.kind() {
         io::ErrorKind::NotFound => match aside(path) {
             Some(aside) => Error::PutAside {
                 path: path.to_owned(),
@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
         },
         _ => Error::Read {
             path: path.to_owned(),
-            source,
+            cause,
         },
     };
     let names = names(path).map_err(failed)?;
@@ -53,8 +53,8 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
                 bytes_left -= bytes.len() as u64;
                 Some((name, bytes))
             }
-            Err(source) => {
-                unreadable.push((name, source));
+            Err(cause) => {
+                unreadable.push((name, cause));
                 None
             }
         }
@@ -62,10 +62,10 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
     let result = read_files(path, files);
     match (result, unreadable.is_empty()) {
         (Err(Error::NotAProfile { .. }), false) => {
-            let (name, source) = unreadable.remove(0);
+            let (name, cause) = unreadable.remove(0);
             Err(Error::Read {
                 path: path.join(name),
-                source,
+                cause,
             })
         }
         (Ok((profile, mut warnings)), _) => {
@@ -81,10 +81,10 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
                 warnings.push(Warning::new("", what));
             }
             let lost = unreadable.into_iter();
-            warnings.extend(lost.map(|(name, source)| {
+            warnings.extend(lost.map(|(name, cause)| {
                 Warning::new(
                     &name,
-                    format!("it could not be read and was left out: {source}"),
+                    format!("it could not be read and was left out: {cause}"),
                 )
             }));
             Ok((profile, warnings))

@@ -33,7 +33,7 @@ pub fn is_profile(path: &Path) -> bool {
 /// # Errors
 /// The directory, or all of its files that might tell, could not be read, and which could not.
 pub(crate) fn recognised(path: &Path) -> Result<bool, (PathBuf, io::Error)> {
-    let failed = |source| (path.to_owned(), source);
+    let failed = |cause| (path.to_owned(), cause);
     let mut unreadable = None;
     for entry in std::fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -47,7 +47,7 @@ pub(crate) fn recognised(path: &Path) -> Result<bool, (PathBuf, io::Error)> {
                     return Ok(true);
                 }
             }
-            Err(source) => unreadable = Some((entry.path(), source)),
+            Err(cause) => unreadable = Some((entry.path(), cause)),
         }
     }
     unreadable.map_or(Ok(false), Err)

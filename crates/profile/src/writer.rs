@@ -144,11 +144,11 @@ impl Writer {
         self.end(ending, symbolised).map_err(|error| match error {
             Error::Write {
                 path,
-                source,
+                cause,
                 kept_epochs,
             } => Error::Finish {
                 path,
-                source,
+                cause,
                 kept_epochs,
             },
             other => other,
@@ -201,7 +201,7 @@ impl Writer {
             Some(former) if self.tells => former.remove(),
             Some(former) => {
                 let back = former.put_back();
-                back.map_err(|source| self.failed(self.path.clone(), source))?;
+                back.map_err(|cause| self.failed(self.path.clone(), cause))?;
                 return Ok(FinishOutcome::Former);
             }
             None => {}
@@ -212,7 +212,7 @@ impl Writer {
     /// Flushes the names of the files to the device.
     fn sync(&self) -> Result<(), Error> {
         let synced = self.directory.sync();
-        synced.map_err(|source| self.failed(self.path.clone(), source))
+        synced.map_err(|cause| self.failed(self.path.clone(), cause))
     }
 
     /// Where the profile is.
@@ -357,13 +357,13 @@ impl Writer {
 
     fn replace(&self, files: &[Pending<'_>]) -> Result<(), Error> {
         replace(&self.directory.path(), files)
-            .map_err(|(file, source)| self.failed(self.path.join(file), source))
+            .map_err(|(file, cause)| self.failed(self.path.join(file), cause))
     }
 
-    const fn failed(&self, path: PathBuf, source: io::Error) -> Error {
+    const fn failed(&self, path: PathBuf, cause: io::Error) -> Error {
         Error::Write {
             path,
-            source,
+            cause,
             kept_epochs: self.kept_epochs,
         }
     }
@@ -451,7 +451,7 @@ pub(crate) fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (St
     };
     let mut whole = Vec::with_capacity(files.len());
     for (file, written) in files.iter().zip(written) {
-        whole.push(written.map_err(|source| (file.file.clone(), source))?);
+        whole.push(written.map_err(|cause| (file.file.clone(), cause))?);
     }
     for (file, temporary) in files.iter().zip(whole) {
         let renamed = temporary.persist(directory.join(&file.file));
@@ -508,9 +508,9 @@ struct Place {
 
 /// Makes the directory or, where that was asked for, puts aside the profile that is there.
 fn prepare(path: &Path, existing: Existing) -> Result<Place, Error> {
-    let failed = |source| Error::Write {
+    let failed = |cause| Error::Write {
         path: path.to_owned(),
-        source,
+        cause,
         kept_epochs: 0,
     };
     let target = followed_output(path).map_err(failed)?;
@@ -536,8 +536,8 @@ fn prepare(path: &Path, existing: Existing) -> Result<Place, Error> {
     if !path.is_dir() {
         return Err(Error::Occupied(path.to_owned()));
     }
-    let unreadable = |(path, source)| Error::Read { path, source };
-    if is_empty(path).map_err(|source| unreadable((path.to_owned(), source)))? {
+    let unreadable = |(path, cause)| Error::Read { path, cause };
+    if is_empty(path).map_err(|cause| unreadable((path.to_owned(), cause)))? {
         let place = opened(false, None)?;
         remove_temporaries(&place.directory).map_err(failed)?;
         return Ok(place);

@@ -12,7 +12,6 @@
 //! amount     =  a size (16MiB), a time (1.5s) or a number (1000), as the measure has it
 //! ```
 
-use std::fmt;
 use std::str::FromStr;
 
 use isotherm_model::units::{Bytes, Nanos};
@@ -103,16 +102,9 @@ pub enum AmountUnit {
 }
 
 /// A text that is no condition: the sentence that says why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct FailConditionError(String);
-
-impl fmt::Display for FailConditionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for FailConditionError {}
 
 impl ConditionOrder {
     /// Whether a value is so to a limit.

@@ -5,8 +5,6 @@
 //! in the fast tier (CoMerge, Doudali and Gavrilovska, MEMSYS 2017, section 3.2). Its *sensitivity
 //! class* ranks how well it runs without fast memory.
 
-use std::fmt;
-
 use isotherm_model::units::{Bytes, Nanos};
 
 /// The longest run time that is accepted: 2^60 ns, 36 years. At this limit three times the product
@@ -52,9 +50,14 @@ pub enum SensitivityClass {
 pub struct Colocation(Vec<MeasuredProgram>);
 
 /// Why measurements were rejected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColocationError {
     /// A run of this program has a time of zero, or longer than [`LONGEST_RUN`].
+    #[error(
+        "program \"{program}\": the run {run} took {taken}; a time above 0 and up to {longest} is needed, so measure it again",
+        taken = .time.exact(),
+        longest = LONGEST_RUN
+    )]
     Time {
         /// The program.
         program: String,
@@ -64,6 +67,9 @@ pub enum ColocationError {
         time: Nanos,
     },
     /// This object of this program has no bytes.
+    #[error(
+        "program \"{program}\": object \"{object}\" has no bytes; leave it out, it needs no memory"
+    )]
     EmptyObject {
         /// The program.
         program: String,
@@ -71,6 +77,7 @@ pub enum ColocationError {
         object: String,
     },
     /// Two objects of this program have this name.
+    #[error("program \"{program}\": two objects are named \"{object}\"; names must differ")]
     SameObject {
         /// The program.
         program: String,
@@ -78,44 +85,14 @@ pub enum ColocationError {
         object: String,
     },
     /// The objects of all programs together are larger than a 64-bit number of bytes.
+    #[error(
+        "the objects of all programs together have more bytes than 64 bits can count; check the sizes"
+    )]
     TooLarge,
     /// Two programs have this name.
+    #[error("two programs are named \"{0}\"; names must differ, number them where one runs twice")]
     SameProgram(String),
 }
-
-impl fmt::Display for ColocationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Time { program, run, time } => write!(
-                f,
-                "program \"{program}\": the run {run} took {}; a time above 0 and up to {LONGEST_RUN} \
-                 is needed, so measure it again",
-                time.exact()
-            ),
-            Self::EmptyObject { program, object } => write!(
-                f,
-                "program \"{program}\": object \"{object}\" has no bytes; leave it out, it needs no \
-                 memory"
-            ),
-            Self::SameObject { program, object } => write!(
-                f,
-                "program \"{program}\": two objects are named \"{object}\"; names must differ"
-            ),
-            Self::TooLarge => write!(
-                f,
-                "the objects of all programs together have more bytes than 64 bits can count; check \
-                 the sizes"
-            ),
-            Self::SameProgram(name) => write!(
-                f,
-                "two programs are named \"{name}\"; names must differ, number them where one runs \
-                 twice"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ColocationError {}
 
 impl MeasuredProgram {
     /// Checks and wraps measurements.

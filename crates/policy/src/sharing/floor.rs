@@ -5,7 +5,6 @@
 //! time: 30 MB of XSBench gain 0.91 of its gap, 250 MB of CLOMP 0.02 (CoMerge, table 3).
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use isotherm_model::units::Bytes;
 
@@ -17,11 +16,13 @@ use super::slowdown::{Allotment, gain, useful_benefit};
 const ROUNDING: f64 = 1e-9;
 
 /// Why floors cannot be kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FloorError {
     /// There is no program of this name.
+    #[error("the floor for \"{0}\" is for no program that is here; check the name")]
     UnknownProgram(String),
     /// A floor is more than 100 percent.
+    #[error("the floor of {percent} % for \"{program}\" is more than all; give 0 to 100")]
     OutOfRange {
         /// The program.
         program: String,
@@ -30,6 +31,10 @@ pub enum FloorError {
     },
     /// Even with all its objects in the fast tier the program does not reach its floor in the
     /// model, because the benefits of the objects sum to less.
+    #[error(
+        "the floor of {percent} % for \"{program}\" cannot be kept: its objects together bring {reachable} %; lower the floor, or \
+         measure the objects that are missing"
+    )]
     Unreachable {
         /// The program.
         program: String,
@@ -39,6 +44,11 @@ pub enum FloorError {
         reachable: u32,
     },
     /// The floors together need more than the tier has.
+    #[error(
+        "the floors need {total} and the fast tier has {capacity}:{list} so lower one of them or add fast memory",
+        total = .needed.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(),
+        list = .needed.iter().map(|(name, bytes)| format!(" \"{name}\" needs {bytes},")).collect::<String>()
+    )]
     NoRoom {
         /// Bytes of the tier.
         capacity: Bytes,
@@ -46,43 +56,6 @@ pub enum FloorError {
         needed: Vec<(String, Bytes)>,
     },
 }
-
-impl fmt::Display for FloorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownProgram(name) => write!(
-                f,
-                "the floor for \"{name}\" is for no program that is here; check the name"
-            ),
-            Self::OutOfRange { program, percent } => write!(
-                f,
-                "the floor of {percent} % for \"{program}\" is more than all; give 0 to 100"
-            ),
-            Self::Unreachable {
-                program,
-                percent,
-                reachable,
-            } => write!(
-                f,
-                "the floor of {percent} % for \"{program}\" cannot be kept: its objects together \
-                 bring {reachable} %; lower the floor, or measure the objects that are missing"
-            ),
-            Self::NoRoom { capacity, needed } => {
-                let total: Bytes = needed.iter().map(|(_, bytes)| *bytes).sum();
-                write!(
-                    f,
-                    "the floors need {total} and the fast tier has {capacity}:"
-                )?;
-                for (name, bytes) in needed {
-                    write!(f, " \"{name}\" needs {bytes},")?;
-                }
-                write!(f, " so lower one of them or add fast memory")
-            }
-        }
-    }
-}
-
-impl std::error::Error for FloorError {}
 
 /// The floor of each program as a gain from 0 to 1; 0 where it has none.
 pub(super) fn targets(
