@@ -39,6 +39,9 @@ pub struct SourceCall {
     pub column: Option<u32>,
 }
 
+/// Set in the key of an address that a frame returns to, in the names that are known of a module: nothing.
+const RETURN_ADDRESS: u64 = 0;
+
 /// Resolves names and caches them.
 #[derive(Debug, Default)]
 pub struct Symbols {
@@ -87,7 +90,7 @@ impl Symbols {
         for (path, mut module) in wanted {
             module.offsets.sort_unstable();
             module.offsets.dedup();
-            let found = self.cached(path, &module);
+            let found = self.cached(path, &module, RETURN_ADDRESS, Self::look_up);
             let keys = module
                 .offsets
                 .iter()
@@ -98,20 +101,17 @@ impl Symbols {
             .iter_mut()
             .flat_map(|site| Arc::make_mut(&mut site.frames));
         for frame in frames.filter(|frame| frame.function.is_none()) {
-            self.fill(frame);
+            if let Some(found) = self.known_name(frame, RETURN_ADDRESS) {
+                found.give_to(frame);
+            }
         }
     }
 
-    fn fill(&self, frame: &mut Frame) {
-        let key = (frame.module.clone(), frame.offset);
-        if let Some(found) = self.known.get(&key) {
-            frame.function.clone_from(&found.function);
-            frame.file.clone_from(&found.file);
-            frame.line = found.line;
-            frame.column = found.column;
-            frame.function_line = found.function_line;
-            frame.variable.clone_from(&found.variable);
-        }
+    /// The name that was found for the address of a frame, which is of this kind.
+    fn known_name(&self, frame: &Frame, kind: u64) -> Option<&AddressName> {
+        let key = (Arc::clone(&frame.module), frame.offset | kind);
+        let found = self.known.get(&key);
+        found.filter(|found| found.function.is_some())
     }
 
     /// The source calls that return to each address of a module, from the inside out; none for an
@@ -124,30 +124,37 @@ impl Symbols {
         symbols.iter().map(calls).collect()
     }
 
-    /// As [`Self::look_up`], from the cache if it has all of the names.
-    fn cached(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
+    /// One entry for each offset, which is of this kind: from the cache, or as `look_up` finds it.
+    fn cached(
+        &self,
+        path: &str,
+        module: &Module<'_>,
+        kind: u64,
+        look_up: fn(&Self, &str, &Module<'_>) -> Vec<AddressName>,
+    ) -> Vec<AddressName> {
         let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
-            return self.look_up(path, module);
+            return look_up(self, path, module);
         };
         let mut names = cache.read(build_id);
         let offsets = module.offsets.iter().copied();
-        let missing: Vec<u64> = offsets
-            .filter(|offset| !names.contains_key(offset))
-            .collect();
-        if !missing.is_empty() {
-            let missing = Module {
-                offsets: missing,
-                build_id: module.build_id,
-            };
-            let found = self.look_up(path, &missing);
+        let missing = Module {
+            offsets: offsets
+                .filter(|offset| !names.contains_key(&(offset | kind)))
+                .collect(),
+            build_id: module.build_id,
+        };
+        if !missing.offsets.is_empty() {
+            let found = look_up(self, path, &missing);
             let is_news = found.iter().any(|found| found.function.is_some());
-            names.extend(missing.offsets.iter().copied().zip(found));
+            let keys = missing.offsets.iter().map(|offset| offset | kind);
+            names.extend(keys.zip(found));
             // What has no name is not kept: it may be found later.
             if is_news {
                 cache.write(build_id, &names);
             }
         }
-        let found = module.offsets.iter().map(|offset| names.remove(offset));
+        let keys = module.offsets.iter().map(|offset| offset | kind);
+        let found = keys.map(|key| names.remove(&key));
         found.map(Option::unwrap_or_default).collect()
     }
 

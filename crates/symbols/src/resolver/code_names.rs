@@ -32,53 +32,16 @@ impl Symbols {
                 offsets: offsets.into_iter().collect(),
                 build_id: build_id.as_deref(),
             };
-            let found = self.cached_code(&path, &module);
+            let found = self.cached(&path, &module, INSTRUCTION, Self::code_at);
             let keys = module.offsets.iter();
             let keys = keys.map(|offset| (Arc::clone(&path), offset | INSTRUCTION));
             self.known.extend(keys.zip(found));
         }
         for frame in code.iter_mut().filter(|frame| frame.function.is_none()) {
-            let key = (Arc::clone(&frame.module), frame.offset | INSTRUCTION);
-            if let Some(found) = self
-                .known
-                .get(&key)
-                .filter(|found| found.function.is_some())
-            {
-                let frame = Arc::make_mut(frame);
-                frame.function.clone_from(&found.function);
-                frame.file.clone_from(&found.file);
-                frame.line = found.line;
-                frame.column = found.column;
+            if let Some(found) = self.known_name(frame, INSTRUCTION) {
+                found.give_to(Arc::make_mut(frame));
             }
         }
-    }
-
-    /// One entry for each offset, from the cache if it has all of them.
-    fn cached_code(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
-        let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
-            return self.code_at(path, module);
-        };
-        let mut names = cache.read(build_id);
-        let offsets = module.offsets.iter().copied();
-        let missing = Module {
-            offsets: offsets
-                .filter(|offset| !names.contains_key(&(offset | INSTRUCTION)))
-                .collect(),
-            build_id: module.build_id,
-        };
-        if !missing.offsets.is_empty() {
-            let found = self.code_at(path, &missing);
-            let is_news = found.iter().any(|found| found.function.is_some());
-            let keys = missing.offsets.iter().map(|offset| offset | INSTRUCTION);
-            names.extend(keys.zip(found));
-            // What has no name is not kept: it may be found later.
-            if is_news {
-                cache.write(build_id, &names);
-            }
-        }
-        let offsets = module.offsets.iter();
-        let found = offsets.map(|offset| names.remove(&(offset | INSTRUCTION)));
-        found.map(Option::unwrap_or_default).collect()
     }
 
     /// One entry for each offset, empty if unknown.
