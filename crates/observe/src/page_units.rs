@@ -9,6 +9,7 @@ use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST, PAGE_SLOW};
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::ProfilingMethod;
+use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, ResidentRun, Unit, UnitResidency};
 use isotherm_session::{PageTiers, StaticTiers};
@@ -146,9 +147,8 @@ pub(crate) fn runs_of_units(units: &[UnitResidency], spans: &[Span]) -> Vec<Resi
     for held in units {
         let start = held.unit.start;
         let end = start.saturating_add(NODE_UNIT.0);
-        let first = spans.partition_point(|span| span.end <= start);
-        for span in spans[first..].iter().take_while(|span| span.start < end) {
-            let (start, end) = (start.max(span.start).max(next), end.min(span.end));
+        for span in spans::within(spans, start..end) {
+            let (start, end) = (span.start.max(next), span.end);
             if start >= end {
                 continue;
             }

@@ -12,6 +12,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedUnit};
+use isotherm_model::spans;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::Unit;
 
@@ -53,7 +54,8 @@ impl LastScan {
                 *self.returned.entry(start).or_default() += bytes;
             }
         }
-        self.out = joined(std::mem::take(&mut self.out), spans);
+        spans.append(&mut self.out);
+        self.out = spans::joined(spans);
     }
 }
 
@@ -314,7 +316,7 @@ fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) ->
                 true => last.out += Bytes(end - at),
                 false => {
                     last.present += Bytes(end - at);
-                    last.returned += Bytes(common(before, &(at..end)));
+                    last.returned += Bytes(spans::bytes_within(before, &(at..end)));
                 }
             }
             if placed.is_huge {
@@ -327,30 +329,6 @@ fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) ->
     units
 }
 
-/// Bytes of a span that are in the others, which are in order.
-fn common(spans: &[Span], with: &Span) -> u64 {
-    let first = spans.partition_point(|span| span.end <= with.start);
-    spans[first..]
-        .iter()
-        .take_while(|span| span.start < with.end)
-        .map(|span| span.end.min(with.end) - span.start.max(with.start))
-        .sum()
-}
-
-/// Spans of both, which may overlap, in order and without overlaps.
-fn joined(mut spans: Vec<Span>, others: Vec<Span>) -> Vec<Span> {
-    spans.extend(others);
-    spans.sort_unstable_by_key(|span| span.start);
-    let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match joined.last_mut() {
-            Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
-            _ => joined.push(span),
-        }
-    }
-    joined
-}
-
 /// The bytes of a span that are in the others, by the start of the unit.
 fn by_unit(spans: &[Span], with: &Span, unit: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
@@ -358,7 +336,7 @@ fn by_unit(spans: &[Span], with: &Span, unit: u64) -> Vec<(u64, u64)> {
     while at < with.end {
         let start = at / unit * unit;
         let end = start.saturating_add(unit).min(with.end);
-        let bytes = common(spans, &(at..end));
+        let bytes = spans::bytes_within(spans, &(at..end));
         if bytes > 0 {
             found.push((start, bytes));
         }
@@ -388,9 +366,7 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_sys::node_memory::NodeMemory;
 
-    use super::{
-        MajorFaults, PagedMemory, PlacedSpan, StallCounter, joined, replaced, total, units,
-    };
+    use super::{MajorFaults, PagedMemory, PlacedSpan, StallCounter, replaced, total, units};
 
     const PAGE: u64 = 4096;
     const UNIT: u64 = 4 * PAGE;
@@ -430,11 +406,6 @@ mod tests {
         let with = std::slice::from_ref(&(22..24));
         assert_eq!(replaced(&spans, &(5..45), with), [0..5, 22..24, 45..50]);
         assert_eq!(replaced(&spans, &(60..70), &[]), spans);
-        let left = vec![8..12, 30..31, 60..70];
-        assert_eq!(
-            joined(spans.to_vec(), left),
-            [0..12, 20..31, 40..50, 60..70]
-        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use isotherm_model::spans;
 use isotherm_sys::pagemap::{
     self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, present_regions, regions_of,
 };
@@ -96,7 +97,7 @@ impl PageTables {
             let away = self.present(&shifted)?;
             let back = away.iter().map(|span| moved(span, shadow.wrapping_neg()));
             present.extend(back);
-            present = union(present);
+            present = spans::joined(present);
         }
         Ok(covered(ranges, &present))
     }
@@ -260,38 +261,15 @@ fn moved(span: &Span, by: u64) -> Span {
     span.start.wrapping_add(by)..span.end.wrapping_add(by)
 }
 
-/// The same addresses in order and without overlap.
-fn union(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_unstable_by_key(|span| span.start);
-    let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans {
-        match apart.last_mut() {
-            Some(before) if span.start <= before.end => before.end = before.end.max(span.end),
-            _ => apart.push(span),
-        }
-    }
-    apart
-}
-
-/// Bytes of each range that the spans cover. Both are sorted and do not overlap.
+/// Bytes of each range that the spans cover, which are in order and do not overlap.
 fn covered(ranges: &[Span], spans: &[Span]) -> Vec<u64> {
-    let mut first = 0;
-    let of_range = |range: &Span| {
-        while spans.get(first).is_some_and(|span| span.end <= range.start) {
-            first += 1;
-        }
-        spans[first..]
-            .iter()
-            .take_while(|span| span.start < range.end)
-            .map(|span| span.end.min(range.end) - span.start.max(range.start))
-            .sum()
-    };
+    let of_range = |range| spans::bytes_within(spans, range);
     ranges.iter().map(of_range).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PageTables, ResidencyMethod, covered, union};
+    use super::{PageTables, ResidencyMethod, covered};
     use std::path::Path;
 
     #[test]
@@ -374,11 +352,9 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_united_and_cut_to_the_ranges() {
-        let united = union(vec![30..40, 0..10, 5..20, 20..25]);
-        assert_eq!(united, [0..25, 30..40]);
+    fn spans_are_cut_to_the_ranges() {
         assert_eq!(
-            covered(&[0..5, 5..7, 24..31, 50..60], &united),
+            covered(&[0..5, 5..7, 24..31, 50..60], &[0..25, 30..40]),
             [5, 2, 2, 0]
         );
     }

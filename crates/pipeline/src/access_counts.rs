@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::spans;
 use isotherm_policy::PAGE;
 
 use crate::division::Division;
-use crate::spans;
 
 /// Most pages over which the count of one range is divided, evenly spread over it: a source of accessed bits may report a gibibyte.
 const PAGES_AT_MOST: u64 = 4096;

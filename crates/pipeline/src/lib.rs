@@ -28,7 +28,6 @@
 #![forbid(unsafe_code)]
 
 mod division;
-mod spans;
 mod access_counts;
 mod live_objects;
 mod heat_bins;

@@ -25,6 +25,7 @@ use std::ops::Range;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
+use isotherm_model::spans;
 use isotherm_model::stay::StayedRange;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
@@ -32,7 +33,6 @@ use isotherm_policy::PAGE;
 use isotherm_policy::chunks::SelectionError;
 
 use crate::access_counts::AccessCounts;
-use crate::spans;
 use choice::Choice;
 pub use hints::{HeatHint, HeatHints};
 pub use input::{ChunkChoice, OptimizationInput, ProcessRange};

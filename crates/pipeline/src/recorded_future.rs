@@ -17,9 +17,8 @@ use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::{Heat, Profile};
 use isotherm_model::site::SiteId;
 use isotherm_model::source_kind::SourceKind;
+use isotherm_model::spans;
 use isotherm_model::units::{Bytes, Nanos};
-
-use crate::spans;
 
 /// Recorded accesses are counted in this part of one, because an epoch of a run may have a part of a recorded one.
 const PARTS: u64 = 1024;

@@ -1,6 +1,7 @@
 //! A range of memory with one owner.
 
 use isotherm_model::site::SiteId;
+use isotherm_model::spans;
 
 use crate::resident::Span;
 
@@ -17,25 +18,9 @@ pub(super) struct Region {
 
 /// What is left of regions outside these ranges. Both are sorted and without overlap, and so is the result.
 pub(super) fn without(regions: Vec<Region>, taken: &[Span]) -> Vec<Region> {
-    let mut left = Vec::with_capacity(regions.len());
-    for region in regions {
-        let Span { mut start, end } = region.span;
-        let first = taken.partition_point(|range| range.end <= start);
-        for range in taken[first..].iter().take_while(|range| range.start < end) {
-            if start < range.start {
-                left.push(Region {
-                    span: start..range.start,
-                    ..region
-                });
-            }
-            start = start.max(range.end);
-        }
-        if start < end {
-            left.push(Region {
-                span: start..end,
-                ..region
-            });
-        }
-    }
-    left
+    let left = |region: Region| {
+        let spans = spans::difference(std::slice::from_ref(&region.span), taken);
+        spans.into_iter().map(move |span| Region { span, ..region })
+    };
+    regions.into_iter().flat_map(left).collect()
 }

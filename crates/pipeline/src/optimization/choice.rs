@@ -8,6 +8,7 @@ use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::{Item, PartItem};
 use isotherm_model::port::SitePolicy;
 use isotherm_model::site::SiteId;
+use isotherm_model::spans;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_policy::chunks::{ChunkParameters, DataObject, FastRange, SelectionError, select};
@@ -18,7 +19,6 @@ use super::region::Region;
 use crate::blocks::{Bin, blocks, penalty};
 use crate::place_tree::{self, Halving, RangeCount};
 use crate::sampling_rate::SAMPLES_PER_CHUNK;
-use crate::spans;
 
 /// Samples from which a region may be divided.
 const SAMPLES_AT_LEAST: f64 = 64.0;

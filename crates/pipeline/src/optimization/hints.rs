@@ -11,10 +11,10 @@ use std::ops::Range;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
+use isotherm_model::spans;
 use isotherm_policy::PAGE;
 
 use super::resident::ResidentByTier;
-use crate::spans;
 
 /// How hot memory is, by its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

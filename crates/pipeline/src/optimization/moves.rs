@@ -12,13 +12,13 @@ use std::ops::Range;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
+use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 use isotherm_policy::PAGE;
 
 use super::input::ProcessRange;
 use super::region::Region;
 use super::resident::ResidentByTier;
-use crate::spans;
 
 /// Addresses by process.
 type Addresses = BTreeMap<Process, Vec<Range<u64>>>;

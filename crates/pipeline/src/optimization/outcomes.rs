@@ -16,6 +16,7 @@ use std::ops::Range;
 use isotherm_model::batch::{AllocatedObject, Extent, Process};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
+use isotherm_model::spans;
 use isotherm_model::stay::{StayedBytes, StayedRange};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
@@ -23,7 +24,6 @@ use isotherm_policy::PAGE;
 
 use super::input::ProcessRange;
 use crate::access_counts::AccessCounts;
-use crate::spans;
 
 /// What an optimization was made from, and what became of it.
 #[derive(Clone, Copy)]

@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
+use isotherm_model::spans;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::PAGE;
 
 use super::input::OptimizationInput;
 use super::region::Region;
 use crate::sampling_rate::SAMPLES_PER_CHUNK;
-use crate::spans;
 
 /// Most chunks of a region.
 const CHUNKS_AT_MOST: u64 = 1 << 16;

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use isotherm_model::batch::Process;
+use isotherm_model::spans;
 use isotherm_model::watch::ResidentRun;
-
-use crate::spans;
 
 /// The resident pages of each process by tier.
 pub(super) struct ResidentByTier(BTreeMap<Process, [Vec<Range<u64>>; 2]>);

@@ -11,13 +11,13 @@ use std::ops::Range;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
+use isotherm_model::spans;
 use isotherm_model::stay::{StayReason, StayedRange};
 use isotherm_model::units::Bytes;
 use isotherm_policy::PAGE;
 
 use super::input::{OptimizationInput, ProcessRange};
 use super::resident::ResidentByTier;
-use crate::spans;
 
 /// Addresses by process.
 type Addresses = BTreeMap<Process, Vec<Range<u64>>>;

@@ -10,10 +10,7 @@
 use std::ops::Range;
 
 /// The parts of the ranges of a set that lie within a range.
-pub(crate) fn within(
-    set: &[Range<u64>],
-    range: Range<u64>,
-) -> impl Iterator<Item = Range<u64>> + '_ {
+pub fn within(set: &[Range<u64>], range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
     let first = set.partition_point(|span| span.end <= range.start);
     let inside = set[first..].iter();
     inside
@@ -21,13 +18,22 @@ pub(crate) fn within(
         .map(move |span| span.start.max(range.start)..span.end.min(range.end))
 }
 
+/// Bytes of a set that lie within a range.
+#[must_use]
+pub fn bytes_within(set: &[Range<u64>], range: &Range<u64>) -> u64 {
+    let inside = within(set, range.clone());
+    inside.map(|span| span.end - span.start).sum()
+}
+
 /// The addresses in both sets.
-pub(crate) fn intersection(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
+#[must_use]
+pub fn intersection(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     a.iter().flat_map(|span| within(b, span.clone())).collect()
 }
 
 /// The addresses in the first set and not in the second.
-pub(crate) fn difference(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
+#[must_use]
+pub fn difference(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut left = Vec::new();
     for span in a {
         let mut start = span.start;
@@ -45,7 +51,8 @@ pub(crate) fn difference(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> 
 }
 
 /// The set of these ranges, which may come in any order and overlap. Neighbours are one range.
-pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+#[must_use]
+pub fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| range.start < range.end);
     ranges.sort_unstable_by_key(|range| range.start);
     let mut set: Vec<Range<u64>> = Vec::new();
@@ -59,7 +66,8 @@ pub(crate) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// Bytes of a set.
-pub(crate) fn total(set: &[Range<u64>]) -> u64 {
+#[must_use]
+pub fn total(set: &[Range<u64>]) -> u64 {
     set.iter().map(|span| span.end - span.start).sum()
 }
 
