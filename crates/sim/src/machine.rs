@@ -118,18 +118,8 @@ impl Machine {
     /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB, copied at 2
     /// GB/s.
     pub const CXL: Self = Self {
-        fast: ModelledTier {
-            read: DRAM,
-            write: DRAM,
-            read_bandwidth: 100_000_000_000,
-            write_bandwidth: 100_000_000_000,
-        },
-        slow: ModelledTier {
-            read: Nanos(250),
-            write: Nanos(250),
-            read_bandwidth: 25_000_000_000,
-            write_bandwidth: 25_000_000_000,
-        },
+        fast: ModelledTier::symmetric(DRAM, 100_000_000_000),
+        slow: ModelledTier::symmetric(Nanos(250), 25_000_000_000),
         move_page: Nanos(2_000),
         overlap: 1,
     };
@@ -148,18 +138,8 @@ impl Machine {
 
     /// HBM beside DRAM: the same latency, four times the bandwidth, 16 accesses in flight.
     pub const HBM: Self = Self {
-        fast: ModelledTier {
-            read: DRAM,
-            write: DRAM,
-            read_bandwidth: 400_000_000_000,
-            write_bandwidth: 400_000_000_000,
-        },
-        slow: ModelledTier {
-            read: DRAM,
-            write: DRAM,
-            read_bandwidth: 100_000_000_000,
-            write_bandwidth: 100_000_000_000,
-        },
+        fast: ModelledTier::symmetric(DRAM, 400_000_000_000),
+        slow: ModelledTier::symmetric(DRAM, 100_000_000_000),
         move_page: Nanos(2_000),
         overlap: 512,
     };
@@ -167,18 +147,8 @@ impl Machine {
     /// One DIMM for hot data beside three for cold data, each on a channel of its own: bandwidths of Cross-Layer's table 1, and
     /// its 12 threads with one access in flight each, which one DIMM sustains.
     pub const DIMMS: Self = Self {
-        fast: ModelledTier {
-            read: DRAM,
-            write: DRAM,
-            read_bandwidth: 11_700_000_000,
-            write_bandwidth: 11_700_000_000,
-        },
-        slow: ModelledTier {
-            read: DRAM,
-            write: DRAM,
-            read_bandwidth: 32_100_000_000,
-            write_bandwidth: 32_100_000_000,
-        },
+        fast: ModelledTier::symmetric(DRAM, 11_700_000_000),
+        slow: ModelledTier::symmetric(DRAM, 32_100_000_000),
         move_page: Nanos(4_000),
         overlap: 12,
     };
@@ -311,6 +281,16 @@ fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
 }
 
 impl ModelledTier {
+    /// Memory that reads and writes at one latency and bandwidth.
+    const fn symmetric(latency: Nanos, bandwidth: u64) -> Self {
+        Self {
+            read: latency,
+            write: latency,
+            read_bandwidth: bandwidth,
+            write_bandwidth: bandwidth,
+        }
+    }
+
     /// Limits the bandwidth in both directions, where there is a limit.
     fn limit(&mut self, bandwidth: Option<u64>) {
         let bandwidth = bandwidth.unwrap_or(0);
