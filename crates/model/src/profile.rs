@@ -37,7 +37,7 @@ pub struct Meta {
 }
 
 /// How a recorded run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The program exited with this status.
     Exited(i32),
@@ -47,6 +47,7 @@ pub enum Ending {
     /// known.
     Detached,
     /// The recording was cut short; its data is valid.
+    #[default]
     Unknown,
 }
 
@@ -168,7 +169,7 @@ pub struct Segment {
 }
 
 /// A whole profile in memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Profile {
     /// Program, machine and settings.
     pub meta: Meta,
@@ -199,20 +200,10 @@ pub struct Profile {
 impl Profile {
     /// A profile that holds only the meta data.
     #[must_use]
-    pub const fn new(meta: Meta) -> Self {
+    pub fn new(meta: Meta) -> Self {
         Self {
             meta,
-            ending: Ending::Unknown,
-            epochs: Vec::new(),
-            sites: Vec::new(),
-            extents: Vec::new(),
-            heat: Vec::new(),
-            resident: Vec::new(),
-            code: Vec::new(),
-            counts: Vec::new(),
-            sources: Vec::new(),
-            sensitivity: None,
-            isolation: None,
+            ..Self::default()
         }
     }
 
