@@ -1,25 +1,66 @@
-//! A record on disk that is whole or absent at any moment: what a next start needs after a death.
+//! A record on disk that is whole or absent at any moment: what a next start needs after a death. Its first line says what it is, and each
+//! further one is a fact of words.
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Replaces the file with this text; removes it where there is none. On disk before it returns.
-///
-/// # Errors
-/// It cannot be written.
-pub(crate) fn replace(path: &Path, text: Option<&str>) -> io::Result<()> {
-    let Some(text) = text else {
-        return match fs::remove_file(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
+use isotherm_sys::files::read_input_text;
+
+/// Where a record is, and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordFile {
+    /// The file.
+    pub(crate) path: PathBuf,
+    /// Its first line.
+    pub(crate) first_line: &'static str,
+    /// Largest record that is read.
+    pub(crate) bytes_max: u64,
+}
+
+impl RecordFile {
+    /// The facts of the record, each added by its words; none where there is no record. `form` shows a line as it should be.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line is not of the form: why.
+    pub(crate) fn read<T: Default>(
+        &self,
+        form: &str,
+        mut add: impl FnMut(&mut T, &[&str]) -> Option<()>,
+    ) -> Result<T, String> {
+        let mut facts = T::default();
+        let text = match read_input_text(&self.path, self.bytes_max) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(facts),
+            read => read.map_err(|error| error.to_string())?,
         };
-    };
-    let new = path.with_extension("new");
-    let mut file = fs::File::create(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::File::open(directory)?.sync_all()
+        let mut lines = text.lines();
+        if lines.next() != Some(self.first_line) {
+            return Err(format!("the first line is not \"{}\"", self.first_line));
+        }
+        for (line, number) in lines.zip(2..) {
+            let words: Vec<&str> = line.split(' ').collect();
+            add(&mut facts, &words).ok_or_else(|| format!("line {number} is not `{form}`"))?;
+        }
+        Ok(facts)
+    }
+
+    /// Replaces the record by these facts; removes it where there are none. On disk before it returns.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn write(&self, facts: &[String]) -> io::Result<()> {
+        if facts.is_empty() {
+            return match fs::remove_file(&self.path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            };
+        }
+        let new = self.path.with_extension("new");
+        let mut file = fs::File::create(&new)?;
+        writeln!(file, "{}\n{}", self.first_line, facts.join("\n"))?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        fs::File::open(directory)?.sync_all()
+    }
 }

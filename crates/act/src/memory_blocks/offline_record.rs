@@ -5,35 +5,27 @@
 //! node 1 block 40 movable
 //! ```
 
-use std::fmt::Write as _;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 
 use isotherm_model::movement::NodeId;
 
 use super::{BlockError, BlockZone, MemoryBlock, NodeBlocks};
-use crate::record_file;
-
-/// First line of a record.
-const RECORD: &str = "isotherm offline memory 1";
-
-/// Largest record that is read: blocks of 128 MiB of a machine with 64 TiB take 16 MiB.
-const RECORD_BYTES: u64 = 32 << 20;
+use crate::record_file::RecordFile;
 
 /// The record on disk of the blocks that are offline, or are about to be, of all nodes.
 #[derive(Clone, Debug)]
-pub struct OfflineRecord {
-    path: PathBuf,
-}
+pub struct OfflineRecord(RecordFile);
 
 impl OfflineRecord {
     /// In this directory, which only its owner may write.
     #[must_use]
     pub fn within(directory: &Path) -> Self {
-        Self {
+        Self(RecordFile {
             path: directory.join("offline-memory"),
-        }
+            first_line: "isotherm offline memory 1",
+            // Blocks of 128 MiB of a machine with 64 TiB take 16 MiB.
+            bytes_max: 32 << 20,
+        })
     }
 
     /// The nodes of the record; none where there is no record.
@@ -41,11 +33,8 @@ impl OfflineRecord {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(&self) -> Result<Vec<NodeBlocks>, BlockError> {
-        match isotherm_sys::files::read_input_text(&self.path, RECORD_BYTES) {
-            Ok(text) => parse(&text).map_err(|why| self.error(why)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(self.error(error)),
-        }
+        let read = self.0.read("node 1 block 40 movable", add);
+        read.map_err(|why| self.error(why))
     }
 
     /// Replaces the record; removes it where no block is left. On disk before it returns.
@@ -53,64 +42,44 @@ impl OfflineRecord {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, nodes: &[NodeBlocks]) -> Result<(), BlockError> {
-        let text = (!nodes.is_empty()).then(|| text(nodes));
-        let written = record_file::replace(&self.path, text.as_deref());
-        written.map_err(|error| self.error(error))
+        let of_node = |node: &NodeBlocks| {
+            let number = node.node.0;
+            let line = move |block: &MemoryBlock| {
+                format!("node {number} block {} {}", block.number, block.zone.word())
+            };
+            node.blocks.iter().map(line).collect::<Vec<_>>()
+        };
+        let lines: Vec<String> = nodes.iter().flat_map(of_node).collect();
+        self.0.write(&lines).map_err(|error| self.error(error))
     }
 
     fn error(&self, why: impl ToString) -> BlockError {
         BlockError::Record {
-            path: self.path.display().to_string(),
+            path: self.0.path.display().to_string(),
             why: why.to_string(),
         }
     }
 }
 
-fn text(nodes: &[NodeBlocks]) -> String {
-    let mut text = format!("{RECORD}\n");
-    for node in nodes {
-        for block in &node.blocks {
-            // Writing into a string cannot fail.
-            let _ = writeln!(
-                text,
-                "node {} block {} {}",
-                node.node.0,
-                block.number,
-                block.zone.word()
-            );
-        }
+/// Adds the block of a line to its node.
+fn add(nodes: &mut Vec<NodeBlocks>, words: &[&str]) -> Option<()> {
+    let ["node", node, "block", block, zone] = words else {
+        return None;
+    };
+    let node = NodeId(node.parse().ok()?);
+    let mut zones = [BlockZone::Movable, BlockZone::Kernel].into_iter();
+    let block = MemoryBlock {
+        number: block.parse().ok()?,
+        zone: zones.find(|it| it.word() == *zone)?,
+    };
+    match nodes.iter_mut().find(|it| it.node == node) {
+        Some(known) => known.blocks.push(block),
+        None => nodes.push(NodeBlocks {
+            node,
+            blocks: vec![block],
+        }),
     }
-    text
-}
-
-fn parse(text: &str) -> Result<Vec<NodeBlocks>, String> {
-    let mut lines = text.lines();
-    if lines.next() != Some(RECORD) {
-        return Err(format!("the first line is not \"{RECORD}\""));
-    }
-    let mut nodes: Vec<NodeBlocks> = Vec::new();
-    for (line, number) in lines.zip(2..) {
-        let words: Vec<&str> = line.split(' ').collect();
-        let wrong = || format!("line {number} is not `node 1 block 40 movable`");
-        let ["node", node, "block", block, zone] = words[..] else {
-            return Err(wrong());
-        };
-        let node = NodeId(u32::from_str(node).map_err(|_| wrong())?);
-        let zones = [BlockZone::Movable, BlockZone::Kernel].into_iter();
-        let zone = zones.into_iter().find(|it| it.word() == zone);
-        let block = MemoryBlock {
-            number: u64::from_str(block).map_err(|_| wrong())?,
-            zone: zone.ok_or_else(wrong)?,
-        };
-        match nodes.iter_mut().find(|it| it.node == node) {
-            Some(known) => known.blocks.push(block),
-            None => nodes.push(NodeBlocks {
-                node,
-                blocks: vec![block],
-            }),
-        }
-    }
-    Ok(nodes)
+    Some(())
 }
 
 #[cfg(test)]

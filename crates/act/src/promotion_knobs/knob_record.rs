@@ -8,32 +8,25 @@
 //!
 //! More than one value after `set`: the first was set, and the last was about to be.
 
-use std::fmt::Write as _;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::knob::{Knob, KnobError, TakenKnob, TakenKnobs};
-use crate::record_file;
-
-/// First line of a record.
-const RECORD: &str = "isotherm kernel promotion 1";
-
-/// Largest record that is read: eight lines take 400 bytes.
-const RECORD_BYTES: u64 = 64 << 10;
+use crate::record_file::RecordFile;
 
 /// The record on disk.
 #[derive(Clone, Debug)]
-pub struct KnobRecord {
-    path: PathBuf,
-}
+pub struct KnobRecord(RecordFile);
 
 impl KnobRecord {
     /// In this directory, which only its owner may write.
     #[must_use]
     pub fn within(directory: &Path) -> Self {
-        Self {
+        Self(RecordFile {
             path: directory.join("kernel-promotion"),
-        }
+            first_line: "isotherm kernel promotion 1",
+            // Eight lines take 400 bytes.
+            bytes_max: 64 << 10,
+        })
     }
 
     /// The knobs of the record; none where there is no record.
@@ -41,11 +34,13 @@ impl KnobRecord {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(&self) -> Result<TakenKnobs, KnobError> {
-        match isotherm_sys::files::read_input_text(&self.path, RECORD_BYTES) {
-            Ok(text) => parse(&text).map_err(|why| self.error(why)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TakenKnobs::new()),
-            Err(error) => Err(self.error(error)),
-        }
+        let add = |taken: &mut TakenKnobs, words: &[&str]| {
+            let (knob, values) = taken_knob(words)?;
+            taken.insert(knob, values);
+            Some(())
+        };
+        let read = self.0.read("numa_balancing was 1 set 2", add);
+        read.map_err(|why| self.error(why))
     }
 
     /// Replaces the record; removes it where no knob is left. On disk before it returns.
@@ -53,52 +48,24 @@ impl KnobRecord {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, taken: &TakenKnobs) -> Result<(), KnobError> {
-        let text = (!taken.is_empty()).then(|| text(taken));
-        let written = record_file::replace(&self.path, text.as_deref());
-        written.map_err(|error| self.error(error))
+        let line = |(knob, taken): (&Knob, &TakenKnob)| {
+            let set: Vec<String> = taken.set.iter().map(u64::to_string).collect();
+            format!("{} was {} set {}", knob.name(), taken.was, set.join(" "))
+        };
+        let lines: Vec<String> = taken.iter().map(line).collect();
+        self.0.write(&lines).map_err(|error| self.error(error))
     }
 
     fn error(&self, why: impl ToString) -> KnobError {
         KnobError::Record {
-            path: self.path.display().to_string(),
+            path: self.0.path.display().to_string(),
             why: why.to_string(),
         }
     }
 }
 
-fn text(taken: &TakenKnobs) -> String {
-    let mut text = format!("{RECORD}\n");
-    for (knob, taken) in taken {
-        let set: Vec<String> = taken.set.iter().map(u64::to_string).collect();
-        // Writing into a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{} was {} set {}",
-            knob.name(),
-            taken.was,
-            set.join(" ")
-        );
-    }
-    text
-}
-
-fn parse(text: &str) -> Result<TakenKnobs, String> {
-    let mut lines = text.lines();
-    if lines.next() != Some(RECORD) {
-        return Err(format!("the first line is not \"{RECORD}\""));
-    }
-    let mut taken = TakenKnobs::new();
-    for (line, number) in lines.zip(2..) {
-        let knob = parsed_line(line)
-            .ok_or_else(|| format!("line {number} is not `numa_balancing was 1 set 2`"))?;
-        taken.insert(knob.0, knob.1);
-    }
-    Ok(taken)
-}
-
-fn parsed_line(line: &str) -> Option<(Knob, TakenKnob)> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let [name, "was", was, "set", set @ ..] = &words[..] else {
+fn taken_knob(words: &[&str]) -> Option<(Knob, TakenKnob)> {
+    let [name, "was", was, "set", set @ ..] = words else {
         return None;
     };
     let set: Option<Vec<u64>> = set.iter().map(|word| word.parse().ok()).collect();
