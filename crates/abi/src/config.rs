@@ -4,7 +4,7 @@
 //! written, or that fails a check, turns the runtime to pass-through, with one message. A missing file does so
 //! silently: the recorder of the program has ended.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes, TryFromBytes};
 
 use crate::VERSION;
 
@@ -12,7 +12,7 @@ use crate::VERSION;
 pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
 
 /// The runtime's action on each allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum RuntimeMode {
     /// Serve every allocation from one plain jemalloc; record nothing.
@@ -28,14 +28,8 @@ pub enum RuntimeMode {
 impl RuntimeMode {
     /// The mode with this number, if there is one.
     #[must_use]
-    pub const fn from_u32(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::PassThrough),
-            1 => Some(Self::Profile),
-            2 => Some(Self::Guided),
-            3 => Some(Self::Online),
-            _ => None,
-        }
+    pub fn from_u32(number: u32) -> Option<Self> {
+        Self::try_read_from_bytes(number.as_bytes()).ok()
     }
 }
 

@@ -13,7 +13,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes, TryFromBytes};
 
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
 pub const HEADER_VERSION: u32 = 103;
@@ -39,7 +39,7 @@ pub const fn bytes_in_common(size: u32, least: usize, known: usize) -> Option<us
 }
 
 /// What a request asks for: [`InterfaceRequest::kind`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum InterfaceAction {
     /// Begin a profile of the process; one that is being taken is discarded.
@@ -53,18 +53,13 @@ pub enum InterfaceAction {
 impl InterfaceAction {
     /// The action with this number.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
-        match number {
-            1 => Some(Self::ProfileStart),
-            2 => Some(Self::ProfileStop),
-            3 => Some(Self::Optimize),
-            _ => None,
-        }
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::try_read_from_bytes(number.as_bytes()).ok()
     }
 }
 
 /// The policy of an optimization, `enum isotherm_policy`: [`InterfaceRequest::policy`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum InterfacePolicy {
     /// The policy of the run.
@@ -79,13 +74,8 @@ pub enum InterfacePolicy {
 impl InterfacePolicy {
     /// The policy with this number.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Default),
-            1 => Some(Self::Atmem),
-            2 => Some(Self::Thermos),
-            _ => None,
-        }
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::try_read_from_bytes(number.as_bytes()).ok()
     }
 }
 
@@ -263,7 +253,7 @@ pub const NAME_WORDS: usize = 8;
 const _: () = assert!(size_of::<OutcomeRecord>() == 200);
 
 /// How hot the program says that memory is, `enum isotherm_hint`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum InterfaceHint {
     /// Into fast memory before everything else.
@@ -279,14 +269,8 @@ pub enum InterfaceHint {
 impl InterfaceHint {
     /// The hint with this number.
     #[must_use]
-    pub const fn from_number(number: u32) -> Option<Self> {
-        match number {
-            0 => Some(Self::Hot),
-            1 => Some(Self::Cold),
-            2 => Some(Self::Streaming),
-            3 => Some(Self::Unknown),
-            _ => None,
-        }
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::try_read_from_bytes(number.as_bytes()).ok()
     }
 }
 
