@@ -285,3 +285,88 @@ class Emulated(Heap):
             self.guide.write_text(GUIDE)
         self.assertLess(right, 0.2)
         self.assertGreater(wrong, 0.5)
+
+
+class Planned(Heap):
+    """From a profile to a plan to a run on the heap with colours."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.words = ["-Xms256m", "-Xmx256m", "-XX:+UseG1GC", "-cp", cls.path, "MemBench", "--hot", 32, "--cold", 64, "--passes", 200]
+        cls.profile = cls.path / "membench.iso"
+        sampled = ["--cache", "0B", "--allocation-interval", "64KiB"]
+        cls.recorded = isotherm("record", *sampled, "-o", cls.profile, "--", cls.java, *cls.words)
+
+    def plan(self, share):
+        """A plan with this share of the accesses cold, and the sites of MemBench in its guide file."""
+        plan, guide = self.path / "membench.plan", self.path / "membench.guide"
+        policy = ["--policy", f"cold-set={share}", "--tiers", "emulated:cxl", "--fast", "50%"]
+        isotherm("plan", self.profile, *policy, "-o", plan, "--guide", guide)
+        lines = guide.read_text().splitlines()
+        self.assertTrue(lines[0].startswith("# The guide file"), lines)
+        sites = [line for line in lines if not line.startswith("#")]
+        self.assertEqual(sites, sorted(sites))
+        return plan, [site.split("@")[0] for site in sites if "MemBench" in site]
+
+    def guided(self, plan, *flags):
+        """The output of a run by a plan, and its summary."""
+        summary = self.path / "summary.json"
+        run = ["run", "--plan", plan, "--java", "--java-home", JDK, "--cache", "0B", "--summary", summary]
+        done = isotherm(*run, "--", "java", *flags, *self.words)
+        found = json.loads(summary.read_text())
+        if not found["placed"] or "page trap" in done.stderr:
+            self.skipTest(f"no machine is emulated by time here: {done.stderr}")
+        return done, found
+
+    def test_each_share_of_the_paper_leaves_the_cold_objects_cold_and_the_hot_ones_hot(self):
+        for share in ["1%", "2%", "5%", "10%", "20%"]:
+            with self.subTest(share):
+                _, sites = self.plan(share)
+                self.assertNotIn("site MemBench.makeHot", sites)
+                # Making the cold objects may take more than one sample in a hundred.
+                if share != "1%":
+                    self.assertIn("site MemBench.makeCold", sites)
+
+    def test_the_cold_tier_of_a_planned_run_has_many_bytes_and_few_accesses(self):
+        plan, _ = self.plan("5%")
+        done, found = self.guided(plan)
+        self.assertEqual(done.stdout, self.recorded.stdout)
+        counters = found["runtime"]["counters"]
+        slow, fast = counters["slow_traffic_bytes"], counters["fast_traffic_bytes"]
+        self.assertLess(slow / (slow + fast), 0.1)
+        self.assertGreaterEqual(counters["slow_bytes"], 64 << 20)
+        heap = found["java_heap"]
+        self.assertGreaterEqual(heap["guide_entries_matched"], 1)
+        self.assertLessEqual(heap["guide_entries_matched"], heap["guide_entries"])
+        self.assertRegex(done.stderr, r"of the plan's \d+ Java sites are cold")
+        self.assertIn("were of methods that this run used", done.stderr)
+
+    def test_the_guide_file_of_a_run_goes_with_the_run(self):
+        plan, _ = self.plan("5%")
+        done, _ = self.guided(plan, "-XX:+PrintFlagsFinal")
+        guide = re.search(r"ccstr IsothermHeapGuide += (\S+) ", done.stdout)
+        self.assertRegex(guide[1], r"/isotherm-\w{22}/guide-\w{22}$")
+        self.assertFalse(pathlib.Path(guide[1]).exists())
+        self.assertFalse(pathlib.Path(guide[1]).parent.exists())
+
+    def test_a_plan_of_another_program_matches_nothing_and_says_so(self):
+        plan, _ = self.plan("5%")
+        plan.write_text(re.sub(r'function ("?)', r"function \1other.", plan.read_text()))
+        done, found = self.guided(plan)
+        self.assertEqual(found["java_heap"]["guide_entries_matched"], 0)
+        self.assertIn("made for another program", done.stderr)
+
+    def test_a_run_without_that_virtual_machine_names_what_builds_it(self):
+        plan, _ = self.plan("5%")
+        run = ["run", "--plan", plan, "--java", "--java-home", self.path, "--", "java", *self.words]
+        done = isotherm(*run, status=1)
+        self.assertIn("`make java-heap` builds one", done.stderr)
+
+
+def isotherm(*words, status=0):
+    """Runs the command line, which is to end with this status."""
+    done = subprocess.run([str(word) for word in [ISOTHERM, *words]], capture_output=True, text=True)
+    if done.returncode != status:
+        raise AssertionError(f"{words} ended with {done.returncode}: {done.stderr}")
+    return done

@@ -1,7 +1,8 @@
 //! Carries out placement decisions: the plan of a program (`isotherm run`) and the moves of address ranges (the daemon).
 //!
 //! A plan reaches a program in two ways. Before the program starts, the plan becomes a *configuration
-//! file* that the runtime reads once ([`configuration`]; [`callers`] computes the names of its sites). While the
+//! file* that the runtime reads once ([`configuration`]; [`callers`] computes the names of its sites). Its sites in a Java heap become the
+//! file that a virtual machine with colours reads ([`heap_guide`]). While the
 //! program runs, each changed tier becomes a *request* in its session file ([`placement_requests`]). On the emulated
 //! pair the runtime then moves the site's data. On NUMA nodes it uses the new tier for new memory only, and
 //! [`site_moves`] moves the existing pages by an executor of [`movement`]: from outside the program by `move_pages`,
@@ -15,6 +16,7 @@
 pub mod callers;
 pub mod configuration;
 pub mod dry_run;
+pub mod heap_guide;
 mod leading;
 pub mod memory_blocks;
 pub mod movement;

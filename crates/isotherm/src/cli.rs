@@ -17,6 +17,7 @@ use crate::cli_devices::FitBandwidthArgs;
 use crate::cli_diff::DiffArgs;
 use crate::cli_export::Exporting;
 use crate::cli_isolation::Isolating;
+use crate::cli_java::JavaHeapChoice;
 use crate::cli_plan::PlanArgs;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::{TiersArgs, TiersChoice};
@@ -301,6 +302,8 @@ pub(crate) struct RunArgs {
     /// Hot data that one memory device has room for; more of it takes a further device at once, whatever its bandwidth
     #[arg(long, value_name = "SIZE", value_parser = input::device_capacity, requires = "remap")]
     pub device_capacity: Option<Bytes>,
+    #[command(flatten)]
+    pub java: JavaHeapChoice,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,

@@ -48,4 +48,8 @@ pub(crate) struct PlanArgs {
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
     #[arg(short, long, value_name = "PLAN")]
     pub output: Option<PathBuf>,
+    /// Java programs: also write the plan as the guide file of a heap with colours (docs/java-heap.md), a line for each method and bytecode index
+    /// that the plan does not put in the fastest tier; `-` for standard output. `isotherm run --java` needs no such file
+    #[arg(long, value_name = "FILE")]
+    pub guide: Option<PathBuf>,
 }

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_act::callers::{caller_name, site_name};
+use isotherm_act::heap_guide::without_java_sites;
 use isotherm_model::calls::MatchedBy;
 use isotherm_model::plan::{Assignment, Caller, Plan};
 use isotherm_model::site::{CallerId, Frame, SiteId, SiteKind};
@@ -39,7 +40,7 @@ pub(crate) struct Fitted {
     changed: Vec<PathBuf>,
     /// Changed files without any of the functions that the plan names.
     unknown: Vec<PathBuf>,
-    /// Java sites of the plan: an unchanged virtual machine places no object by its site, so they are not in `original` either.
+    /// Java sites of the plan: the runtime places none of them, so they are not in `original` either.
     java_sites: usize,
 }
 
@@ -97,24 +98,6 @@ pub(crate) fn fitted(plan: &Plan, program: &Path) -> Fitted {
         fitted.plan.default_tier = TierIndex::FASTEST;
     }
     fitted
-}
-
-fn without_java_sites(plan: &Plan) -> Plan {
-    let mut plan = plan.clone();
-    let frames = &plan.frames;
-    plan.assignments
-        .retain(|site| !frames.get(&site.site).is_some_and(|it| is_java(it)));
-    plan
-}
-
-/// True for the frames of a Java site: methods without a module, one of which has the class that it makes as its variable.
-fn is_java(frames: &[Frame]) -> bool {
-    let is_method = |frame: &Frame| frame.module.is_empty() && frame.function.is_some();
-    let makes = |frame: &Frame| {
-        let variable = frame.variable.as_deref();
-        variable.is_some_and(|variable| variable.starts_with("new "))
-    };
-    frames.iter().all(is_method) && frames.iter().any(makes)
 }
 
 /// The assignments of sites that a run can make.
@@ -249,29 +232,5 @@ impl Fitted {
             .get(&site)
             .cloned()
             .unwrap_or_else(|| vec![site])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_java;
-    use isotherm_model::site::Frame;
-
-    #[test]
-    fn java_sites_are_known_by_the_class_that_a_method_makes() {
-        let method = |variable: Option<&str>| Frame {
-            function: Some("A.make".to_owned()),
-            variable: variable.map(str::to_owned),
-            ..Frame::default()
-        };
-        let native = Frame {
-            module: "/bin/app".into(),
-            ..method(Some("new A"))
-        };
-        assert!(is_java(&[method(None), method(Some("new A"))]));
-        assert!(!is_java(&[native]));
-        assert!(!is_java(&[method(None)]), "named data");
-        assert!(!is_java(&[method(Some("edges"))]));
-        assert!(!is_java(&[]));
     }
 }

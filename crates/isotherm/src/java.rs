@@ -30,7 +30,7 @@ pub(crate) fn is_java(words: &[OsString]) -> bool {
 }
 
 /// The folder of the JDK of a program, if that is the `java` of one.
-fn home(name: &OsStr) -> Option<PathBuf> {
+pub(crate) fn home(name: &OsStr) -> Option<PathBuf> {
     let path = program::check(name).ok()?.canonicalize().ok()?;
     let home = path.parent()?.parent()?;
     let is_java = path.file_name() == Some(OsStr::new("java"));

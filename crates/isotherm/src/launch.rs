@@ -165,9 +165,25 @@ pub(crate) fn prepare_on(
     configuration: &Configuration,
     output: Output,
 ) -> Result<Ready> {
+    let path = program(words)?;
+    hold(
+        SessionDirectory::new()?,
+        machine,
+        (&path, words),
+        configuration,
+        output,
+    )
+}
+
+/// Holds the program of this file and these words before its exec, with the files of its run in this directory.
+fn hold(
+    mut session: SessionDirectory,
+    machine: Option<&SessionDirectory>,
+    (path, words): (&Path, &[OsString]),
+    configuration: &Configuration,
+    output: Output,
+) -> Result<Ready> {
     let (name, arguments) = words.split_first().context("no program was named")?;
-    let path = program::check(name)?;
-    let mut session = SessionDirectory::new()?;
     let library = library()?;
     let configuration = with_limits(with_cache(configuration));
     if configuration.limits_a_tier() {
@@ -181,7 +197,7 @@ pub(crate) fn prepare_on(
         (_, None) => {}
     }
     let file = session.write_configuration(&configuration.to_bytes()?)?;
-    let mut command = Command::new(&path);
+    let mut command = Command::new(path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command
         .args(arguments)
@@ -252,6 +268,22 @@ pub(crate) fn run(
     output: Output,
 ) -> Result<EndedProgram> {
     prepare(words, configuration, output)?.start()?.finish()
+}
+
+/// The same with a directory of session files that holds other files of the run.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_in(
+    session: SessionDirectory,
+    words: &[OsString],
+    configuration: &Configuration,
+    output: Output,
+) -> Result<EndedProgram> {
+    let path = program(words)?;
+    hold(session, None, (&path, words), configuration, output)?
+        .start()?
+        .finish()
 }
 
 impl Ready {

@@ -201,6 +201,10 @@ pub(crate) const MANUAL: [Manual; 23] = [
         examples: &[
             ("isotherm run --plan app.plan -- ./app", "Place by a plan"),
             (
+                "isotherm run --plan app.plan --java -- java -jar app.jar",
+                "The same for a Java program, on the heap with colours that `make java-heap` builds",
+            ),
+            (
                 "isotherm run --fast 4GiB -o app.iso -- ./app",
                 "Profile and place in one run, and keep the profile",
             ),

@@ -93,9 +93,17 @@ impl SessionDirectory {
     /// # Errors
     /// There is no room.
     pub(crate) fn write_configuration(&self, bytes: &[u8]) -> Result<PathBuf> {
+        self.write_file("configuration", bytes)
+    }
+
+    /// Writes a file of this kind, which only this user can read and whose name no process can guess, and returns its path.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn write_file(&self, kind: &str, bytes: &[u8]) -> Result<PathBuf> {
         let written = || -> std::io::Result<PathBuf> {
             let mut file = tempfile::Builder::new()
-                .prefix("configuration-")
+                .prefix(&format!("{kind}-"))
                 .rand_bytes(RANDOM_LETTERS)
                 .tempfile_in(self.path())?;
             let own = Permissions::from_mode(0o600);
@@ -105,7 +113,7 @@ impl SessionDirectory {
         };
         written().with_context(|| {
             let directory = self.path().display();
-            format!("{directory}: the configuration cannot be written")
+            format!("{directory}: the {kind} cannot be written")
         })
     }
 

@@ -5,10 +5,11 @@ mod plan_input;
 mod site_values;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
+use isotherm_act::heap_guide::is_java_site;
 use isotherm_model::plan::{Assignment, ExpectedTimes, Plan, Value, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
@@ -20,6 +21,7 @@ use isotherm_pipeline::{ChunkParts, expected_times};
 use isotherm_policy::{PlanRequest, Thermos, plan_selected};
 
 use crate::cli_plan::PlanArgs;
+use crate::java_guide::{guide_of, in_words};
 use crate::tiers_choice;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -33,9 +35,7 @@ pub(super) use site_values::weight;
 /// An unreadable profile, an unknown word, a profile without samples of a site.
 pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     let target = target(args);
-    if args.json && super::is_standard_output(&target) {
-        bail!("--json and -o -: both are for standard output; name a file for the plan");
-    }
+    check_outputs(args, &target)?;
     let (profile, _) = super::read_profile(&args.profile, console)?;
     let profile = super::placeable(profile, &args.profile, console)?;
     let (plan, need) = match args.slowdown {
@@ -45,7 +45,13 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         }
         None => (decide(args, &profile, console)?, None),
     };
+    let guide = args.guide.as_ref().map(|_| guide_of(&plan));
+    let guide = guide.transpose().context("--guide")?;
     super::write_text(&target, &isotherm_plan_text::write(&plan))?;
+    if let (Some(path), Some(guide)) = (&args.guide, &guide) {
+        super::write_text(path, &guide.text)?;
+        in_words(guide).iter().for_each(|said| console.info(said));
+    }
     if super::is_standard_output(&target) {
         need.iter().for_each(|need| console.info(&need.in_words()));
         return Ok(());
@@ -69,12 +75,33 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         .command
         .first()
         .map(|program| shell_quoting::word(program));
+    let heap = if has_java_sites(&plan) { "--java " } else { "" };
     console.next(&format!(
-        "isotherm run --plan {} -- {} ...",
+        "isotherm run --plan {} {heap}-- {} ...",
         shell_quoting::file(&target),
         program.as_deref().unwrap_or("PROGRAM")
     ));
     Ok(())
+}
+
+/// Refuses two results for standard output.
+fn check_outputs(args: &PlanArgs, target: &Path) -> Result<()> {
+    let is_output = super::is_standard_output;
+    let guide = args.guide.as_deref().is_some_and(is_output);
+    match (is_output(target), args.json, guide) {
+        (true, true, _) => {
+            bail!("--json and -o -: both are for standard output; name a file for the plan")
+        }
+        (true, _, true) | (_, true, true) => {
+            bail!("--guide -: only one result can go to standard output; name a file for the guide")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// True where an object of a Java heap has a place in the plan.
+fn has_java_sites(plan: &Plan) -> bool {
+    plan.frames.values().any(|frames| is_java_site(frames))
 }
 
 /// The file to which the plan is written.

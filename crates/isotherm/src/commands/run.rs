@@ -27,6 +27,7 @@ use isotherm_report::optimizations::OptimizationSummary;
 use isotherm_report::outcomes::{self, OutcomeRow};
 
 use crate::cli::{Observing, RunArgs};
+use crate::coloured_heap::ColouredHeap;
 use crate::fit::{self, Fitted};
 use crate::interface_service::InterfaceService;
 use crate::launch::{self, EndedProgram, Output};
@@ -79,23 +80,46 @@ pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
 }
 
 fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
-    let program = launch::program(&args.program.words)?;
+    let words = &args.program.words;
+    let heap = args
+        .java
+        .java
+        .then(|| ColouredHeap::new(plan, words, &args.java));
+    let heap = heap.transpose()?;
+    let program = match &heap {
+        Some(heap) => heap.program().to_owned(),
+        None => launch::program(words)?,
+    };
     let fitted = fit::fitted(plan, &program);
-    fitted.say(console);
+    match &heap {
+        Some(heap) => {
+            heap.say(console);
+            fitted.say_found(console);
+        }
+        None => fitted.say(console),
+    }
     let static_data = args.static_data.unwrap_or_default();
     let configuration = Configuration::guided(&fitted.plan);
     let configuration = Configuration {
         cache: tiers_choice::cache(args.observing.cache, &plan.tiers)?,
         ..static_data.with(configuration, &fitted.plan, &program)
     };
-    let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
+    let ended = match &heap {
+        Some(heap) => heap.run(&configuration)?,
+        None => launch::run(words, &configuration, Output::Ours)?,
+    };
     let (took, summary, energy) = (ended.took, &ended.summary, &ended.energy);
     launch::warn_of(summary, console);
     let sites = recorded_sites(&ended.session);
     let covered = covered(&fitted, &sites);
-    // Of a foreign plan everything was said before the start.
-    if summary.off.is_empty() && !fitted.is_foreign() {
-        say_coverage(plan, &covered, console);
+    match &heap {
+        // The sites of the virtual machine itself are others than those of an unchanged one.
+        Some(heap) => heap.say_end(&ended, plan, console),
+        // Of a foreign plan everything was said before the start.
+        None if summary.off.is_empty() && !fitted.is_foreign() => {
+            say_coverage(plan, &covered, console);
+        }
+        None => {}
     }
     console.info(&summary.took("guided", took, &plan.tiers));
     let summary = serde_json::json!({
@@ -107,6 +131,7 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         "sites_only_in_plan": covered.only_in_plan.len(),
         "value_matched_share": covered.value_share(),
         "fit": fitted.to_json(),
+        "java_heap": heap.map(|heap| heap.to_json(&ended)),
         "runtime": summary.to_json(sites.len()),
     });
     let kept = write_summary(args, summary, energy, console);

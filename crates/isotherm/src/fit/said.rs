@@ -29,14 +29,19 @@ impl Fitted {
         (all, known, share)
     }
 
-    /// Prints before the program starts how much of the plan was found in its build.
+    /// Prints before the program starts how much of the plan was found in its build, and that its Java sites are not placed.
     pub(crate) fn say(&self, console: Console) {
         if self.java_sites > 0 {
             console.info(&format!(
-                "{} of the plan guide nothing: an unchanged virtual machine places no object by its site",
+                "{} of the plan guide nothing: an unchanged virtual machine places no object by its site, and that of `isotherm run --java` does",
                 counted(self.java_sites, "Java site")
             ));
         }
+        self.say_found(console);
+    }
+
+    /// Prints how much of the plan was found in the build.
+    pub(crate) fn say_found(&self, console: Console) {
         let (all, known, share) = self.shares();
         if all == 0 {
             return;
