@@ -534,7 +534,7 @@ fn notes(
     match nameless.count() {
         0 => {}
         lost => notes.push(format!(
-            "{} of the earlier profile have callers without a function name, so that they are found in the same build only; \
+            "The earlier profile has {} with callers without a function name, found in the same build only; \
              record programs with symbols, best with -g.",
             counted(lost, "hot site")
         )),
