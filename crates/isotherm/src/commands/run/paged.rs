@@ -183,12 +183,13 @@ impl<E> Follower<E> for PagedPolicy {
         if self.sums.run.dry_run {
             return Attention::default();
         }
-        match self.step.has_limit(&self.limits(&[])) {
+        let has_limit = self.step.has_limit(&self.limits(&[]));
+        match has_limit {
             true => self.sweep(&step.observer),
             false => self.bring_back_late(),
         }
-        // The program waits for these units now.
-        let within = match self.step.has_late_units() {
+        // The program waits for these units now. Under a limit the next epoch brings them back, when it knows their room.
+        let within = match self.step.has_late_units() && !has_limit {
             true => Nanos::ZERO,
             false => LOOK,
         };
