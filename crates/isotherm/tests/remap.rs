@@ -32,32 +32,39 @@ fn run_words() -> String {
     )
 }
 
+/// The summary of a run with these words and what it said on standard error; `None` where nothing can be emulated.
+fn remapped(directory: &Path, words: &str) -> Option<(Value, String)> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let output = succeeds(directory, &words);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let text = std::fs::read_to_string(directory.join("run.json")).expect("a summary");
+    let summary: Value = serde_json::from_str(&text).expect("JSON");
+    if summary["placed"] == false {
+        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+        return None;
+    }
+    Some((summary, stderr(&output)))
+}
+
 #[test]
 fn hot_data_spreads_over_two_devices_after_two_seconds_and_stays_whole() {
     let directory = tempfile::tempdir().expect("a directory");
     prepare(directory.path());
-    let words = run_words();
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let output = succeeds(directory.path(), &words);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
-    let text = std::fs::read_to_string(directory.path().join("run.json")).expect("a summary");
-    let summary: Value = serde_json::from_str(&text).expect("JSON");
-    if summary["placed"] == false {
-        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+    let Some((summary, said)) = remapped(directory.path(), &run_words()) else {
         return;
-    }
+    };
     assert_eq!(summary["mode"], "remap");
     let first = &summary["remaps"][0];
     assert_eq!(
         (&first["from_devices"], &first["to_devices"]),
         (&1.into(), &2.into()),
-        "{text}"
+        "{summary}"
     );
     let samples = summary["samples"].as_array().expect("samples");
-    assert!(samples.len() >= 3, "{text}");
+    assert!(samples.len() >= 3, "{summary}");
     let demoted = summary["runtime"]["counters"]["pages_demoted"].as_u64();
-    assert!(demoted.is_some_and(|pages| pages > 0), "{text}");
-    assert!(stderr(&output).contains("remap"), "{}", stderr(&output));
+    assert!(demoted.is_some_and(|pages| pages > 0), "{summary}");
+    assert!(said.contains("remap"), "{said}");
 }
 
 #[test]
@@ -67,30 +74,20 @@ fn hot_data_without_room_on_one_device_takes_two_whatever_its_bandwidth() {
     let model = "bounds = [\"1000GB/s\"]\n";
     std::fs::write(directory.path().join("bandwidth.toml"), model).expect("written");
     let words = run_words().replace(" -- ", " --device-capacity 40MiB -- ");
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let output = succeeds(directory.path(), &words);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
-    let text = std::fs::read_to_string(directory.path().join("run.json")).expect("a summary");
-    let summary: Value = serde_json::from_str(&text).expect("JSON");
-    if summary["placed"] == false {
-        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+    let Some((summary, said)) = remapped(directory.path(), &words) else {
         return;
-    }
+    };
     let added = &summary["added"][0];
-    assert_eq!(added["to_devices"], 2, "{text}");
+    assert_eq!(added["to_devices"], 2, "{summary}");
     let hot = added["hot_bytes"].as_u64();
-    assert!(hot.is_some_and(|bytes| bytes > 40 << 20), "{text}");
+    assert!(hot.is_some_and(|bytes| bytes > 40 << 20), "{summary}");
     assert_eq!(
         summary["remaps"].as_array().map(Vec::len),
         Some(0),
-        "{text}"
+        "{summary}"
     );
-    assert_eq!(summary["devices"], 2, "{text}");
-    assert!(
-        stderr(&output).contains("for its size"),
-        "{}",
-        stderr(&output)
-    );
+    assert_eq!(summary["devices"], 2, "{summary}");
+    assert!(said.contains("for its size"), "{said}");
 }
 
 /// A run whose program writes to the file `out`.
