@@ -22,10 +22,13 @@ DEVICES = [1, 2, 3, 4]
 # Delays between two objects, over the time that a write takes on this machine without one, because the demand depends on both: dense where the bounds of the
 # model are, with some beyond the first of them: a write counts as more bytes than it moves where it waits for longer than 100 ns, and takes longer on the
 # emulated machine.
-DELAYS = [0, 0.25, 0.5, 1, 2, 3, 4, 6, 8, 12, 16, 24]
+DELAYS = [0, 0.5, 1, 2, 4, 6, 8, 12, 24]
 QUICK_DELAYS = [0, 1, 4, 16]
 # What the emulated machine has of caches. Those of this one may hold all hot objects.
 CACHE = "8MiB"
+# Passes before the time is taken: the emulated machine lets a thread wait when a few hundred of its accesses were sampled, then for all so far. With a
+# long delay that takes seconds, so that it would fall into the time of some runs only.
+WARM_UP = "4"
 REMOTE = [0, 20, 40, 60, 80, 100]
 # Percent of the work that a number of devices may lose.
 TOLERANCE = 5
@@ -35,9 +38,9 @@ LOSS, SAVED, VARIES = 0.05, 0.25, 0.10
 DEMAND = 2 * 64 * 10**7
 UNBOUNDED = 2**64 - 1
 # A remap takes two samples of a second, its judgement two more.
-REMAP_SECONDS = 8
+REMAP_SECONDS = 10
 # Some samples of a second, at the full speed of the load; too few devices take up to four times as long.
-FIT_SECONDS = 6
+FIT_SECONDS = 8
 
 
 class Settings:
@@ -47,7 +50,7 @@ class Settings:
         # Smaller than the paper's 200 MiB and 2 GiB, and many times what the emulated machine has of caches.
         self.hot, self.cold = "64MiB", "256MiB" if options.quick else "512MiB"
         self.objects = (64 << 20) // 64
-        plain = tools.workload("membench", "--hot", self.hot, "--cold", self.cold, "--delay", "0", "--passes", "1")
+        plain = tools.workload("membench", "--hot", self.hot, "--cold", self.cold, "--delay", "0", "--passes", "4")
         written = run_once(plain, Contender("plain", []), options.limit).measures["objects_per_second"]
         # Nanoseconds of a write, by each of two threads.
         self.write = 2e9 / written
@@ -62,7 +65,7 @@ class Settings:
 
     def program(self, tools: Tools, name: str, delay: int, *more: str, seconds: float | None = None):
         passes = max(1, round((seconds or self.seconds) * 2e9 / (delay + self.write) / self.objects))
-        return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), *more)
+        return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), "--warm-up", WARM_UP, *more)
 
 
 def guided(tools: Tools, plan: str) -> list[str]:

@@ -35,6 +35,7 @@ struct HotSettings {
   uint64_t cold = uint64_t{2} << 30;
   uint64_t delay = 0;
   uint64_t passes = 10;
+  uint64_t warm_up = 1;
   uint64_t threads = 2;
   uint64_t devices = 0;
   bool check = false;
@@ -46,6 +47,7 @@ inline void add_options(Options& options, HotSettings& settings) {
   options.bytes("--cold", &settings.cold, 0, uint64_t{1} << 40, "bytes of the cold objects");
   options.count("--delay", &settings.delay, 0, 1000000, "nanoseconds that a thread spins between two objects");
   options.count("--passes", &settings.passes, 1, 1000000000, "times that each hot object is written");
+  options.count("--warm-up", &settings.warm_up, 1, 1000000, "times that each hot object is written before that, without a delay and untimed");
   options.count("--threads", &settings.threads, 1, 1024, "threads");
   options.count("--devices", &settings.devices, 0, 65536,
                 "memory devices that hold the hot objects of this run: prints it as a line for isotherm fit-bandwidth; 0 for none");
@@ -137,13 +139,13 @@ inline void touch_cold(HotObject* cold, uint64_t count) {
   for (uint64_t i = 0; i < count; i += kLinesPerPage) cold[i].value = i;
 }
 
-/// Writes the hot objects once without timing, so that what making them left behind does not count, and then `passes` times; prints the
-/// result and its times, and returns the exit status.
+/// Writes the hot objects without delay and timing, so that what making them left behind does not count, and then `passes` times; prints
+/// the result and its times, and returns the exit status.
 inline int run_hot(const char* program, const HotSettings& settings, HotObjects& hot) {
   const uint64_t spins = HotObjects::spins_of(settings.delay);
   const double begin = seconds_since_begin();
   Stopwatch kernel;
-  hot.write(1, spins);
+  hot.write(settings.warm_up, 0);
   kernel.start();
   hot.write(settings.passes, spins);
   kernel.stop();
@@ -160,7 +162,7 @@ inline int run_hot(const char* program, const HotSettings& settings, HotObjects&
                  static_cast<unsigned long long>(settings.delay), bandwidth, work);
   }
   if (!settings.check) return 0;
-  const bool agrees = hot.agrees(settings.passes + 1);
+  const bool agrees = hot.agrees(settings.passes + settings.warm_up);
   std::printf("%s: %s\n", program, agrees ? "each object was written once in each pass" : "an object has another value than it must have");
   return agrees ? 0 : 1;
 }
