@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Bytes;
@@ -49,15 +49,17 @@ pub(super) fn probe_actions(probes: &[(Unit, Vec<u64>)], page: u64) -> Vec<Range
         .collect()
 }
 
-/// The pages of each unit that left, of a probe. A probe for which swap had no room says nothing of its unit.
+/// The pages of each unit that left, of a probe. A probe for which swap had no room, or the epoch no time, says nothing of its unit.
 pub(super) fn probes_that_left(
     outcomes: &[RangeOutcome],
     (unit, page): (u64, u64),
 ) -> BTreeMap<Unit, u64> {
     let mut left = BTreeMap::new();
-    let lacks_room =
-        |outcome: &&RangeOutcome| outcome.parts.iter().all(|part| part.fate.lacks_room());
-    for outcome in outcomes.iter().filter(|outcome| !lacks_room(outcome)) {
+    let says_nothing =
+        |fate: &Fate| fate.lacks_room() || *fate == Fate::NotAttempted(Reason::OutOfTime);
+    let is_empty =
+        |outcome: &&RangeOutcome| outcome.parts.iter().all(|part| says_nothing(&part.fate));
+    for outcome in outcomes.iter().filter(|outcome| !is_empty(outcome)) {
         let RangeAction { process, range, .. } = outcome.action;
         let start = range.start / unit * unit;
         let pages = outcome.bytes_of(|fate| *fate == Fate::Moved).0 / page;
@@ -84,7 +86,7 @@ pub(super) fn accesses(touches: Vec<(Unit, u64)>, unit: Bytes) -> Vec<ObservedAc
 mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::movement::RangeOutcome;
-    use isotherm_model::outcome::{Fate, NO_SWAP_ROOM};
+    use isotherm_model::outcome::{Fate, NO_SWAP_ROOM, Reason};
     use isotherm_model::paged::PAGED_OUT;
     use isotherm_model::units::Bytes;
     use isotherm_model::watch::Unit;
@@ -115,12 +117,14 @@ mod tests {
             (unit(1), vec![3, 9]),
             (unit(4), vec![0]),
             (unit(5), vec![7]),
+            (unit(6), vec![1]),
         ];
         let actions = probe_actions(&probes, PAGE);
         let starts: Vec<u64> = actions.iter().map(|it| it.range.start).collect();
         assert_eq!(starts[..3], [UNIT + 3 * PAGE, UNIT + 9 * PAGE, 4 * UNIT]);
         let full = Fate::Busy(NO_SWAP_ROOM.to_owned());
-        let fates = [Fate::Moved, Fate::Moved, Fate::AlreadyThere, full];
+        let late = Fate::NotAttempted(Reason::OutOfTime);
+        let fates = [Fate::Moved, Fate::Moved, Fate::AlreadyThere, full, late];
         let outcomes = actions.iter().zip(fates);
         let outcomes = outcomes.map(|(action, fate)| RangeOutcome::whole(*action, fate));
         let left = probes_that_left(&outcomes.collect::<Vec<_>>(), (UNIT, PAGE));
