@@ -82,8 +82,11 @@ fn the_sites_of_a_rebuilt_program_are_found_again_and_what_grew_fails_a_conditio
     assert_eq!(difference["schema_version"], 1);
     let kept = site(&difference, " array");
     assert_eq!(kept["matched_by"], "line", "{difference:#}");
-    let size = |site: &Value, side: &str| site[side]["peak_rss_bytes"].as_u64();
-    assert_eq!(size(kept, "before"), size(kept, "after"), "{kept:#}");
+    // jemalloc starts a large object at a random cache line of its first page, so that one in 64 needs a page less.
+    for side in ["before", "after"] {
+        let pages = kept[side]["peak_rss_bytes"].as_u64().expect("is a number") / 4096;
+        assert!((2048..=2049).contains(&pages), "{kept:#}");
+    }
     let grown = site(&difference, " main");
     assert_eq!(grown["matched_by"], "line", "{difference:#}");
     let changes = grown["changes"].as_array().expect("lists changes");
