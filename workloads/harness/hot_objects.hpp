@@ -8,12 +8,12 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <numeric>
 
 #include "options.hpp"
+#include "processor_clock.hpp"
 #include "random.hpp"
 #include "result.hpp"
 
@@ -69,8 +69,8 @@ class HotObjects {
 
   uint64_t count() const { return count_; }
 
-  /// Each thread writes its part of the order `passes` times.
-  void write(uint64_t passes, uint64_t spins) {
+  /// Each thread writes its part of the order `passes` times, with a delay of so many ticks after each object.
+  void write(uint64_t passes, uint64_t delay) {
 #pragma omp parallel
     {
       const uint64_t threads = omp_get_num_threads(), thread = omp_get_thread_num();
@@ -82,7 +82,7 @@ class HotObjects {
           HotObject& object = at(place);
           object.value += 1;
           place = object.next;
-          spin(spins);
+          spin(delay);
         }
       }
     }
@@ -104,22 +104,12 @@ class HotObjects {
     return true;
   }
 
-  /// Spins so many times.
-  static void spin(uint64_t spins) {
-    for (uint64_t i = 0; i < spins; ++i) asm volatile("" : "+r"(i));
-  }
-
-  /// The spins of so many nanoseconds, by the fastest of several measurements.
-  static uint64_t spins_of(uint64_t nanoseconds) {
-    constexpr uint64_t kProbe = 2000000;
-    double fastest = 1e18;
-    for (int turn = 0; turn < 5; ++turn) {
-      const auto begun = std::chrono::steady_clock::now();
-      spin(kProbe);
-      const std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - begun;
-      fastest = std::min(fastest, taken.count());
+  /// Spins for so many ticks: as long in each run, whatever shares the processor's core. None reads no counter.
+  static void spin(uint64_t delay) {
+    if (delay == 0) return;
+    const uint64_t begun = ticks();
+    while (ticks() - begun < delay) {
     }
-    return static_cast<uint64_t>(static_cast<double>(nanoseconds) * kProbe / fastest);
   }
 
  private:
@@ -142,12 +132,12 @@ inline void touch_cold(HotObject* cold, uint64_t count) {
 /// Writes the hot objects without delay and timing, so that what making them left behind does not count, and then `passes` times; prints
 /// the result and its times, and returns the exit status.
 inline int run_hot(const char* program, const HotSettings& settings, HotObjects& hot) {
-  const uint64_t spins = HotObjects::spins_of(settings.delay);
+  const uint64_t delay = ticks_of(settings.delay);
   const double begin = seconds_since_begin();
   Stopwatch kernel;
   hot.write(settings.warm_up, 0);
   kernel.start();
-  hot.write(settings.passes, spins);
+  hot.write(settings.passes, delay);
   kernel.stop();
   const double written = static_cast<double>(hot.count()) * static_cast<double>(settings.passes);
   std::printf("%s: objects %llu checksum %016llx\n", program, static_cast<unsigned long long>(hot.count()),
