@@ -16,8 +16,8 @@ MANAGERS = {
     "kernel": "numa_balancing = 2 and demotion, else as shipped",
     "tuned": "the same, scanning each 200 to 1,000 ms with a hot threshold of 200 ms",
     "damon": "DAMON by frame, migrate_hot and migrate_cold",
-    "isotherm-pages": "isotherm daemon as shipped",
-    "isotherm": "isotherm daemon with mover = \"kernel\"",
+    "isotherm-pages": "isotherm daemon with mover = \"pages\"",
+    "isotherm": "isotherm daemon as shipped",
 }
 # Accesses of a run, and of a quick one.
 PATTERNS = {"zipf": (160_000_000, 16_000_000), "phases": (160_000_000, 16_000_000), "scan": (160_000_000, 16_000_000),

@@ -207,9 +207,13 @@ impl Config {
         )
     }
 
-    /// Whether the kernel is to promote.
-    pub const fn lets_kernel_promote(&self) -> bool {
-        matches!(self.moves.mover, MoverName::Kernel)
+    /// Whether the kernel is to promote, if it can.
+    pub fn lets_kernel_promote(&self) -> bool {
+        match self.moves.mover {
+            MoverName::Kernel => true,
+            MoverName::Auto => !self.balances(),
+            MoverName::Pages => false,
+        }
     }
 
     /// How both kinds of hits add up to one rank.

@@ -25,7 +25,8 @@ use isotherm_pipeline::EpochReport;
 use isotherm_policy::{PromotionControl, PromotionEpoch, PromotionPace};
 use isotherm_report::watch_status::KernelPromotionStatus;
 
-use crate::config::Config;
+use crate::config::{Config, MoverName};
+use crate::rights;
 
 /// Megabytes of a part of a round: the kernel's default.
 const PART_MB: u64 = 256;
@@ -85,13 +86,24 @@ pub(crate) struct KernelMover<S: Sysfs> {
 }
 
 impl KernelMover<SysfsFiles> {
-    /// Takes the knobs of this machine; None, with a warning, where the kernel lacks them or refuses. None as well where a daemon
-    /// answers on the socket, which this one cannot have then.
+    /// Takes the knobs of this machine, whose fast tier has so many nodes; None, with the reason on the console, where the kernel lacks
+    /// them or refuses, or where the choice was left to the daemon and they are better left alone. None as well where a daemon answers
+    /// on the socket, which this one cannot have then.
     ///
     /// # Errors
     /// The state directory cannot be made.
-    pub(crate) fn start(config: &Config, console: Console) -> Result<Option<Self>> {
+    pub(crate) fn start(
+        config: &Config,
+        fast_nodes: usize,
+        console: Console,
+    ) -> Result<Option<Self>> {
         if UnixStream::connect(&config.serve.socket).is_ok() {
+            return Ok(None);
+        }
+        let root = Path::new("/");
+        let is_auto = config.moves.mover == MoverName::Auto;
+        if is_auto && let Err(why) = may_take(&SysfsFiles::below(root), fast_nodes) {
+            console.info(&format!("the daemon alone promotes: {why}"));
             return Ok(None);
         }
         let state = &config.serve.state;
@@ -101,10 +113,13 @@ impl KernelMover<SysfsFiles> {
                 state.display()
             )
         })?;
-        let root = Path::new("/");
         let record = KnobRecord::within(state);
         match Self::take(root, SysfsFiles::below(root), record, config, console) {
             Ok(mover) => Ok(Some(mover)),
+            Err(error) if is_auto => {
+                console.info(&format!("the daemon alone promotes: {error}"));
+                Ok(None)
+            }
             Err(error) => {
                 console.warn(&format!(
                     "moves.mover = \"kernel\": {error}; the daemon moves pages by itself"
@@ -112,6 +127,30 @@ impl KernelMover<SysfsFiles> {
                 Ok(None)
             }
         }
+    }
+}
+
+/// Whether the daemon may take the kernel's promotion unasked: why not.
+fn may_take(sysfs: &impl Sysfs, fast_nodes: usize) -> Result<(), String> {
+    if !rights::may_administer() {
+        return Err("it has no CAP_SYS_ADMIN to set the kernel's promotion with".to_owned());
+    }
+    let mode = Knob::Balancing.read(sysfs);
+    is_unused(mode.map_err(|error| error.to_string())?, fast_nodes)
+}
+
+/// Whether nobody depends on this mode of `kernel.numa_balancing`: why not. Mode 1, the default of most distributions, keeps data near its
+/// processors, which says nothing where one node has all of them.
+fn is_unused(mode: u64, fast_nodes: usize) -> Result<(), String> {
+    match mode {
+        0 => Ok(()),
+        1 if fast_nodes < 2 => Ok(()),
+        1 => Err(format!(
+            "kernel.numa_balancing is 1, which keeps data near its processors on {fast_nodes} fast nodes; moves.mover = \"kernel\" sets 2 all the same"
+        )),
+        mode => Err(format!(
+            "kernel.numa_balancing is {mode} already, set by somebody else; moves.mover = \"kernel\" takes it over"
+        )),
     }
 }
 
@@ -225,7 +264,7 @@ fn values(pace: PromotionPace, rate: Bytes) -> BTreeMap<Knob, u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::KernelMover;
+    use super::{KernelMover, is_unused};
     use crate::config::Config;
     use isotherm_act::promotion_knobs::{Knob, KnobRecord};
     use isotherm_act::sysfs::{Sysfs, SysfsFiles};
@@ -332,6 +371,16 @@ mod tests {
         files.sort_unstable();
         knobs.sort_unstable();
         assert_eq!(files, knobs);
+    }
+
+    #[test]
+    fn a_mode_that_somebody_may_depend_on_is_left_to_them() {
+        assert!(is_unused(0, 1).is_ok() && is_unused(0, 4).is_ok());
+        assert!(is_unused(1, 1).is_ok());
+        let near = is_unused(1, 2).expect_err("two nodes with processors");
+        assert!(near.contains("on 2 fast nodes"), "{near}");
+        let other = is_unused(2, 1).expect_err("an operator has set it");
+        assert!(other.contains("is 2 already"), "{other}");
     }
 
     #[test]

@@ -71,6 +71,11 @@ pub(crate) fn held(admin: AdminUses) -> Vec<RightStatus> {
     table(admin).map(right).collect()
 }
 
+/// Whether this thread may set what only an administrator sets.
+pub(crate) fn may_administer() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
+}
+
 /// Drops every capability without a feature here, for this thread and those it starts. Called
 /// before the first of them.
 ///

@@ -137,24 +137,19 @@ pub fn run(options: Options, console: Console) -> Result<()> {
     if !options.once {
         kernel_mover::restore_left(&config, options.dry_run, console)?;
     }
-    if let Err(error) = rights::drop_others(admin_uses(&config)) {
-        console.warn(&format!(
-            "rights that are not needed cannot be given up: {error}"
-        ));
-    }
+    let may_set_kernel = config.lets_kernel_promote() && !(options.dry_run || options.once);
+    give_up_rights(admin_uses(&config, may_set_kernel), console);
     // A run of one epoch has no state of its own, and a daemon that runs already may have taken memory offline.
     if !options.once {
         energy::restore(&config, options.dry_run, console)?;
     }
     let places = MachineTiers::find(&config, options.dry_run)?;
     config.check_floors(places.fast_limit(&config))?;
-    let sets_kernel = config.lets_kernel_promote()
-        && places.place == TierPlace::Nodes
-        && !(options.dry_run || options.once);
-    let kernel = match sets_kernel {
-        true => KernelMover::start(&config, console)?,
+    let kernel = match may_set_kernel && places.place == TierPlace::Nodes {
+        true => KernelMover::start(&config, places.fast.len(), console)?,
         false => None,
     };
+    give_up_rights(admin_uses(&config, kernel.is_some()), console);
     let mut service = Service::new(options, config, places, kernel, console)?;
     let _listening = service.open()?;
     if !service.options.once {
@@ -251,7 +246,7 @@ impl Service {
         let status_builder = StatusBuilder::new(Status {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
-            rights: rights::held(admin_uses(&config)),
+            rights: rights::held(admin_uses(&config, kernel.is_some())),
             notes,
             ..Status::default()
         });
@@ -490,11 +485,20 @@ impl Service {
     }
 }
 
-/// What the configuration needs `CAP_SYS_ADMIN` for.
-const fn admin_uses(config: &Config) -> AdminUses {
+/// What `CAP_SYS_ADMIN` is for.
+const fn admin_uses(config: &Config, promotion: bool) -> AdminUses {
     AdminUses {
         frames: config.sees_frames(),
-        promotion: config.lets_kernel_promote(),
+        promotion,
+    }
+}
+
+/// Gives up every right but those with a use. A daemon that still has them works too.
+fn give_up_rights(uses: AdminUses, console: Console) {
+    if let Err(error) = rights::drop_others(uses) {
+        console.warn(&format!(
+            "rights that are not needed cannot be given up: {error}"
+        ));
     }
 }
 

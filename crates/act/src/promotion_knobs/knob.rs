@@ -70,7 +70,7 @@ impl Knob {
     ///
     /// # Errors
     /// The file cannot be read, or is no number.
-    pub(super) fn read(self, sysfs: &impl Sysfs) -> Result<u64, KnobError> {
+    pub fn read(self, sysfs: &impl Sysfs) -> Result<u64, KnobError> {
         let error = |why: String| KnobError::Unread {
             file: self.file(),
             why,

@@ -6,7 +6,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::source::process_samples::TIMER_HZ_MAX;
 use isotherm_policy::epoch::{LoadBalance, MoveCosts, by_name};
 
-use super::keys::{BitsName, Config, SamplesName};
+use super::keys::{BitsName, Config, MoverName, SamplesName};
 
 /// Shortest and longest useful epochs: below, scanning memory takes longer than the epoch; above,
 /// no page is hot any more.
@@ -56,7 +56,7 @@ impl Config {
                     .join(", ")
             );
         }
-        if self.balances() && self.lets_kernel_promote() {
+        if self.balances() && self.moves.mover == MoverName::Kernel {
             bail!(
                 "policy = \"balance\": the kernel promotes whatever the load of fast memory is; leave out moves.mover = \"kernel\""
             );

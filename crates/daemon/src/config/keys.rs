@@ -229,6 +229,8 @@ pub enum BitsName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MoverName {
+    /// The kernel too, where the daemon may set its promotion and nobody else has.
+    Auto,
     /// The daemon, at the end of an epoch.
     Pages,
     /// The kernel at the touch, under the daemon's settings, and the daemon.

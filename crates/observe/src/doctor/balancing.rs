@@ -56,7 +56,7 @@ pub(super) fn promotion(root: &Path) -> Finding {
         .iter()
         .find(|file| !root.join(file).exists());
     match absent {
-        None => available(NAME, "for the daemon with moves.mover = \"kernel\""),
+        None => available(NAME, "for the daemon, with CAP_SYS_ADMIN"),
         Some(file) => missing(
             NAME,
             format!("there is no /{file}"),

@@ -141,7 +141,7 @@ impl Daemon {
 pub(crate) fn config(sources: &str, rate: &str) -> String {
     format!(
         "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
-         [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[moves]\nrate = \"{rate}\"\n\
+         [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[moves]\nmover = \"pages\"\nrate = \"{rate}\"\n\
          [sources]\nbudget = \"50%\"\ncache = \"0B\"\n{sources}[serve]\nmetrics = \"{METRICS}\"\n"
     )
 }

@@ -17,6 +17,10 @@ pub(crate) const TESTS: &[GuestTest] = &[
     ),
     on!(
         TWO,
+        without_a_key_the_kernel_promotes_unless_somebody_uses_its_balancing
+    ),
+    on!(
+        TWO,
         settings_of_a_killed_daemon_are_put_back_by_command_and_by_the_next_one
     ),
     on!(
@@ -61,7 +65,7 @@ fn with_kernel(policy: &str) -> String {
     let config = config(sources, ALL_MOVES);
     config
         .replace("policy = \"history\"", &format!("policy = \"{policy}\""))
-        .replace("[moves]\n", "[moves]\nmover = \"kernel\"\n")
+        .replace("mover = \"pages\"", "mover = \"kernel\"")
 }
 
 /// Pages of a program's hot array on a node, as it reported last.
@@ -75,6 +79,12 @@ fn hot_on(node: u32) -> usize {
 
 fn balances() -> bool {
     std::fs::read_to_string(FILES[0]).is_ok_and(|mode| mode.trim() == "2")
+}
+
+/// Whether a daemon has the capability to set all this.
+fn administers(status: &serde_json::Value) -> bool {
+    let mut rights = status["rights"].as_array().into_iter().flatten();
+    rights.any(|right| right["capability"] == "CAP_SYS_ADMIN" && right["held"] == true)
 }
 
 fn the_kernel_promotes_at_hint_faults_that_the_daemon_observes() {
@@ -100,6 +110,29 @@ fn the_kernel_promotes_at_hint_faults_that_the_daemon_observes() {
     daemon.stop();
     assert_eq!(settings(), before);
     assert!(!Path::new("/run/isotherm/kernel-promotion").exists());
+}
+
+fn without_a_key_the_kernel_promotes_unless_somebody_uses_its_balancing() {
+    loopback();
+    let before = settings();
+    let auto = config("trace_samples = \"timer\"\n", ALL_MOVES).replace("mover = \"pages\"\n", "");
+    let mut daemon = Daemon::with(&auto);
+    let status = daemon.wait("kernel's promotion", |status| {
+        status["kernel_promotion"]["active"] == true
+    });
+    assert!(administers(&status), "{status}");
+    daemon.stop();
+    assert_eq!(settings(), before);
+    std::fs::write(FILES[0], "2").expect("written");
+    let taken = settings();
+    let mut daemon = Daemon::with(&auto);
+    let status = daemon.wait("status", |_| true);
+    assert!(status["kernel_promotion"].is_null(), "{status}");
+    assert!(!administers(&status), "{status}");
+    assert_eq!(settings(), taken);
+    daemon.stop();
+    std::fs::write(FILES[0], before[0].trim()).expect("written");
+    assert_eq!(settings(), before);
 }
 
 fn settings_of_a_killed_daemon_are_put_back_by_command_and_by_the_next_one() {
