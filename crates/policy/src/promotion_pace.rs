@@ -9,10 +9,11 @@
 //! | high | little | hungry: too short | twice the threshold, shortest period |
 //! | high | much both ways | thrashing: too long | half the threshold, half the rate, half as many rounds |
 //! | high, and was low | any | a new phase | the first threshold and the shortest period; until the fast tier was exchanged once, nothing is thrashing |
-//! | low | any | settled | half as many rounds |
+//! | low | any | settled | half as many rounds, down to one in 400 ms |
 //!
 //! What the rounds cost bounds all this: each unmapped page that is touched is a fault of the program. Where the faults of an epoch
-//! exceed the budget, the period doubles.
+//! that promote nothing exceed the budget, the period is four times as long. A fault that promotes is the price of the move, which the
+//! rate limits: it must not slow the rounds down while a new phase is being promoted.
 //!
 //! The kernel's clock ticks every few milliseconds, so what is touched more often than that looks alike to it. There the rate decides: the kernel
 //! moves little, and the daemon's own ranks do the rest.
@@ -20,6 +21,8 @@
 //! The threshold of the kernel as shipped is a second, with a round of 256 MiB each second at most and a minute at least.
 
 use isotherm_model::units::{Bytes, Nanos};
+
+use crate::PAGE;
 
 /// The settings of the kernel's promotion that follow the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub struct PromotionPace {
 /// Shortest and longest period: at the shortest the kernel itself allows no more of 256 MiB at a time, and at the longest a new phase is
 /// still seen within two seconds.
 const PERIODS_MS: [u64; 2] = [100, 1_600];
+
+/// Longest period that settled programs get: a thread takes up a shorter one only after the round that it waits for, so this is what a new
+/// phase loses. Longer ones are for rounds that cost too much, or that promote too much.
+const SETTLED_MS: u64 = 400;
 
 /// Shortest and longest threshold: a tick of the kernel's clock, and the default of the kernel.
 const THRESHOLDS_MS: [u64; 2] = [4, 1_000];
@@ -137,7 +144,8 @@ impl PromotionControl {
             self.judge(&sum);
         }
         // Each factor is below 2^64, so that the products fit 128 bits.
-        let cost = u128::from(epoch.faults) * u128::from(FAULT.0) * 1_000_000;
+        let idle = epoch.faults.saturating_sub(epoch.promoted.0 / PAGE);
+        let cost = u128::from(idle) * u128::from(FAULT.0) * 1_000_000;
         if cost > u128::from(epoch.span.0) * u128::from(epoch.budget_ppm) {
             self.pace.period_ms = self.pace.period_ms.saturating_mul(4);
         }
@@ -156,7 +164,8 @@ impl PromotionControl {
         self.exchanged = Bytes(self.exchanged.0.saturating_add(epoch.promoted.0));
         let pace = &mut self.pace;
         if slow < HIGH {
-            pace.period_ms = pace.period_ms.saturating_mul(2);
+            let rarer = pace.period_ms.saturating_mul(2).min(SETTLED_MS);
+            pace.period_ms = pace.period_ms.max(rarer);
             return;
         }
         if slow >= before.saturating_add(NEW_PHASE) {
@@ -191,8 +200,8 @@ fn much(epoch: &PromotionEpoch) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::{
-        FIRST_THRESHOLD_MS, PERIODS_MS, PromotionControl, PromotionEpoch, PromotionPace,
-        THRESHOLDS_MS,
+        FIRST_THRESHOLD_MS, PAGE, PERIODS_MS, PromotionControl, PromotionEpoch, PromotionPace,
+        SETTLED_MS, THRESHOLDS_MS,
     };
     use isotherm_model::units::{Bytes, Nanos};
     use proptest::prelude::*;
@@ -249,7 +258,7 @@ mod tests {
     #[test]
     fn settled_programs_are_looked_at_less_often_and_a_new_phase_at_once() {
         let calm = [epoch(1, 0, 0); 9];
-        assert_eq!(after(&calm).period_ms, PERIODS_MS[1]);
+        assert_eq!(after(&calm).period_ms, SETTLED_MS);
         let mut epochs = calm.to_vec();
         epochs.push(epoch(80, 0, 0));
         let pace = after(&epochs);
@@ -269,6 +278,21 @@ mod tests {
             ..expensive
         };
         assert_eq!(after(&[allowed; 2]).period_ms, PERIODS_MS[0]);
+    }
+
+    #[test]
+    fn faults_that_promote_are_the_price_of_the_move() {
+        let all = PromotionEpoch {
+            faults: 20 * MIB / PAGE,
+            budget_ppm: 1_000,
+            ..epoch(50, 20, 0)
+        };
+        assert_eq!(after(&[all; 2]).period_ms, PERIODS_MS[0]);
+        let none = PromotionEpoch {
+            promoted: Bytes(0),
+            ..all
+        };
+        assert!(after(&[none]).period_ms > PERIODS_MS[0]);
     }
 
     #[test]

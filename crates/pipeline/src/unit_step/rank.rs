@@ -13,7 +13,8 @@
 //!
 //! Some accessed bits are of slow memory only ([`SourceKind::sees_slow_only`]): NUMA hint faults. They
 //! represent as many accesses as the samples of slow memory, and where they did not look, on fast memory, they are taken to agree
-//! with the samples. Without samples they say nothing: not whether what is fast is colder than what they saw.
+//! with the samples. Without samples they say nothing: not whether what is fast is colder than what they saw. A unit that the kernel
+//! promoted at its faults has no more of them, and few samples yet: its rank is not below that of the faults, halved in each further epoch.
 //!
 //! ```text
 //! samples x worth      slow unit 300        fast unit 300
@@ -43,6 +44,8 @@ pub enum Combine {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranks {
     hits: [Vec<u64>; 2],
+    /// By number of the unit: the least rank of one that was promoted at its faults.
+    promoted: Vec<u64>,
     /// By number of the unit.
     pub ranks: Vec<u64>,
     /// Rank of one hit of the source whose hits vary most by chance.
@@ -72,6 +75,7 @@ impl Ranks {
             hits.clear();
             hits.resize(index.known().len(), 0);
         }
+        self.forget_promoted(index);
         for access in accesses {
             let hits = &mut self.hits[access.source.method() as usize];
             spread(index, access, unit_bytes, hits);
@@ -96,7 +100,26 @@ impl Ranks {
         };
         self.ranks.clear();
         self.ranks.extend(both.map(rank));
+        self.keep_promoted();
         totals
+    }
+
+    /// Halves what is known of the promoted units, and forgets those that are fast no longer. Fewer units have new numbers.
+    fn forget_promoted(&mut self, index: &Index) {
+        if index.known().len() < self.promoted.len() {
+            self.promoted.clear();
+        }
+        self.promoted.resize(index.known().len(), 0);
+        for (least, unit) in self.promoted.iter_mut().zip(index.known()) {
+            *least = if unit.is_fast() { *least / 2 } else { 0 };
+        }
+    }
+
+    /// Raises the promoted units to their least ranks.
+    fn keep_promoted(&mut self) {
+        for (rank, least) in self.ranks.iter_mut().zip(&self.promoted) {
+            *rank = (*rank).max(*least);
+        }
     }
 
     /// Ranks every unit where the accessed bits are of slow memory only.
@@ -132,6 +155,13 @@ impl Ranks {
             sampled.saturating_add(beside)
         };
         self.ranks.extend(units().zip(&self.hits[0]).map(rank));
+        let faults = index.known().iter().zip(&self.hits[0]);
+        for (least, (unit, bits)) in self.promoted.iter_mut().zip(faults) {
+            if unit.is_fast() {
+                *least = (*least).max(scaled(*bits, bit));
+            }
+        }
+        self.keep_promoted();
         totals
     }
 }
@@ -257,6 +287,32 @@ mod tests {
         // Without samples nothing is known of the fast unit, so nothing is known at all.
         let totals = ranks.take(&index, &accesses[..2], UNIT, 4096, combine);
         assert_eq!((ranks.ranks.as_slice(), totals), (&[0, 0, 0][..], [0, 0]));
+    }
+
+    #[test]
+    fn what_the_kernel_promoted_is_not_cold_before_there_are_samples_of_it() {
+        let mut index = index();
+        let fast = |index: &mut Index, bytes| {
+            let page = isotherm_model::page::PageIndex(1);
+            index.known_mut(page).expect("a unit").fast = bytes;
+        };
+        let mut ranks = Ranks::default();
+        let mut after = |index: &Index, accesses: &[ObservedAccess]| {
+            ranks.take(index, accesses, UNIT, 4096, (Combine::Balanced, 100));
+            ranks.ranks[1]
+        };
+        // The kernel promoted the second unit at four faults; a sample found another one, which is slow.
+        fast(&mut index, UNIT);
+        let faults = seen(UNIT, 1, 4, SourceKind::HintFaults);
+        let sample = |count| seen(0, 1, count, SourceKind::Timer);
+        assert_eq!(after(&index, &[faults, sample(4)]), 400);
+        assert_eq!(after(&index, &[sample(4)]), 200);
+        assert_eq!(after(&index, &[sample(4)]), 100);
+        // Slow again, it is known by what is seen of it.
+        fast(&mut index, 0);
+        assert_eq!(after(&index, &[sample(4)]), 0);
+        fast(&mut index, UNIT);
+        assert_eq!(after(&index, &[sample(4)]), 0);
     }
 
     #[test]
