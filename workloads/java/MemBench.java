@@ -6,7 +6,7 @@ import java.util.Random;
  *
  * <pre>java MemBench [--hot MIB] [--cold MIB] [--threads N] [--passes N] [--delay NS] [--seed N]</pre>
  *
- * Prints the sum of what was written; times go to standard error.
+ * Prints the sum of what was written; the time and the writes in a second go to standard error.
  */
 public final class MemBench {
     /** Written in each pass. */
@@ -115,13 +115,16 @@ public final class MemBench {
         for (Thread worker : workers) {
             worker.join();
         }
-        System.err.printf("kernel_seconds %.3f%n", (System.nanoTime() - begin) / 1e9);
+        double seconds = (System.nanoTime() - begin) / 1e9;
         long sum = 0;
+        long written = 0;
         for (HotObject[] part : parts) {
+            written += (long) part.length * passes;
             for (HotObject object : part) {
                 sum += object.value;
             }
         }
+        System.err.printf("kernel_seconds %.3f%nwork_per_second %.0f%n", seconds, written / seconds);
         System.out.println("sum " + sum);
     }
 }
