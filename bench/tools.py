@@ -3,6 +3,7 @@
 The only file that knows the command line of `isotherm`.
 """
 import glob
+import json
 import os
 import re
 import shlex
@@ -57,13 +58,14 @@ def unslowed(plan: str) -> str:
 class Tools:
     """The built files."""
 
-    def __init__(self, isotherm: str, library: str, build: str):
+    def __init__(self, isotherm: str, library: str, build: str, with_workloads: bool = True):
         self.isotherm, self.library, self.build = isotherm, library, build
         for path in (isotherm, library):
             if not os.path.isfile(path):
                 raise Problem(f"there is no {path}; build it with cargo build --release, or name another one")
         os.makedirs(build, exist_ok=True)
-        must(["make", "-s", "-C", os.path.join(ROOT, "workloads")], "building the workloads")
+        if with_workloads:
+            must(["make", "-s", "-C", os.path.join(ROOT, "workloads")], "building the workloads")
 
     def workload(self, name: str, *options: str) -> Program:
         return Program(name, [os.path.join(ROOT, "workloads", "build", name), *options])
@@ -93,17 +95,31 @@ class Tools:
               "-lpthread", "-ldl"], "linking the peer allocator")
         return library
 
-    def record(self, profile: str) -> list[str]:
+    def record(self, profile: str, *more: str) -> list[str]:
         """Prefix that profiles a program."""
-        return [self.isotherm, "--quiet", "record", "--force", "-o", profile, "--"]
+        return [self.isotherm, "--quiet", "record", "--force", *more, "-o", profile, "--"]
 
     def isolated(self, profile: str, *more: str) -> list[str]:
         """Prefix that profiles a program and measures the bandwidth of its sites, each alone in a tier."""
         return [self.isotherm, "--quiet", "record", "--force", "--isolate", "sites", *more, "-o", profile, "--"]
 
-    def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated", value: str = "accesses") -> None:
-        must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy, "--value", value,
+    def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated", value: str = "accesses",
+             guide: str | None = None) -> None:
+        """Makes a plan; and the guide file of a Java heap with colours where `guide` names one."""
+        more = ["--guide", guide] if guide else []
+        must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy, "--value", value, *more,
               "-o", output], f"planning by {policy}")
+
+    def report(self, profile: str) -> dict:
+        return json.loads(must([self.isotherm, "--quiet", "report", "--json", profile], "reading the profile"))
+
+    def simulate(self, profile: str, policies: list[str], power: str, devices: int) -> dict[str, dict]:
+        """What the simulator says of each policy, on a machine of equal DIMMs."""
+        words = [word for policy in policies for word in ("--policy", policy)]
+        printed = must([self.isotherm, "--quiet", "simulate", profile, "--tiers", "dimms", "--power", power, "--devices", str(devices),
+                        *words, "--json"], "simulating the profile")
+        [capacity] = json.loads(printed)["capacities"]
+        return {found["policy"]: found for found in capacity["policies"]}
 
     def by_policy(self, policy: str, tiers: str, fast: int, *more: str) -> list[str]:
         """Prefix that runs a program on an emulated machine whose pages an epoch policy moves."""
