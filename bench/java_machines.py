@@ -23,14 +23,16 @@ class Machines:
 
     @property
     def has_coloured(self) -> bool:
-        return os.path.isfile(os.path.join(self.home, "bin", "java"))
+        return os.path.isfile(self.coloured)
 
     @property
     def coloured(self) -> str:
         """The `java` whose heap can have colours."""
+        return os.path.join(self.home, "bin", "java")
+
+    def check_coloured(self) -> None:
         if not self.has_coloured:
             raise Problem(f"there is no JDK with a coloured heap at {self.home}: `make java-heap` builds it, and --java-home names another one")
-        return os.path.join(self.home, "bin", "java")
 
     @property
     def to_record(self) -> str:

@@ -1,14 +1,16 @@
 """The Java programs of the section `java`, their inputs, and how they are built: javac, and jars from Maven Central."""
 import dataclasses
 import functools
-import glob
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from measure import Problem, Program
 from programs import named
+from table import Table
 from tools import HERE, ROOT, Tools, must
 
 SOURCES = os.path.join(HERE, "java")
@@ -19,6 +21,7 @@ LUCENE = ("org.apache.lucene:lucene-core:9.12.3", "org.apache.lucene:lucene-anal
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 # Seconds for one jar, with what Maven itself needs.
 FETCH_LIMIT = 180
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,15 +115,36 @@ def programs(tools: Tools, options, folder: str, say) -> tuple[list[Program], li
     return built, reasons
 
 
+def noted(table: Table, notes: list[str]) -> Table:
+    for note in notes:
+        table.note(note)
+    return table
+
+
+def tables_of_each(tools: Tools, options, folder: str, say, measure: Callable[[Program], Result],
+                   tables: Callable[[list[Result]], list[Table]]) -> Iterator[Table]:
+    """Measures each program and makes the tables. One that fails, or that cannot be built, is named and has no row."""
+    built, reasons = programs(tools, options, folder, say)
+    results, problems = [], []
+    for program in say.steps(built):
+        say(program.name)
+        try:
+            results.append(measure(program))
+        except Problem as problem:
+            problems.append(str(problem))
+    found = [noted(table, reasons) for table in (tables(results) if results else [])]
+    if problems:
+        raise Problem("; ".join(problems), found)
+    yield from found
+
+
 def pause_seconds(errors: str) -> float:
     """The time of all collections in which the program stood still, by the virtual machine's log (-Xlog:gc)."""
     return sum(float(found) for found in re.findall(r"\[gc\] GC\(\d+\) Pause .* (\d+\.\d+)ms$", errors, re.MULTILINE)) / 1000
 
 
-def agent_of(tools: Tools) -> str:
-    """The agent, which `isotherm record` adds to Java programs."""
-    [*found] = glob.glob(os.path.join(os.path.dirname(tools.isotherm), "libisotherm-java.so"))
-    if not found:
-        directory = os.path.dirname(tools.isotherm)
+def check_agent(tools: Tools) -> None:
+    """`isotherm record` adds the agent to Java programs, and records them without it where it is missing."""
+    directory = os.path.dirname(tools.isotherm)
+    if not os.path.isfile(os.path.join(directory, "libisotherm-java.so")):
         raise Problem(f"there is no libisotherm-java.so in {directory}: `java/build {directory}` builds it")
-    return found[0]

@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Iterator
 
 from java_machines import Machines
-from java_programs import agent_of, programs
-from measure import Contender, Program, Samples, interleave, run_once
+from java_programs import check_agent, tables_of_each
+from measure import Contender, Program, Samples, geometric_mean, interleave, run_once
 from table import Table
 from tools import Tools
 
@@ -32,48 +32,57 @@ def recording(tools: Tools, java: str, folder: str, program: Program) -> Contend
 
 def profile_of(tools: Tools, options, folder: str, program: Program) -> str:
     """The profile of the program: the last one that a part of the section recorded, or a new one."""
-    agent_of(tools)
+    check_agent(tools)
     path = profile_path(folder, program)
     if not os.path.isfile(path):
         run_once(program, recording(tools, Machines(options).to_record, folder, program), options.limit)
     return path
 
 
-def statistics_row(table: Table, report: dict, samples: Samples) -> float:
-    """Adds a row; returns the time of the recorded runs over that of the plain ones."""
-    java = report["java"]
-    cost = samples.ratio("recorded", "plain", "kernel_seconds")
-    spread = max(samples.spread(way, "kernel_seconds") for way in samples.runs)
-    table.row(samples.program, samples.median("plain", "kernel_seconds"), f"{samples.median('plain', 'work_per_second'):,.0f}",
-              f"{java['allocated_bytes'] / 2**20:,.0f}", java["allocation_sites"], f"{java['sites_per_method']:.2f}", java["hot_methods"],
-              java["types"], f"{java['samples_per_second']:,.0f}", f"{cost:.3f}", f"{spread:.1%}")
-    return cost
+class Recording:
+    """The runs of one program, plain and recorded, and what the last profile says of it."""
+
+    def __init__(self, samples: Samples, report: dict):
+        self.samples, self.java = samples, report["java"]
+        self.cost = samples.ratio("recorded", "plain", "kernel_seconds")
+        self.spread = max(samples.spread(way, "kernel_seconds") for way in samples.runs)
+
+    def row(self) -> list[object]:
+        java = self.java
+        return [self.samples.program, self.samples.median("plain", "kernel_seconds"), f"{self.samples.median('plain', 'work_per_second'):,.0f}",
+                f"{java['allocated_bytes'] / 2**20:,.0f}", java["allocation_sites"], f"{java['sites_per_method']:.2f}", java["hot_methods"],
+                java["types"], f"{java['samples_per_second']:,.0f}", self.cost, f"{self.spread:.1%}"]
 
 
 def sites(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    agent_of(tools)
+    check_agent(tools)
     machines = Machines(options)
-    built, reasons = programs(tools, options, folder, say)
-    table = Table("Table 3: Java programs (medians of the measured phase)",
-                  ["program", "s", "work/s", "OA MiB", "# sites", "S/M", "# hot", "# types", "samples/s", "recorded", "spread"])
-    costs = []
-    for program in say.steps(built):
+
+    def measure(program: Program) -> Recording:
         ways = [Contender("plain", [machines.to_record]), recording(tools, machines.to_record, folder, program)]
         samples = interleave(program, ways, options.rounds, options.limit, say)
-        costs.append(statistics_row(table, tools.report(profile_path(folder, program)), samples))
+        return Recording(samples, tools.report(profile_path(folder, program)))
+
+    yield from tables_of_each(tools, options, folder, say, measure, lambda results: [table_3(results, machines)])
+
+
+def table_3(recordings: list[Recording], machines: Machines) -> Table:
+    table = Table("Table 3: Java programs (medians of the measured phase)",
+                  ["program", "s", "work/s", "OA MiB", "# sites", "S/M", "# hot", "# types", "samples/s", "recorded", "spread"])
+    for recorded in recordings:
+        table.row(*recorded.row())
     table.note("OA: MiB of objects allocated; S/M: sites in a method; # hot: methods with compiled code at the end. Sites and types are those of sampled objects, "
                "one each 512 KiB of allocation, so few of those that a program has. Samples are those of compiled Java code.")
-    table.note(f"Recorded: time under `isotherm record` over time without. Goal: at most {COST}. Median of the programs: {statistics.median(costs):.3f}, "
-               f"worst {max(costs):.3f}: {'reached' if max(costs) <= COST else 'not reached'}.")
-    yield noted(table, machines.note(), reasons)
-
-
-def noted(table: Table, *more) -> Table:
-    """The table, with these notes or lists of notes."""
-    for note in more:
-        for line in [note] if isinstance(note, str) else note:
-            table.note(line)
+    costs = [recorded.cost for recorded in recordings]
+    slower = [f"{recorded.samples.program} {recorded.cost:.3f}" for recorded in recordings if recorded.cost > COST + recorded.spread]
+    table.note(f"Recorded: time under `isotherm record` over time without; {geometric_mean(costs):.3f} on the geometric mean. Goal: at most {COST}, beyond the spread: "
+               f"{missed_by(slower)}.")
+    table.note(machines.note())
     return table
+
+
+def missed_by(names: list[str]) -> str:
+    return f"missed by {', '.join(names)}" if names else "reached by all"
 
 
 def slow_sites(plan: str) -> set[str]:
@@ -110,38 +119,42 @@ def modelled(tools: Tools, profile: str) -> list[float]:
     return [found[policy]["energy_of_interleaved"] for policy in policies]
 
 
-def percent(values: list[float]) -> list[str]:
-    return [f"{value:.1%}" for value in values]
+class ColdSets:
+    """What is cold of one program, for each of the shares."""
 
-
-def with_median(table: Table, rows: list[list[float]]) -> Table:
-    table.row("median", *percent([statistics.median(column) for column in zip(*rows)]))
-    return table
+    def __init__(self, tools: Tools, program: Program, profile: str):
+        self.name = program.name
+        shares = planned_shares(tools, profile)
+        self.bytes = [of_bytes for of_bytes, _ in shares]
+        self.accesses = [of_accesses for _, of_accesses in shares]
+        self.energy = modelled(tools, profile)
 
 
 def cold_sets(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    built, reasons = programs(tools, options, folder, say)
-    columns = ["program", *(f"{share} %" for share in SHARES)]
-    bytes_table = Table("Figure 8: share of the bytes of Java sites that is cold, by the share of accesses that may be cold", columns)
-    access_table = Table("Share of the accesses to Java sites that is cold", columns)
-    energy_table = Table(f"Figure 12: modelled DRAM energy over that of pages in turn on {DEVICES} DIMMs", columns)
-    found: dict[Table, list[list[float]]] = {bytes_table: [], access_table: [], energy_table: []}
-    for program in say.steps(built):
-        say(program.name)
-        profile = profile_of(tools, options, folder, program)
-        shares = planned_shares(tools, profile)
-        for table, values in zip(found, [[share[0] for share in shares], [share[1] for share in shares], modelled(tools, profile)]):
-            table.row(program.name, *percent(values))
-            found[table].append(values)
-    add_cold_goal(bytes_table, found[bytes_table])
-    access_table.note("Shares in the profile itself. The share may be larger than the column says: there it is of the accesses to all sites, those of the virtual machine's "
-                      "own memory among them.")
-    energy_table.note("Modelled from the recorded accesses, as `isotherm simulate` does; hot data is on as few devices as it fills. Not measured, and of the profile's times.")
-    for table, rows in found.items():
-        yield noted(with_median(table, rows), reasons)
+    def measure(program: Program) -> ColdSets:
+        return ColdSets(tools, program, profile_of(tools, options, folder, program))
+
+    yield from tables_of_each(tools, options, folder, say, measure, cold_tables)
 
 
-def add_cold_goal(table: Table, rows: list[list[float]]) -> None:
-    median = statistics.median(row[SHARES.index(AT_SHARE)] for row in rows)
-    table.note(f"Goal: at {AT_SHARE} % of the accesses at least {COLD_BYTES:.0%} of the bytes are cold on the median program. Found: {median:.1%}: "
-               f"{'reached' if median >= COLD_BYTES else 'not reached'}. Of profiles with few accesses to the heap the shares are as good as their samples.")
+def share_table(title: str, results: list[ColdSets], field: str) -> Table:
+    """A row for each program, and the median."""
+    table = Table(title, ["program", *(f"{share} %" for share in SHARES)])
+    rows = [getattr(result, field) for result in results]
+    for result, values in zip(results, rows):
+        table.row(result.name, *(f"{value:.1%}" for value in values))
+    table.row("median", *(f"{statistics.median(column):.1%}" for column in zip(*rows)))
+    return table
+
+
+def cold_tables(results: list[ColdSets]) -> list[Table]:
+    of_bytes = share_table("Figure 8: share of the bytes of Java sites that is cold, by the share of all accesses that may be cold", results, "bytes")
+    median = statistics.median(result.bytes[SHARES.index(AT_SHARE)] for result in results)
+    of_bytes.note(f"Goal: at {AT_SHARE} % of the accesses at least {COLD_BYTES:.0%} of the bytes are cold on the median program. Found: {median:.1%}: "
+                  f"{'reached' if median >= COLD_BYTES else 'not reached'}.")
+    of_accesses = share_table("Share of the accesses to Java sites that is cold, by the same", results, "accesses")
+    of_accesses.note("In the profile itself. It may be more than the column says, which is a share of the accesses to all sites: those of the virtual machine's own memory "
+                     "count there.")
+    energy = share_table(f"Figure 12: modelled DRAM energy over that of pages in turn on {DEVICES} DIMMs, by the same", results, "energy")
+    energy.note("Modelled by `isotherm simulate` from the recorded accesses, not measured. Hot data is on as few devices as it fills; nothing says how few have its bandwidth.")
+    return [of_bytes, of_accesses, energy]

@@ -1,0 +1,99 @@
+"""Section `java`, part `colours`: what the virtual machine with a coloured heap costs where all memory is fast.
+
+    java of the machine | the patched one, no colours | the patched one, two colours by a guide file: in turn
+"""
+import os
+import statistics
+from collections.abc import Iterator
+
+from java_machines import Machines
+from java_programs import noted, pause_seconds, tables_of_each
+from java_sites import missed_by, profile_of
+from machine import first_line
+from measure import Contender, Program, Samples, geometric_mean, interleave
+from table import Table
+from tools import Tools
+
+INSTALLED, NO_COLOURS, TWO_COLOURS = "installed", "no colours", "two colours"
+WAYS = [INSTALLED, NO_COLOURS, TWO_COLOURS]
+POLICY = "cold-set=5%"
+# The goals of two colours over the installed virtual machine: time, and time of collections.
+TIME, PAUSES = 1.02, 1.05
+
+
+def contenders(tools: Tools, options, folder: str, program: Program) -> list[Contender]:
+    machines = Machines(options)
+    profile = profile_of(tools, options, folder, program)
+    stem = os.path.join(folder, f"{program.name}.colours")
+    tools.plan(profile, POLICY, "50%", f"{stem}.plan", tiers="emulated:cxl", guide=f"{stem}.guide")
+    colours = ["-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={stem}.guide"]
+    return [Contender(INSTALLED, [machines.installed]), Contender(NO_COLOURS, [machines.coloured]),
+            Contender(TWO_COLOURS, [machines.coloured, *colours])]
+
+
+class Cost:
+    """The runs of one program."""
+
+    def __init__(self, samples: Samples):
+        self.samples = samples
+        self.pauses = {way: [pause_seconds(run.errors) for run in samples.runs[way]] for way in WAYS}
+
+    def ratio(self, way: str) -> float:
+        return self.samples.ratio(way, INSTALLED, "kernel_seconds")
+
+    def spread(self, way: str) -> float:
+        return self.samples.spread(way, "kernel_seconds")
+
+    def is_slower(self, way: str, most: float) -> bool:
+        """Whether the ratio is above the goal by more than noise."""
+        return self.ratio(way) > most + max(self.spread(INSTALLED), self.spread(way))
+
+    def pause_ratio(self, way: str) -> float | None:
+        """Median of the ratios within the rounds; None where the program hardly collects."""
+        if min(self.pauses[INSTALLED]) < 0.01:
+            return None
+        return statistics.median(one / base for one, base in zip(self.pauses[way], self.pauses[INSTALLED]))
+
+    def row(self) -> list[object]:
+        shown = ["" if self.pause_ratio(way) is None else f"{self.pause_ratio(way):.2f}" for way in WAYS[1:]]
+        return [self.samples.program, self.samples.median(INSTALLED, "kernel_seconds"), *(self.ratio(way) for way in WAYS[1:]),
+                *(f"{self.spread(way):.1%}" for way in WAYS), f"{statistics.median(self.pauses[INSTALLED]):.3f}", *shown]
+
+
+def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
+    # Before minutes of recording, so that a missing one is named at once.
+    machines = Machines(options)
+    machines.check_coloured()
+    versions = f"Installed: {version(machines.installed)}. Coloured: {version(machines.coloured)}."
+
+    def measure(program: Program) -> Cost:
+        return Cost(interleave(program, contenders(tools, options, folder, program), options.rounds, options.limit, say))
+
+    yield from tables_of_each(tools, options, folder, say, measure, lambda costs: [noted(summary(costs), [versions])])
+
+
+def version(java: str) -> str:
+    return f"{first_line([java, '-version'])}, {java}"
+
+
+def summary(costs: list[Cost]) -> Table:
+    table = Table("The coloured heap, all memory fast: time of the measured phase over that of the installed virtual machine",
+                  ["program", "s installed", *WAYS[1:], *(f"spread {way}" for way in WAYS), "GC s installed", *(f"GC {way}" for way in WAYS[1:])])
+    for cost in costs:
+        table.row(*cost.row())
+    with_pauses = [cost for cost in costs if cost.pause_ratio(TWO_COLOURS) is not None]
+    pauses = [geometric_mean([cost.pause_ratio(way) for cost in with_pauses]) if with_pauses else None for way in WAYS[1:]]
+    table.row("geometric mean", "", *(geometric_mean([cost.ratio(way) for cost in costs]) for way in WAYS[1:]), *[""] * 4,
+              *("" if mean is None else f"{mean:.2f}" for mean in pauses))
+    add_goal(table, costs, NO_COLOURS, 1.0, "Goal: without colours no program is slower beyond the spread")
+    add_goal(table, costs, TWO_COLOURS, TIME, f"Goal: with two colours no program takes more than {TIME} times as long, beyond the spread")
+    if with_pauses:
+        reached = "reached" if pauses[1] <= PAUSES else "not reached"
+        table.note(f"Goal: collections with two colours take at most {PAUSES} times as long: {pauses[1]:.2f} on the geometric mean: {reached}.")
+    table.note(f"Two colours: cold sites by {POLICY}. GC: pauses of the whole run, by the virtual machine's log; no ratio where there are less than 10 ms of them.")
+    return table
+
+
+def add_goal(table: Table, costs: list[Cost], way: str, most: float, text: str) -> None:
+    slower = [f"{cost.samples.program} {cost.ratio(way):.3f}" for cost in costs if cost.is_slower(way, most)]
+    table.note(f"{text}: {missed_by(slower)}.")
