@@ -2,7 +2,6 @@
 import dataclasses
 import functools
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -98,7 +97,7 @@ def build(tools: Tools, options, folder: str, name: str) -> Program:
     compile_java(load.main, path, classes)
     words = load.words.format(load.quick if options.quick else load.amount).split()
     heap = [f"-Xms{load.heap}m", f"-Xmx{load.heap}m"]
-    return Program(name, [*heap, "-XX:+UseG1GC", "-Xlog:gc:stderr", "-cp", ":".join(path), load.main, *words])
+    return Program(name, [*heap, "-XX:+UseG1GC", "-cp", ":".join(path), load.main, *words])
 
 
 def programs(tools: Tools, options, folder: str, say) -> tuple[list[Program], list[str]]:
@@ -136,11 +135,6 @@ def tables_of_each(tools: Tools, options, folder: str, say, measure: Callable[[P
     if problems:
         raise Problem("; ".join(problems), found)
     yield from found
-
-
-def pause_seconds(errors: str) -> float:
-    """The time of all collections in which the program stood still, by the virtual machine's log (-Xlog:gc)."""
-    return sum(float(found) for found in re.findall(r"\[gc\] GC\(\d+\) Pause .* (\d+\.\d+)ms$", errors, re.MULTILINE)) / 1000
 
 
 def check_agent(tools: Tools) -> None:

@@ -50,14 +50,12 @@ class Contender:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run: wall seconds, processor seconds of it and its descendants, the measures it printed (`name value` on standard error), its output
-    and its standard error."""
+    """One run: wall seconds, processor seconds of it and its descendants, the measures it printed (`name value` on standard error), its output."""
 
     wall: float
     processor: float
     measures: dict[str, float]
     out: bytes
-    errors: str
 
 
 def read_measures(text: str) -> dict[str, float]:
@@ -113,7 +111,7 @@ def run_once(program: Program, contender: Contender, seconds: float) -> Run:
     if child.returncode != 0:
         last = " | ".join(errors.strip().splitlines()[-3:])
         raise Problem(f"{where}: ended with status {child.returncode}: {last}")
-    return Run(wall, processor_seconds() - begin_processor, read_measures(errors), output, errors)
+    return Run(wall, processor_seconds() - begin_processor, read_measures(errors), output)
 
 
 class Samples:

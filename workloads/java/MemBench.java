@@ -1,3 +1,4 @@
+import java.lang.management.ManagementFactory;
 import java.util.Random;
 
 /**
@@ -6,7 +7,8 @@ import java.util.Random;
  *
  * <pre>java MemBench [--hot MIB] [--cold MIB] [--threads N] [--passes N] [--delay NS] [--seed N]</pre>
  *
- * Prints the sum of what was written; the time and the writes in a second go to standard error.
+ * Prints the sum of what was written; the time, the writes in a second and the time of
+ * collections go to standard error.
  */
 public final class MemBench {
     /** Written in each pass. */
@@ -91,6 +93,11 @@ public final class MemBench {
         }
     }
 
+    /** Seconds in which the collector let the program wait. */
+    static double collecting() {
+        return ManagementFactory.getGarbageCollectorMXBeans().stream().mapToLong(collector -> collector.getCollectionTime()).sum() / 1e3;
+    }
+
     public static void main(String[] words) throws InterruptedException {
         int hot = option(words, "--hot", 8) * (1 << 20) / OBJECT_BYTES;
         int cold = option(words, "--cold", 64) * (1 << 20) / OBJECT_BYTES;
@@ -124,7 +131,7 @@ public final class MemBench {
                 sum += object.value;
             }
         }
-        System.err.printf("kernel_seconds %.3f%nwork_per_second %.0f%n", seconds, written / seconds);
+        System.err.printf("kernel_seconds %.3f%nwork_per_second %.0f%ngc_seconds %.3f%n", seconds, written / seconds, collecting());
         System.out.println("sum " + sum);
     }
 }
