@@ -183,7 +183,7 @@ public final class HeapColors {
         }
     }
 
-    private static void print(Table table, String when, Kind[] kinds) {
+    static void print(Table table, String when, Kind[] kinds) {
         for (Kind kind : kinds) {
             int[] states = states(table, kind);
             for (int state = 0; state < states.length; state++) {
@@ -194,7 +194,7 @@ public final class HeapColors {
         }
     }
 
-    private static void collectYoung() {
+    static void collectYoung() {
         long before = collections();
         Object[] dropped = new Object[64];
         for (int i = 0; collections() == before; i++) {

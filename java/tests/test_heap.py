@@ -33,6 +33,8 @@ site HeapLoop.coldSite@* cold
 site HeapLoop.coldBytes@* cold
 site HeapLoop.coldObjects@* cold
 """
+RECOLOUR_SITE = "site HeapRecolor.site@* cold\n"
+RECOLOUR_ITEMS = "class HeapRecolor$Item cold\nclass HeapRecolor$Item[] cold\n"
 
 
 class Heap(unittest.TestCase):
@@ -45,7 +47,7 @@ class Heap(unittest.TestCase):
         cls.path = pathlib.Path(cls.directory.name)
         cls.guide = cls.path / "guide"
         cls.guide.write_text(GUIDE)
-        programs = [PROGRAM, "HeapFill", "HeapLoop"]
+        programs = [PROGRAM, "HeapFill", "HeapLoop", "HeapRecolor"]
         sources = [*(HERE / f"{name}.java" for name in programs), HERE.parent.parent / "workloads/java/MemBench.java"]
         javac = [cls.java.parent / "javac", "-nowarn", "-d", cls.path, *sources]
         subprocess.run(javac, check=True, stderr=subprocess.DEVNULL)
@@ -140,6 +142,9 @@ class Colours(Heap):
     def test_the_heap_s_information_tells_what_the_guide_matched(self):
         _, text = self.coloured(["-Xlog:gc+heap+exit"], 3000, ["system"])
         self.assertRegex(text, r"guide: 8 of 9 entries matched")
+        # `isotherm run --java` takes the first number after each of these words.
+        self.assertRegex(text.split("colors: ")[1], r"^\d+ regions borrowed")
+        self.assertRegex(text.split("guide: ")[1], r"^8 of 9")
         self.assertRegex(text, r"color 1: \d+K in [1-9]\d* regions")
 
 
@@ -177,6 +182,137 @@ class Inline(Heap):
     def test_the_bytes_of_a_thread_have_its_cold_objects_in_them(self):
         line = self.loop("class", [], 1000).splitlines()[-1]
         self.assertGreaterEqual(int(line.split()[1]), 1000 * 24)
+
+
+class Recolouring(Heap):
+    """The guide file is replaced while the program runs, and collections give objects the colour that their class has now."""
+
+    ITEMS = ["item", "item-array", "large-item-array"]
+    FLAGS = {
+        "defaults": [],
+        "wide references": ["-XX:-UseCompressedOops"],
+        "one collector thread": ["-XX:ParallelGCThreads=1"],
+        "interpreter": ["-Xint"],
+        "verified": ["-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifyBeforeGC", "-XX:+VerifyAfterGC"],
+        "old at once": ["-XX:MaxTenuringThreshold=0"],
+    }
+
+    def steps(self, steps, guides, flags=(), count=20000, colours=2):
+        """Runs the program. A step that is a name of guides puts that file in the place of the first, which is that of "start".
+        The steps with what they print, [(step, {kind: {colour: objects}})], and the text."""
+        for name, text in guides.items():
+            (self.path / name).write_text(text)
+        table, guide = self.path / "table", self.path / "start"
+        # Objects stay young for many collections.
+        heap = ["-XX:+UseG1GC", "-Xmx512m", "-Xmn128m", "-XX:G1HeapRegionSize=1m", f"-XX:IsothermHeapColors={colours}"]
+        files = [f"-XX:IsothermHeapGuide={guide}", f"-XX:IsothermHeapTable={table}"]
+        done = self.run_java(*heap, *files, *flags, "-cp", self.path, "HeapRecolor", table, guide, count, *steps)
+        found = []
+        for line in done.stdout.splitlines():
+            words = re.fullmatch(r"(start|\d+:\w+) ([a-z-]+) (-?\d+) (-?\d+) (\d+)", line)
+            if not words:
+                continue
+            if not found or found[-1][0] != words[1]:
+                found.append((words[1], {}))
+            kind = found[-1][1].setdefault(words[2], {})
+            kind[int(words[3])] = kind.get(int(words[3]), 0) + int(words[5])
+        collections = [step for step in steps if step not in guides]
+        self.assertEqual(len(found), 1 + len(collections), done.stdout)
+        self.assertEqual(done.stdout.count("objects unharmed"), len(collections), done.stdout)
+        return found, done.stdout
+
+    def check(self, kinds, items, text):
+        """The items are of this colour, the objects of the site are cold, and the rest is hot."""
+        for kind, found in kinds.items():
+            colour = items if kind in self.ITEMS else 1 if kind == "site" else 0
+            self.assertEqual(set(found), {colour}, (kind, kinds, text))
+
+    def test_a_collection_moves_objects_to_the_colour_of_their_class_and_back(self):
+        guides = {"start": RECOLOUR_SITE, "cold": RECOLOUR_SITE + RECOLOUR_ITEMS, "hot": RECOLOUR_SITE, "again": RECOLOUR_ITEMS}
+        for collection in ["young", "system"]:
+            for name, flags in self.FLAGS.items():
+                if collection == "young" and name == "old at once":
+                    continue
+                with self.subTest(collection=collection, flags=name):
+                    steps = [collection, "cold", collection, "hot", collection, "again", collection, collection]
+                    found, text = self.steps(steps, guides, flags, count=3000 if name == "interpreter" else 20000)
+                    for (_, kinds), items in zip(found, [0, 0, 1, 0, 1, 1]):
+                        self.check(kinds, items, text)
+
+    def test_objects_that_became_old_are_recoloured_by_a_full_collection(self):
+        guides = {"start": RECOLOUR_SITE, "cold": RECOLOUR_ITEMS, "hot": ""}
+        steps = ["system", "cold", "young", "system", "young", "hot", "young", "system"]
+        found, text = self.steps(steps, guides, ["-Xlog:gc"], count=100000)
+        self.check(found[3][1], 1, text)
+        self.check(found[-1][1], 0, text)
+
+    def test_old_objects_are_recoloured_where_mixed_collections_take_all_old_regions(self):
+        flags = ["-XX:+UnlockExperimentalVMOptions", "-XX:G1MixedGCLiveThresholdPercent=100", "-XX:G1HeapWastePercent=0"]
+        # System.gc() returns when the heap is marked; mixed collections follow, of an eighth of the regions each.
+        steps = ["young", "young", "cold", "system", *["young"] * 12]
+        flags += ["-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxTenuringThreshold=0", "-Xlog:gc"]
+        found, text = self.steps(steps, {"start": RECOLOUR_SITE, "cold": RECOLOUR_SITE + RECOLOUR_ITEMS}, flags, count=50000)
+        self.assertEqual(set(found[3][1]["item"]), {0}, text)
+        self.check(found[-1][1], 1, text)
+        self.assertNotIn("Pause Full", text)
+
+    def test_each_collection_logs_what_it_recoloured(self):
+        guides = {"start": "", "cold": RECOLOUR_ITEMS, "hot": ""}
+        steps = ["young", "cold", "young", "young", "hot", "system"]
+        _, text = self.steps(steps, guides, ["-Xlog:gc+heap+color,gc+heap+exit"])
+        lines = re.findall(r"after recolored to color (\d): (\d+)K in (\d+) objects", text)
+        # The three large arrays of 1.5 MiB, and 20,000 items and arrays of them.
+        self.assertEqual([(colour, objects) for colour, _, objects in lines],
+                         [("0", "0"), ("1", "40003"), ("0", "0"), ("1", "0"), ("0", "40003"), ("1", "0")], text)
+        self.assertTrue(all(4500 < int(kib) < 9000 for _, kib, objects in lines if objects != "0"), lines)
+        self.assertEqual(len(re.findall(r"guide: read again, 2 classes, 2 loaded ones of another color than before", text)), 1, text)
+        self.assertRegex(text, r"  recolored to color 0: \d+K in 40003 objects")
+        self.assertRegex(text, r"  recolored to color 1: \d+K in 40003 objects")
+        self.assertRegex(text, r"  guides: 3 read and 0 refused")
+
+    def test_a_guide_that_stays_is_read_once(self):
+        _, text = self.steps(["young", "system"], {"start": RECOLOUR_ITEMS}, ["-Xlog:gc+heap+color,gc+heap+exit"])
+        self.assertIn("guides: 1 read and 0 refused", text)
+        self.assertNotIn("after recolored", text)
+
+    def test_a_wrong_guide_is_refused_and_the_old_one_stays(self):
+        guides = {"start": RECOLOUR_SITE + RECOLOUR_ITEMS, "wrong": "class HeapRecolor$Plain cold\nclass A\n", "hot": ""}
+        steps = ["young", "wrong", "young", "young", "hot", "young", "system"]
+        found, text = self.steps(steps, guides, ["-Xlog:gc+heap+exit"])
+        for (_, kinds), items in zip(found, [1, 1, 1, 1, 0, 0]):
+            self.check(kinds, items, text)
+        warnings = re.findall(r"\[warning\]\[gc,heap,color\].*", text)
+        self.assertEqual(len(warnings), 1, text)
+        self.assertIn(f"{self.path / 'start'}:2: a line is: class NAME COLOR", warnings[0])
+        self.assertIn("guides: 2 read and 1 refused", text)
+
+    def test_objects_go_to_one_of_several_colours(self):
+        guides = {"start": "class HeapRecolor$Item 1\n", "next": "class HeapRecolor$Item 3\n", "last": "class HeapRecolor$Item 2\n"}
+        found, _ = self.steps(["young", "next", "young", "last", "system"], guides, colours=4)
+        self.assertEqual([set(kinds["item"]) for _, kinds in found], [{1}, {1}, {3}, {2}])
+
+    def test_sites_stay_as_they_were_at_the_start(self):
+        guides = {"start": "", "sites": RECOLOUR_SITE, "gone": ""}
+        found, text = self.steps(["young", "sites", "young", "system"], guides, ["-Xlog:gc+heap+color"])
+        self.assertEqual([set(kinds["site"]) for _, kinds in found], [{0}] * 4)
+        self.assertEqual(text.count("its sites differ from those of the start"), 1, text)
+
+    def test_a_site_goes_before_a_class_until_the_colour_of_the_class_changes(self):
+        guides = {"start": "site HeapRecolor.item@* 1\nclass HeapRecolor$Item 3\n", "next": "class HeapRecolor$Item 2\n"}
+        found, _ = self.steps(["young", "young", "next", "young", "system"], guides, colours=4)
+        self.assertEqual([set(kinds["item"]) for _, kinds in found], [{1}, {1}, {1}, {2}, {2}])
+        found, _ = self.steps(["system", "system"], guides, colours=4)
+        self.assertEqual([set(kinds["item"]) for _, kinds in found], [{1}, {1}, {1}])
+
+    def test_threads_that_allocate_meanwhile_keep_right_objects(self):
+        guides = {"start": RECOLOUR_SITE}
+        steps = ["churn"]
+        for i in range(12):
+            guides[f"guide{i}"] = RECOLOUR_SITE + (RECOLOUR_ITEMS if i % 2 == 0 else "")
+            steps += [f"guide{i}", "system" if i % 3 == 0 else "young"]
+        for name in ["defaults", "verified"]:
+            with self.subTest(name):
+                self.steps(steps, guides, ["-Xmx96m", "-Xmn24m", *self.FLAGS[name]], count=5000)
 
 
 class Room(Heap):
