@@ -7,8 +7,7 @@ import java.util.Random;
  *
  * <pre>java MemBench [--hot MIB] [--cold MIB] [--threads N] [--passes N] [--delay NS] [--seed N]</pre>
  *
- * Prints the sum of what was written; the time, the writes in a second and the time of
- * collections go to standard error.
+ * Prints the sum of what was written; the time, the writes in a second and the time of collections go to standard error.
  */
 public final class MemBench {
     /** Written in each pass. */
