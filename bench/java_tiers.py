@@ -149,7 +149,7 @@ def gap_goal(policy: str, results: list[Guided]) -> str:
     first, guided = (geometric_mean([result.over_all_fast(way) for result in slowed]) for way in (FIRST_TOUCH, policy))
     closed = (first - guided) / (first - 1)
     names = ", ".join(result.samples.program for result in slowed)
-    return f"{goal}{closed:.0%} of the programs with a gap beyond the spread ({names}): {'reached' if closed >= CLOSED else 'not reached'}."
+    return f"{goal}{closed:.0%}, of the programs whose gap is beyond the spread ({names}): {'reached' if closed >= CLOSED else 'not reached'}."
 
 
 def cold_goal(results: list[Guided]) -> str:
