@@ -10,7 +10,7 @@ import sys
 import threading
 
 from emulated import script, workload
-from measure import Contender, Program, Run, geometric_mean, run_once
+from measure import Contender, Problem, Program, Run, geometric_mean, run_once
 from memory_group import MemoryGroup
 from programs import named
 from table import Table
@@ -279,6 +279,14 @@ class Swap:
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     rounds = options.rounds if options.has_rounds else 1 if options.quick else ROUNDS
     wanted = named({name: (lambda work=work: work) for name, work in PROGRAMS.items()}, options.program)
+    results, problems = [], []
     with Swap(tools):
-        results = [run_program(tools, make(), name, rounds, folder, options, say) for name, make in wanted.items()]
-    return [limits_table(results, rounds), budget_table(results, rounds)]
+        for name, make in wanted.items():
+            try:
+                results.append(run_program(tools, make(), name, rounds, folder, options, say))
+            except Problem as problem:
+                problems.append(str(problem))
+    tables = [limits_table(results, rounds), budget_table(results, rounds)] if results else []
+    if problems:
+        raise Problem("; ".join(problems), tables)
+    return tables

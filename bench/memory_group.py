@@ -3,8 +3,10 @@ import itertools
 import os
 
 from measure import Problem
+from tools import HERE
 
 ROOT = "/sys/fs/cgroup"
+ENTER = os.path.join(HERE, "compressed", "enter-group")
 NUMBERS = itertools.count()
 
 
@@ -51,7 +53,7 @@ class MemoryGroup:
 
     def enter(self) -> list[str]:
         """Words before a program, which put it into the group."""
-        return ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$0" "$@"']
+        return [ENTER, self.path]
 
     def statistics(self) -> dict[str, int]:
         with open(os.path.join(self.path, "memory.stat"), encoding="utf-8") as file:
