@@ -1,15 +1,17 @@
-"""Section `tiering`: the managers of a machine with two memory nodes, on programs whose hot memory is known.
+"""Section `tiering`: the managers of a machine with several memory nodes, on programs whose hot memory is known.
 
 Each run has a virtual machine of its own (tests/vm): an emulated machine has no slow memory, so what is measured is where the accesses
-meet their data, counted by the program itself (bench/tiering/patterns.c), and what that took. Needs `setup/vm` and
-`cargo build --release`.
+meet their data, counted by the program itself (bench/tiering/accesses.h), and what that took. Needs `setup/vm`,
+`cargo build --release` and the Debian package redis-server.
 """
+import dataclasses
 import os
 import re
+import shutil
 
 from measure import Problem
 from table import Table
-from tools import HERE, ROOT, Tools, must
+from tools import HERE, ROOT, must
 
 MANAGERS = {
     "none": "nothing moves",
@@ -20,51 +22,119 @@ MANAGERS = {
     "isotherm": "isotherm daemon as shipped",
 }
 # Accesses of a run, and of a quick one.
-PATTERNS = {"zipf": (160_000_000, 16_000_000), "phases": (160_000_000, 16_000_000), "scan": (160_000_000, 16_000_000),
-            "quiet": (1_500_000, 400_000)}
+PROGRAMS = {"zipf": (160_000_000, 16_000_000), "phases": (160_000_000, 16_000_000), "scan": (160_000_000, 16_000_000),
+            "quiet": (1_500_000, 400_000), "graph": (160_000_000, 16_000_000), "redis": (1_500_000, 300_000)}
+# Topologies of tests/vm by their number of nodes.
+TOPOLOGIES = {2: "two-nodes", 3: "three-tiers"}
+HUGE_PAGES = ["always", "never"]
 TICKS_A_SECOND = 100
+COLUMNS = ["program", "nodes", "huge pages", "manager", "hot accesses", "all accesses", "work until 0.9", "moved MiB", "manager s", "program's system s"]
 FIGURES = re.compile(r"^hot (\S+) all (\S+) reached (\d+) of (\d+) until (\S+) system (\S+) faults \d+ ticks (\d+) moved (\d+) high \d+ free \d+$", re.M)
 
 
-def guest(options, patterns: str, manager: str, pattern: str, huge: str) -> re.Match:
-    """Runs a pattern under a manager in a virtual machine of its own."""
-    work = PATTERNS[pattern][1 if options.quick else 0]
-    stand = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), "isotherm-vm")
-    command = [stand, "run", "--with", options.isotherm, "--with", patterns, "two-nodes", os.path.join(HERE, "tiering", "guest"),
-               manager, pattern, str(work), huge]
-    what = f"{pattern} under {manager}"
-    output = must(command, what, options.limit + 300)
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A program under a manager on a machine."""
+
+    program: str
+    nodes: int
+    huge: str
+    manager: str
+
+    def __str__(self) -> str:
+        return f"{self.program} under {self.manager}, {self.nodes} nodes, huge pages {self.huge}"
+
+
+def sources(name: str) -> str:
+    return os.path.join(HERE, "tiering", name)
+
+
+def beside(options, name: str) -> str:
+    """A program that is built beside `isotherm`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), name)
+    if not os.path.isfile(path):
+        raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
+    return path
+
+
+def chosen(options) -> list[str]:
+    unknown = [name for name in options.program or [] if name not in PROGRAMS]
+    if unknown:
+        raise Problem(f"there is no program {unknown[0]}; there are {', '.join(PROGRAMS)}")
+    return options.program or list(PROGRAMS)
+
+
+def compiled(name: str, folder: str) -> str:
+    path = os.path.join(folder, name)
+    must(["cc", "-O2", "-Wall", "-o", path, sources(f"{name}.c"), "-lm"], f"compiling {name}.c")
+    return path
+
+
+def redis_server() -> str:
+    path = shutil.which("redis-server")
+    if path is None:
+        raise Problem("there is no redis-server; install the Debian package of this name, or choose other programs with --program")
+    return path
+
+
+def payload(options, folder: str, programs: list[str]) -> list[str]:
+    """The programs that the guest of some programs needs."""
+    files = [beside(options, "isotherm"), compiled("patterns", folder)]
+    if "graph" in programs:
+        files.append(compiled("graph", folder))
+    if "redis" in programs:
+        files += [redis_server(), compiled("redis_client", folder)]
+    return files
+
+
+def measured(options, files: list[str], case: Case) -> re.Match:
+    """Runs a case in a virtual machine of its own."""
+    work = PROGRAMS[case.program][1 if options.quick else 0]
+    brought = [word for file in files for word in ("--with", file)]
+    output = must([beside(options, "isotherm-vm"), "run", *brought, TOPOLOGIES[case.nodes], sources("guest"),
+                   case.manager, case.program, str(work), case.huge], str(case), options.limit + 300)
     found = FIGURES.search(output)
     if not found:
-        raise Problem(f"{what}: no figures in {output.strip()!r}")
+        raise Problem(f"{case}: no figures in {output.strip()!r}")
     return found
 
 
-def run(_tools: Tools | None, options, folder: str, say) -> list[Table]:
-    for needed in ("isotherm", "isotherm-vm"):
-        path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), needed)
-        if not os.path.isfile(path):
-            raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
+def cells(case: Case, found: re.Match) -> list[object]:
+    hot, every, reached, phases, until, system, ticks, moved = found.groups()
+    has = f"{float(until):.3f}" + ("" if reached == phases else f" ({reached} of {phases})") if int(reached) else "never"
+    return [case.program, case.nodes, case.huge, case.manager, float(hot), float(every), has, int(moved) * 4 // 1024, int(ticks) / TICKS_A_SECOND,
+            float(system)]
+
+
+def explain(table: Table) -> None:
+    table.note("zipf, phases, scan, graph, redis: 112 MiB, 24 MiB of them hot and first on the slowest node, 48 MiB above the kernel's high watermark in each "
+               "other node. quiet: 16 MiB of a control group, 8 MiB of them hot, that rests beside a greedy program of 112 MiB; the daemon has a floor of 8 MiB for it, "
+               "which no other manager offers.")
+    table.note("Fast is the fastest node. Accesses: of redis, reads of values. Work until 0.9: the part of all accesses after which nine of ten accesses to the hot "
+               "part met the fast node, of the phases that got there. Moved: all pages that the kernel migrated for any process. Manager: processor time of the "
+               "daemon, kdamonds and kswapd; what promotion takes of a program is its own system time (of redis, the server's), its start included.")
+    table.note(" ".join(f"{name}: {words}." for name, words in MANAGERS.items()))
+
+
+def fill(table: Table, options, files: list[str], cases: list[Case], say) -> None:
+    """A row for each case. A case that fails leaves the table with the rows before it."""
+    for number, case in enumerate(cases):
+        say(f"{case}: run {number + 1} of {len(cases)}")
+        try:
+            table.row(*cells(case, measured(options, files, case)))
+        except Problem as problem:
+            raise Problem(str(problem), [table] if table.rows else []) from None
+
+
+def run(_tools: None, options, folder: str, say) -> list[Table]:
     if not os.path.isdir(os.path.join(ROOT, "build", "vm")):
         raise Problem("there is no build/vm; make it with setup/vm")
-    patterns = os.path.join(folder, "patterns")
-    must(["cc", "-O2", "-Wall", "-o", patterns, os.path.join(HERE, "tiering", "patterns.c"), "-lm"], "compiling the patterns")
-    wanted = options.program or list(PATTERNS)
-    table = Table("Managers of two memory nodes: share of the accesses that met the fast node",
-                  ["pattern", "manager", "hot accesses", "all accesses", "work until 0.9", "moved MiB", "manager s", "program's system s"])
+    programs = chosen(options)
+    files = payload(options, folder, programs)
     rounds = options.rounds if options.has_rounds else 1
-    for pattern in wanted:
-        for turn in range(rounds):
-            for manager in MANAGERS:
-                say(f"{pattern} under {manager}: round {turn + 1} of {rounds}")
-                hot, every, reached, phases, until, system, ticks, moved = guest(options, patterns, manager, pattern, "always").groups()
-                has = f"{float(until):.3f}" + ("" if reached == phases else f" ({reached} of {phases})") if int(reached) else "never"
-                table.row(pattern, manager, float(hot), float(every), has, str(int(moved) * 4 // 1024), int(ticks) / TICKS_A_SECOND, float(system))
-    table.note("zipf, phases, scan: 112 MiB, 24 MiB of them hot and first on the slow node, 48 MiB of fast memory above the kernel's high watermark, huge pages always. "
-               "quiet: 16 MiB of a control group, 8 MiB of them hot, that rests beside a greedy program of 112 MiB; the daemon has a floor of 8 MiB for it, "
-               "which no other manager offers.")
-    table.note("Work until 0.9: the part of all accesses after which nine of ten accesses to the hot part met the fast node, of the phases that got there. "
-               "Moved: all pages that the kernel migrated for anyone. Manager: processor time of the daemon, kdamonds and kswapd; what promotion takes of a program "
-               "is its own system time, its start included.")
-    table.note(" ".join(f"{name}: {words}." for name, words in MANAGERS.items()))
+    cases = [Case(program, nodes, huge, manager) for program in programs for nodes in options.nodes or [2] for huge in options.huge or ["always"]
+             for _ in range(rounds) for manager in MANAGERS]
+    table = Table("Managers of two and three memory nodes: share of the accesses that met the fast node", COLUMNS)
+    explain(table)
+    fill(table, options, files, cases, say)
     return [table]
