@@ -111,7 +111,7 @@ def explain(table: Table) -> None:
                "other node. quiet: 16 MiB of a control group, 8 MiB of them hot, that rests beside a greedy program of 112 MiB; the daemon has a floor of 8 MiB for it, "
                "which no other manager offers.")
     table.note("Fast is the fastest node. Accesses: of redis, reads of values. Work until 0.9: the part of all accesses after which nine of ten accesses to the hot "
-               "part met the fast node, of the phases that got there. Moved: all pages that the kernel migrated for any process. Manager: processor time of the "
+               "part met the fast node, of the phases that got there. Moved: all pages that the kernel migrated for any process, of redis with those that its client puts on the slowest node. Manager: processor time of the "
                "daemon, kdamonds and kswapd; what promotion takes of a program is its own system time (of redis, the server's), its start included.")
     table.note(" ".join(f"{name}: {words}." for name, words in MANAGERS.items()))
 

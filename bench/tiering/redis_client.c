@@ -1,11 +1,11 @@
 /* A client of redis-server whose reads are skewed: starts the server, stores values, asks for them, and prints the share of the answers
  * whose values were on the fast node (accesses.h).
  *
- *     redis_client FAST-NODE READS
+ *     redis_client FAST-NODE SLOW-NODE READS
  *
  * The values are of 1,000 bytes and take some 112 MiB with their keys. The newer a value, the more it is asked for: by Zipf 0.99, as in
- * caches and stores of sessions. The hot part are the newest 24 MiB. They were stored when the fast node was full already, so all of
- * them have to be moved. An access is a read of a value; where it is, is asked of the kernel for each fourth one. */
+ * caches and stores of sessions. The hot part are the newest 24 MiB. The client puts them on the slow node before the first read, so that
+ * all of them have to be moved. An access is a read of a value; where it is, is asked of the kernel for each fourth one. */
 #define _GNU_SOURCE
 #include "accesses.h"
 #include <math.h>
@@ -115,8 +115,8 @@ static uintptr_t bytes_of(uintptr_t object) {
     return bytes;
 }
 
-/* Asks the server for the addresses of all values. It reads them for that: the newest first, so that these are not the last ones read when
- * the work begins. */
+/* Asks the server for the addresses of all values. It reads them for that: the newest first, so that the hot ones are not those that it
+ * read last. */
 static void find_values(void) {
     for (int first = 0; first < KEYS; first += PIPELINE) {
         int keys[PIPELINE], count = KEYS - first < PIPELINE ? KEYS - first : PIPELINE;
@@ -126,6 +126,15 @@ static void find_values(void) {
         for (int i = 0; i < count; i++)
             values[keys[i]] = bytes_of(strtoull(receive_line("+Value at:0x") + strlen("+Value at:"), NULL, 16));
     }
+}
+
+static void move_hot(int slow) {
+    static void *pages[HOT_KEYS];
+    static int nodes[HOT_KEYS], results[HOT_KEYS];
+    for (int i = 0; i < HOT_KEYS; i++)
+        pages[i] = (void *)values[KEYS - HOT_KEYS + i], nodes[i] = slow;
+    if (syscall(SYS_move_pages, server, (long)HOT_KEYS, pages, nodes, results, MPOL_MF_MOVE) < 0)
+        fail("move_pages");
 }
 
 static void store(void) {
@@ -200,14 +209,15 @@ static double system_seconds(long *faults) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
-        return fprintf(stderr, "usage: redis_client FAST-NODE READS\n"), 2;
-    int fast = number(argv[1], "fast node", 0);
-    long long work = number(argv[2], "reads", (long long)WINDOWS * SAMPLED), reads = work / WINDOWS;
+    if (argc != 4)
+        return fprintf(stderr, "usage: redis_client FAST-NODE SLOW-NODE READS\n"), 2;
+    int fast = number(argv[1], "fast node", 0), slow = number(argv[2], "slow node", 0);
+    long long work = number(argv[3], "reads", (long long)WINDOWS * SAMPLED), reads = work / WINDOWS;
     signal(SIGPIPE, SIG_IGN);
     start_server();
     atexit(end_server);
     store();
+    move_hot(slow);
     struct figures figures = {0};
     for (int window = 0; window < WINDOWS; window++) {
         run_window(fast, reads, &figures);
