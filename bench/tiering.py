@@ -113,6 +113,8 @@ def explain(table: Table) -> None:
     table.note("Fast is the fastest node. Accesses: of redis, reads of values. Work until 0.9: the part of all accesses after which nine of ten accesses to the hot "
                "part met the fast node, of the phases that got there. Moved: all pages that the kernel migrated for any process, of redis with those that its client puts on the slowest node. Manager: processor time of the "
                "daemon, kdamonds and kswapd; what promotion takes of a program is its own system time (of redis, the server's), its start included.")
+    table.note("memtierd takes no part: the guests' kernel lacks CONFIG_IDLE_PAGE_TRACKING, its tracker by DAMON needs bpftrace or perf, and that of soft-dirty "
+               "bits sees writes only.")
     table.note(" ".join(f"{name}: {words}." for name, words in MANAGERS.items()))
 
 
