@@ -275,16 +275,32 @@ fn a_forked_child_has_tiers_of_its_own() {
     assert!(number(moves, "pages_promoted") > 0, "{moves}");
 }
 
-/// Slow memory has three times the bandwidth of fast memory, and the same latency.
-const NARROW: &str = "emulated:L:1,B:1,fast-limit:800MiB/s,limit:2400MiB/s";
+/// More bandwidth than a program asks for, counted.
+const WIDE: &str = "emulated:L:1,B:1,fast-limit:1TiB/s,limit:1TiB/s";
+
+/// Fast memory of so many bytes a second, and slow memory of three times as many and the same latency.
+fn narrow(fast: u64) -> String {
+    format!(
+        "emulated:L:1,B:1,fast-limit:{fast}B/s,limit:{}B/s",
+        3 * fast
+    )
+}
 
 #[test]
 fn a_balance_moves_data_out_of_fast_memory_that_is_overloaded() {
     let directory = tempfile::tempdir().expect("a directory");
     // Fast memory has room for all of it.
+    build(directory.path(), &sums(20, 2));
+    let Some(summary) = run(directory.path(), "first-come", WIDE, "whole\n") else {
+        return;
+    };
+    let read = number(&summary["runtime"]["counters"], "fast_traffic_bytes");
+    let demand = (read as f64 / summary["seconds"].as_f64().expect("seconds")) as u64;
     build(directory.path(), &sums(20, 8));
+    // A processor that computes faster asks for more.
+    let narrow = narrow(demand / 4);
     // No access is sampled while the program waits for the bandwidth: most epochs have too few to move by, and several together have enough.
-    let Some(summary) = run(directory.path(), "balance", NARROW, "whole\n") else {
+    let Some(summary) = run(directory.path(), "balance", &narrow, "whole\n") else {
         return;
     };
     let moves = &summary["moves"];
@@ -313,7 +329,7 @@ fn a_balance_without_counted_bytes_or_without_moves_is_refused() {
         let remedy = "add --tiers emulated:cxl,limit:5GiB/s,fast-limit:10GiB/s";
         assert!(said.contains(remedy), "{said}");
     }
-    let dry = refused(&["--tiers", NARROW, "--dry-run"]);
+    let dry = refused(&["--tiers", &narrow(800 << 20), "--dry-run"]);
     assert!(dry.contains("leave out --dry-run"), "{dry}");
 }
 
