@@ -172,6 +172,7 @@ impl UnitStep {
             self.policy = (self.make)();
             self.backoff = RetryBackoff::default();
             self.floors.forget();
+            self.ranks.forget();
         } else {
             self.policy.forget(self.index.removed());
         }

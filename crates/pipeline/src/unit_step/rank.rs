@@ -30,6 +30,9 @@ use crate::division::Division;
 /// Bytes of a cache line, and so of one access to memory.
 const LINE_BYTES: u64 = 64;
 
+/// The least rank of a promoted unit ends below a part of a sample in this number: five epochs after faults that stood for a sample or two.
+const PARTS_OF_SAMPLE: u64 = 16;
+
 /// The combination of the hits of both kinds into one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combine {
@@ -75,7 +78,11 @@ impl Ranks {
             hits.clear();
             hits.resize(index.known().len(), 0);
         }
-        self.forget_promoted(index);
+        let sample = match combine {
+            Combine::Balanced => accesses_per_sample.max(1),
+            Combine::Sum => 1,
+        };
+        self.halve_promoted(index, sample / PARTS_OF_SAMPLE);
         for access in accesses {
             let hits = &mut self.hits[access.source.method() as usize];
             spread(index, access, unit_bytes, hits);
@@ -104,14 +111,21 @@ impl Ranks {
         totals
     }
 
-    /// Halves what is known of the promoted units, and forgets those that are fast no longer. Fewer units have new numbers.
-    fn forget_promoted(&mut self, index: &Index) {
-        if index.known().len() < self.promoted.len() {
-            self.promoted.clear();
-        }
+    /// Forgets earlier epochs: the units have other numbers.
+    pub(super) fn forget(&mut self) {
+        self.promoted.clear();
+    }
+
+    /// Halves the least ranks of the promoted units. One that falls below `end` is 0, as is that of a unit that is slow.
+    fn halve_promoted(&mut self, index: &Index, end: u64) {
         self.promoted.resize(index.known().len(), 0);
         for (least, unit) in self.promoted.iter_mut().zip(index.known()) {
-            *least = if unit.is_fast() { *least / 2 } else { 0 };
+            let half = *least / 2;
+            *least = if unit.is_fast() && half >= end {
+                half
+            } else {
+                0
+            };
         }
     }
 
@@ -308,6 +322,10 @@ mod tests {
         assert_eq!(after(&index, &[faults, sample(4)]), 400);
         assert_eq!(after(&index, &[sample(4)]), 200);
         assert_eq!(after(&index, &[sample(4)]), 100);
+        // It ends, so that a unit without an access is cold in time.
+        let rests: Vec<u64> = (0..6).map(|_| after(&index, &[sample(4)])).collect();
+        assert_eq!(rests, [50, 25, 12, 6, 0, 0]);
+        assert_eq!(after(&index, &[faults, sample(4)]), 400);
         // Slow again, it is known by what is seen of it.
         fast(&mut index, 0);
         assert_eq!(after(&index, &[sample(4)]), 0);
