@@ -16,7 +16,7 @@ from tools import Tools
 SHARES = [1, 2, 5, 10, 20]
 # The goals: at this share of the accesses, so many of the bytes are cold on the median program; and recording costs at most this.
 AT_SHARE, COLD_BYTES, COST = 5, 0.40, 1.05
-# A plan of profiles of this depth weighs what a heap can part: places, whoever calls them.
+# A plan of profiles of this depth weighs what a heap can part: places in methods, with any caller.
 DEPTH = ("--depth", "1")
 # Of fewer accesses to Java sites no share of a program is known to a few per cent, so that it has no part in a median.
 LEAST_ACCESSES = 50

@@ -16,7 +16,7 @@ import java.util.Random;
 public final class Analytics {
     private static final int CUSTOMERS = 20_000;
     private static final int PRODUCTS = 2_000;
-    /** One query in so many reads the notes. */
+    /** Of this many queries one reads the notes. */
     private static final int NOTES_EACH = 16;
 
     static final class Order {

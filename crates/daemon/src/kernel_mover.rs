@@ -130,7 +130,7 @@ impl KernelMover<SysfsFiles> {
     }
 }
 
-/// Whether the daemon may take the kernel's promotion unasked: why not.
+/// Checks that the daemon may take the kernel's promotion without being told to; the error says why not.
 fn may_take(sysfs: &impl Sysfs, fast_nodes: usize) -> Result<(), String> {
     if !rights::may_administer() {
         return Err("it has no CAP_SYS_ADMIN to set the kernel's promotion with".to_owned());
@@ -139,7 +139,7 @@ fn may_take(sysfs: &impl Sysfs, fast_nodes: usize) -> Result<(), String> {
     is_unused(mode.map_err(|error| error.to_string())?, fast_nodes)
 }
 
-/// Whether nobody depends on this mode of `kernel.numa_balancing`: why not. Mode 1, the default of most distributions, keeps data near its
+/// Checks that this mode of `kernel.numa_balancing` is not in use; the error says what uses it. Mode 1, the default of most distributions, keeps data near its
 /// processors, which says nothing where one node has all of them.
 fn is_unused(mode: u64, fast_nodes: usize) -> Result<(), String> {
     match mode {

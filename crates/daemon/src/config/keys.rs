@@ -229,7 +229,7 @@ pub enum BitsName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MoverName {
-    /// The kernel too, where the daemon may set its promotion and nobody else has.
+    /// The kernel too, where the daemon may set its promotion and it is not in use otherwise.
     Auto,
     /// The daemon, at the end of an epoch.
     Pages,
