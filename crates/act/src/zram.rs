@@ -6,15 +6,17 @@
 //!
 //! `Documentation/admin-guide/blockdev/zram.rst`; `union swap_header` of the kernel's `include/linux/swap.h`.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CStr, CString, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use isotherm_model::units::Bytes;
 use isotherm_sys::swap;
+use isotherm_sys::system_call::Errno;
 
 use crate::sysfs::{Sysfs, SysfsFiles};
 
@@ -22,6 +24,9 @@ use crate::sysfs::{Sysfs, SysfsFiles};
 const LABELS: [&str; 2] = ["isotherm", "isotherm-new"];
 /// Before swap on disks, whose priorities are negative by default.
 const PRIORITY: u8 = 100;
+/// Further calls of `swapoff` after one that found no room in memory, and the time before each.
+const SWAP_OFF_AGAIN: u32 = 5;
+const SWAP_OFF_AFTER: Duration = Duration::from_millis(100);
 
 /// What an administrator would type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,12 +235,23 @@ pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
         SetupStep::Add(number) => add(root, *number),
         SetupStep::Run(words) => run_program(words),
         SetupStep::SwapOn(device) => c_path(device).and_then(|it| Ok(swap::on(&it, PRIORITY)?)),
-        SetupStep::SwapOff(device) => c_path(device).and_then(|it| Ok(swap::off(&it)?)),
+        SetupStep::SwapOff(device) => c_path(device).and_then(|it| swap_off(&it)),
     };
     done.map_err(|why| ZramError::Step {
         step: step.clone(),
         why,
     })
+}
+
+/// A control group whose limit is low for a moment has no room for the pages: they are brought back by a later call.
+fn swap_off(area: &CStr) -> io::Result<()> {
+    for _ in 0..SWAP_OFF_AGAIN {
+        match swap::off(area) {
+            Err(Errno::NOMEM | Errno::INTR) => std::thread::sleep(SWAP_OFF_AFTER),
+            done => return Ok(done?),
+        }
+    }
+    Ok(swap::off(area)?)
 }
 
 fn add(root: &Path, wanted: u32) -> io::Result<()> {
