@@ -174,6 +174,53 @@ fn cold_memory_leaves_comes_back_and_stays_whole() {
     }
 }
 
+/// The groups of runs below the one of this process, in the hierarchy of version 1; None where there is no such hierarchy, or not the right.
+fn groups_of_runs() -> Option<Vec<PathBuf>> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = own.lines().find_map(|line| line.split_once(":memory:"))?.1;
+    let own = Path::new("/sys/fs/cgroup/memory").join(own.trim_start_matches('/'));
+    // A group can be made there.
+    let probe = own.join("isotherm-test");
+    std::fs::create_dir(&probe).ok()?;
+    std::fs::remove_dir(&probe).ok()?;
+    let groups = std::fs::read_dir(own)
+        .ok()?
+        .flatten()
+        .map(|group| group.path());
+    let is_of_run = |group: &PathBuf| group.to_string_lossy().contains("/isotherm-run-");
+    Some(groups.filter(is_of_run).collect())
+}
+
+#[test]
+fn under_a_limit_alone_the_kernel_chooses_what_leaves_from_a_group_that_ends_with_the_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(_compressed) = Compressed::set_up(directory.path()) else {
+        return;
+    };
+    if groups_of_runs().is_none() {
+        isotherm_skip::skip!("no control group of version 1 can be made here");
+        return;
+    }
+    build(directory.path());
+    let run = |program: &[&str]| {
+        let flags = ["--fast", "40%", "--slowdown", "100%", "--"];
+        succeeds(directory.path(), &[&RUN, &flags, program].concat())
+    };
+    let output = run(&["./app"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let kernel = |summary: &Value| number(&summary["paged"], "kernel_reclaimed_bytes");
+    assert!(kernel(&summary(directory.path())) > 16 << 20);
+    assert_eq!(groups_of_runs(), Some(Vec::new()));
+    // A program that leaves the group is paged out by its units, and one that leaves a process behind does not keep the group.
+    let enters = "sleep 5 >&- 2>&- & echo $$ > /sys/fs/cgroup/memory/cgroup.procs; exec ./app";
+    let output = run(&["sh", "-c", enters]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let summary = summary(directory.path());
+    let left = number(&summary["paged"], "left_bytes");
+    assert!(left > 16 << 20 && kernel(&summary) < left / 2, "{summary}");
+    assert_eq!(groups_of_runs(), Some(Vec::new()));
+}
+
 #[test]
 fn a_dry_run_prints_calls_and_pages_nothing_out() {
     let directory = tempfile::tempdir().expect("a directory");

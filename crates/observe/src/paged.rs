@@ -41,7 +41,7 @@ struct LastScan {
     /// Bytes that came back since and were paged out again, by the start of the unit.
     returned: BTreeMap<u64, u64>,
     stalls: Option<StallCounter>,
-    faults: MajorFaults,
+    counts: ProcessCounts,
     turn: u64,
 }
 
@@ -92,7 +92,7 @@ impl PagedMemory {
                 out: Vec::new(),
                 returned: BTreeMap::new(),
                 stalls: StallCounter::open(&self.root, process.pid),
-                faults: MajorFaults::default(),
+                counts: ProcessCounts::default(),
                 turn: self.turn,
             }),
         };
@@ -205,33 +205,50 @@ impl PagedMemory {
         (!groups.is_empty()).then(|| groups.into_values().sum())
     }
 
-    /// Pages that the scanned processes waited for since the last call, by the kernel's count of major faults: mostly pages that came back from
-    /// swap. Far cheaper than a scan. What was brought back from outside does not count.
-    pub fn awaited_pages(&mut self) -> u64 {
+    /// What the scanned processes did since the last call, by the kernel's counts. Far cheaper than a scan.
+    pub fn progress(&mut self) -> ProgramProgress {
         let proc_root = self.root.join("proc");
-        let processes = self.processes.iter_mut();
-        processes
-            .map(|(process, last)| last.faults.since_last(&proc_root, process.pid))
-            .fold(0, u64::saturating_add)
+        let mut progress = ProgramProgress::default();
+        for (process, last) in &mut self.processes {
+            let more = last.counts.since_last(&proc_root, process.pid);
+            progress.awaited_pages = progress.awaited_pages.saturating_add(more.awaited_pages);
+            progress.worked = progress.worked.saturating_add(more.worked);
+        }
+        progress
     }
 }
 
-/// The major faults of a process, all its threads together (`Documentation/filesystems/proc.rst`).
-#[derive(Debug, Default)]
-struct MajorFaults {
-    last: Option<u64>,
+/// What processes did in a span of time, all their threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramProgress {
+    /// Processor time of their own code, in steps of the kernel's clock of 10 ms.
+    pub worked: Nanos,
+    /// Their major faults: mostly pages that came back from swap. What was brought back from outside does not count.
+    pub awaited_pages: u64,
 }
 
-impl MajorFaults {
-    /// 0 at the first call, and where the process has ended.
-    fn since_last(&mut self, proc_root: &Path, pid: u32) -> u64 {
+/// The counts of a process (`Documentation/filesystems/proc.rst`).
+#[derive(Debug, Default)]
+struct ProcessCounts {
+    /// Major faults, and ticks of processor time.
+    last: Option<(u64, u64)>,
+}
+
+impl ProcessCounts {
+    /// Nothing at the first call, and where the process has ended.
+    fn since_last(&mut self, proc_root: &Path, pid: u32) -> ProgramProgress {
         let process = proc_root.join(pid.to_string());
         let process = procfs::process::Process::new_with_root(process);
         let Ok(stat) = process.and_then(|process| process.stat()) else {
-            return 0;
+            return ProgramProgress::default();
         };
-        let last = self.last.replace(stat.majflt).unwrap_or(stat.majflt);
-        stat.majflt.saturating_sub(last)
+        let now = (stat.majflt, stat.utime);
+        let last = self.last.replace(now).unwrap_or(now);
+        let tick = 1_000_000_000 / procfs::ticks_per_second().max(1);
+        ProgramProgress {
+            worked: Nanos(now.1.saturating_sub(last.1).saturating_mul(tick)),
+            awaited_pages: now.0.saturating_sub(last.0),
+        }
     }
 }
 
@@ -366,7 +383,10 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_sys::node_memory::NodeMemory;
 
-    use super::{MajorFaults, PagedMemory, PlacedSpan, StallCounter, replaced, total, units};
+    use super::{
+        PagedMemory, PlacedSpan, ProcessCounts, ProgramProgress, StallCounter, replaced, total,
+        units,
+    };
 
     const PAGE: u64 = 4096;
     const UNIT: u64 = 4 * PAGE;
@@ -434,13 +454,14 @@ mod tests {
     }
 
     #[test]
-    fn major_faults_count_from_the_first_look_on() {
+    fn counts_of_a_process_begin_at_the_first_look() {
         let root = tempfile::tempdir().unwrap();
         let own = std::fs::read_to_string("/proc/self/stat").unwrap();
         let (name, rest) = own.rsplit_once(')').unwrap();
-        let stat = |faults: u64| {
+        let stat = |faults: u64, ticks: u64| {
             let mut fields: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
             fields[9] = faults.to_string();
+            fields[11] = ticks.to_string();
             let process = root.path().join("7");
             std::fs::create_dir_all(&process).unwrap();
             std::fs::write(
@@ -449,13 +470,18 @@ mod tests {
             )
             .unwrap();
         };
-        let mut faults = MajorFaults::default();
-        stat(1_000);
-        assert_eq!(faults.since_last(root.path(), 7), 0);
-        stat(1_250);
-        assert_eq!(faults.since_last(root.path(), 7), 250);
-        assert_eq!(faults.since_last(root.path(), 7), 0);
-        assert_eq!(faults.since_last(root.path(), 8), 0, "no such process");
+        let mut counts = ProcessCounts::default();
+        let none = ProgramProgress::default();
+        stat(1_000, 50);
+        assert_eq!(counts.since_last(root.path(), 7), none);
+        stat(1_250, 50 + procfs::ticks_per_second());
+        let second = ProgramProgress {
+            worked: Nanos(1_000_000_000),
+            awaited_pages: 250,
+        };
+        assert_eq!(counts.since_last(root.path(), 7), second);
+        assert_eq!(counts.since_last(root.path(), 7), none);
+        assert_eq!(counts.since_last(root.path(), 8), none, "no such process");
     }
 
     #[test]

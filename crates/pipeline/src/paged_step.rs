@@ -220,6 +220,32 @@ impl PagedStep {
         }
     }
 
+    /// An epoch in which the kernel chooses what leaves. Units of which most is out then count as paged out, so that [`Self::run`]
+    /// can go on from there.
+    pub fn watch(&mut self, seen: &PagedObservation) -> PagedReport {
+        let stalled = self.stalled(seen);
+        let touched = touched_units(seen, self.config.unit.0.max(1));
+        self.savings
+            .follow(&seen.units, &touched, (seen.seen.span, stalled));
+        // Long ago: what returns of them is no mistake of this step.
+        let since = seen.seen.epoch.0.saturating_sub(SOON_EPOCHS + 1);
+        let record = |held: &PagedUnit| UnitRecord {
+            out_since: (held.out > held.present).then_some(since),
+            present: held.present,
+            ..UnitRecord::default()
+        };
+        let units = seen.units.iter();
+        self.records = units.map(|held| (held.unit, record(held))).collect();
+        let sums = self.sums(seen);
+        PagedReport {
+            present: Bytes(sums.present),
+            out: Bytes(sums.out),
+            returned: Bytes(sums.returned),
+            stalled,
+            ..PagedReport::default()
+        }
+    }
+
     /// Between two epochs: pages out again what came back of units that the limit paged out, where memory has more than its limit and nothing
     /// came back since the last call. These are the units that a scan has passed. Returns the bytes that left.
     pub fn sweep(
@@ -255,6 +281,12 @@ impl PagedStep {
     #[must_use]
     pub fn is_change(&self, span: Nanos, waited: Nanos) -> bool {
         self.config.rule == SavingRule::Probes && self.savings.is_change((span, waited))
+    }
+
+    /// True where a limit alone decides, and any loss of time is accepted.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        self.savings.is_unlimited()
     }
 
     /// True where a limit has paged units out.

@@ -54,6 +54,7 @@ mod policy_text;
 pub mod sharing;
 mod pressure_reclaim;
 mod stall_budget;
+mod replacement_duel;
 mod unit_reuse;
 mod unit_savings;
 
@@ -72,6 +73,7 @@ pub use promotion_pace::{PromotionControl, PromotionEpoch, PromotionPace};
 pub use registry::{POLICIES, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};
 pub use stall_budget::StallBudget;
+pub use replacement_duel::{ProgramTime, ReplacementDuel, ReplacementOrder};
 pub use standing::{bound, first_touch_value, standing};
 pub use static_ratio::{Ratio, StaticRatio};
 pub use thermos::{Displaced, Thermos};

@@ -36,6 +36,8 @@ pub struct PagedRun {
     pub most_out_taken_bytes: u64,
     /// Bytes that left memory in all.
     pub left_bytes: u64,
+    /// Of those, bytes that the kernel chose, in its own order.
+    pub kernel_reclaimed_bytes: u64,
     /// Bytes that came back because the program touched them.
     pub returned_bytes: u64,
     /// Bytes that were brought back ahead of a touch.

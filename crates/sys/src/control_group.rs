@@ -72,6 +72,47 @@ pub fn lines_of(root: &Path, process: u32) -> String {
     std::fs::read_to_string(file).unwrap_or_default()
 }
 
+/// The directory of a process's group in the hierarchy that has the memory controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryHierarchy {
+    /// The directory of the group.
+    pub directory: PathBuf,
+    /// Its mount.
+    pub mount: PathBuf,
+    /// True of version 1.
+    pub is_first: bool,
+}
+
+/// The group by whose files the memory of a process with these lines is controlled; `None` where no hierarchy is mounted that does so.
+#[must_use]
+pub fn memory_hierarchy(root: &Path, lines: &str) -> Option<MemoryHierarchy> {
+    let mut second = None;
+    for line in lines.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+        if group.split('/').any(|name| name == "..") {
+            return None;
+        }
+        let at = |mount: &str, is_first| MemoryHierarchy {
+            directory: root.join(mount).join(group),
+            mount: root.join(mount),
+            is_first,
+        };
+        if controllers.split(',').any(|name| name == "memory") {
+            return Some(at(FIRST.mounts[0], true));
+        }
+        if controllers.is_empty() {
+            let mut mounts = SECOND.mounts.iter().map(|mount| at(mount, false));
+            second = mounts.find(|found| {
+                let controllers = found.mount.join("cgroup.controllers");
+                let controllers = std::fs::read_to_string(controllers).unwrap_or_default();
+                controllers.split_whitespace().any(|name| name == "memory")
+            });
+        }
+    }
+    second
+}
+
 /// The groups with a limit that processes with these lines are in, from the group up.
 #[must_use]
 pub fn limited(root: &Path, lines: &str) -> Vec<MemoryGroup> {
@@ -118,7 +159,8 @@ impl Files {
 }
 
 /// The number in a file; `None` for `max`.
-fn number(path: PathBuf) -> Option<u64> {
+#[must_use]
+pub fn number(path: PathBuf) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
@@ -126,7 +168,7 @@ fn number(path: PathBuf) -> Option<u64> {
 mod tests {
     use std::path::Path;
 
-    use super::{limited, lines_of};
+    use super::{limited, lines_of, memory_hierarchy};
 
     fn write(root: &Path, path: &str, text: &str) {
         let path = root.join(path);
@@ -181,5 +223,35 @@ mod tests {
         }
         assert_eq!(found(root, 7), [("/a".to_owned(), 1000, 900, 77)]);
         assert_eq!(found(root, 8), [("/c/d".to_owned(), 700, 720, 29)]);
+    }
+
+    #[test]
+    fn the_hierarchy_with_the_memory_controller_is_found() {
+        let root = tempfile::tempdir().expect("a directory");
+        let root = root.path();
+        let first = memory_hierarchy(root, "4:cpu,memory:/a\n0::/b\n").expect("version 1");
+        let memory = root.join("sys/fs/cgroup/memory");
+        assert_eq!(
+            (first.directory, first.mount, first.is_first),
+            (memory.join("a"), memory, true)
+        );
+        assert_eq!(
+            memory_hierarchy(root, "0::/b\n"),
+            None,
+            "without its controller"
+        );
+        write(
+            root,
+            "sys/fs/cgroup/cgroup.controllers",
+            "cpu memory pids\n",
+        );
+        let second = memory_hierarchy(root, "0::/b\n").expect("version 2");
+        assert_eq!(second.directory, root.join("sys/fs/cgroup/b"));
+        assert!(!second.is_first);
+        assert_eq!(
+            memory_hierarchy(root, "0::/../b\n"),
+            None,
+            "of another namespace"
+        );
     }
 }

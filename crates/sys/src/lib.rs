@@ -10,6 +10,7 @@ pub mod system_call;
 pub mod descriptor;
 pub mod affinity;
 pub mod files;
+pub mod write_within;
 pub mod file_root;
 pub mod control_group;
 pub mod private;

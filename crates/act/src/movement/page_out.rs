@@ -13,6 +13,7 @@
 pub mod group_reclaim;
 mod known_room;
 mod memory_room;
+pub mod run_group;
 pub mod system;
 #[cfg(test)]
 mod test_swap;

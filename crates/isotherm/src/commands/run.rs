@@ -1,5 +1,6 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
+mod kernel_order;
 mod optimize_after;
 mod oracle_future;
 mod page_policy;

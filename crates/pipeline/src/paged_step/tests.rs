@@ -384,6 +384,32 @@ fn a_scan_of_more_than_fits_keeps_a_fixed_part() {
 }
 
 #[test]
+fn after_the_kernel_chose_its_choice_is_kept_and_what_returns_is_no_mistake() {
+    let mut program = Program::of(20);
+    let mut step = step(1.0);
+    program.out = (10 * PAGES..20 * PAGES).collect();
+    let units_out = |step: &PagedStep| {
+        step.records
+            .values()
+            .filter(|it| it.out_since.is_some())
+            .count()
+    };
+    for epoch in 0..40 {
+        let report = step.watch(&program.observe(epoch, &[0, 1]));
+        assert_eq!(report.out, Bytes(10 * UNIT));
+        assert_eq!((report.left, report.mistakes), (Bytes::ZERO, 0));
+    }
+    assert_eq!(units_out(&step), 10);
+    let back = step.watch(&program.observe(40, &[0, 1, 10]));
+    assert_eq!(back.returned, Bytes(UNIT));
+    assert!(back.stalled >= Nanos(PAGES * COSTS.back.0));
+    assert_eq!(units_out(&step), 9);
+    let seen = program.observe(41, &[0, 11]);
+    let report = step.run(&seen, &limits(12), &mut program);
+    assert_eq!(report.mistakes, 0, "it has been out since long ago");
+}
+
+#[test]
 fn what_cannot_leave_stays_and_the_rest_leaves() {
     let mut program = Program::of(20);
     program.locked = (10..20).collect();

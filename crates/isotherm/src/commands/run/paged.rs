@@ -6,6 +6,9 @@
 //! page tables --------+
 //! ```
 //!
+//! Under a limit alone the kernel chooses what leaves, from a control group of the run's own, unless the step's order is seen to be better
+//! ([`KernelOrder`]).
+//!
 //! The program needs no help for it: its pages come back when it touches them, whatever happens to this process.
 
 use std::collections::BTreeMap;
@@ -18,6 +21,7 @@ use isotherm_abi::config::Mover;
 use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::page_out::PageOut;
+use isotherm_act::movement::page_out::run_group::RunGroup;
 use isotherm_act::movement::page_out::system::{DrySwap, PageOutCall, SwapKernel};
 use isotherm_act::movement::remembered::Remembered;
 use isotherm_console::Console;
@@ -30,16 +34,16 @@ use isotherm_observe::clock::MachineClock;
 use isotherm_observe::limited_groups::limited_groups;
 use isotherm_observe::live::LiveRun;
 use isotherm_observe::paged::PagedMemory;
-use isotherm_pipeline::{
-    PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, Step, StepReport,
-};
+use isotherm_pipeline::{PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, StepReport};
+use isotherm_policy::ProgramTime;
 use isotherm_policy::epoch::{FIRST_COME, LoadBalance, MoveCosts, Payback, by_name};
 use isotherm_profile::Error;
 use isotherm_report::paged_run::PagedRun;
 
+use super::kernel_order::KernelOrder;
 use super::prepared_run::{PreparedRun, conclude};
 use crate::cli::{Observing, RunArgs};
-use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
+use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedStep};
 use crate::run_policies::{self, NONE, ORACLE, TMO};
 use crate::session_summary::recorded_sites;
 
@@ -52,6 +56,8 @@ const SLOWDOWN: f64 = 0.02;
 const LONGEST_EPOCH: Nanos = Nanos(50_000_000);
 /// Part of the time that this process may take to read page tables, one in this number.
 const READING: u64 = 20;
+/// The same while the kernel chooses what leaves: then they only tell how much is out.
+const READING_FOR_KERNEL: u64 = 100;
 /// Time between two looks within an epoch, and the longest time of what leaves after one.
 const LOOK: Nanos = Nanos(10_000_000);
 const LONGEST_SWEEP: Nanos = Nanos(20_000_000);
@@ -60,6 +66,9 @@ const LONGEST_SWEEP: Nanos = Nanos(20_000_000);
 struct PagedPolicy {
     step: PagedStep,
     memory: PagedMemory,
+    kernel: KernelOrder,
+    /// True where what returned since the last scan is counted already, by the kernel's counts.
+    is_counted: bool,
     /// What stays in memory, if a limit is given.
     fast: Option<Capacity>,
     console: Console,
@@ -111,16 +120,15 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         out: measured.out,
         back: measured.back,
     };
-    let PreparedRun {
-        observing,
-        ready,
-        observer,
-        meta,
-        profile,
-    } = PreparedRun::unplaced(args, LONGEST_EPOCH, console)?;
-    let mut policy = PagedPolicy::new(args, &observing, costs, console);
-    let step = Step::new(observer, DryRun, profile, &meta, None);
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let prepared = PreparedRun::unplaced(args, LONGEST_EPOCH, console)?;
+    let mut policy = PagedPolicy::new(args, &prepared.observing, costs, console);
+    if policy.step.is_unlimited() && !args.dry_run {
+        match RunGroup::make(root, prepared.ready.pid()) {
+            Ok(group) => policy.kernel.begin(group),
+            Err(error) => console.info(&format!("the kernel does not choose what leaves: {error}")),
+        }
+    }
+    let mut run = prepared.begin(DryRun, None, console)?;
     run.follow(FollowUntil::End, &mut policy)?;
     // Of descendants that run on.
     if !args.dry_run {
@@ -183,6 +191,14 @@ impl<E> Follower<E> for PagedPolicy {
         if self.sums.run.dry_run {
             return Attention::default();
         }
+        let ends_epoch = self.follow_progress();
+        if self.kernel.chooses() {
+            self.reclaim();
+            return Attention {
+                within: Duration::from_nanos(LOOK.0),
+                ends_epoch: false,
+            };
+        }
         let has_limit = self.step.has_limit(&self.limits(&[]));
         match has_limit {
             true => self.sweep(&step.observer),
@@ -195,7 +211,7 @@ impl<E> Follower<E> for PagedPolicy {
         };
         Attention {
             within: Duration::from_nanos(within.0),
-            ends_epoch: self.is_change(),
+            ends_epoch,
         }
     }
 
@@ -228,6 +244,8 @@ impl PagedPolicy {
         Self {
             step: PagedStep::new(config, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
+            kernel: KernelOrder::new(console),
+            is_counted: false,
             fast: args.tiers.fast,
             console,
             has_warned: false,
@@ -264,9 +282,25 @@ impl PagedPolicy {
             return;
         }
         let reading = MachineClock.now().saturating_sub(begun);
+        self.kernel.check(&seen.units);
+        if self.kernel.chooses() {
+            // The kernel's counts tell what returned, of all the time between two scans.
+            let report = PagedReport {
+                returned: Bytes::ZERO,
+                stalled: Nanos::ZERO,
+                ..self.step.watch(&seen)
+            };
+            self.sums.add(&report, seen.seen.span);
+            let rest = Nanos(reading.0.saturating_mul(READING_FOR_KERNEL));
+            self.due = begun.saturating_add(rest);
+            return;
+        }
         let limits = self.limits(&seen.units);
         let mut moves = Remembered::new(self.executor(Nanos(self.epoch.0 / 10 * 9)));
-        let report = self.step.run(&seen, &limits, &mut moves);
+        let mut report = self.step.run(&seen, &limits, &mut moves);
+        if std::mem::take(&mut self.is_counted) {
+            (report.returned, report.stalled) = (Bytes::ZERO, Nanos::ZERO);
+        }
         self.memory.moved(moves.outcomes());
         self.sums.add(&report, seen.seen.span);
         if report.lacks_swap && !self.has_warned {
@@ -274,6 +308,11 @@ impl PagedPolicy {
             self.console.warn(swap.lack_of_room());
             self.has_warned = true;
         }
+        // A trial of this order is short: it must decide more than once.
+        let reading = match self.kernel.is_trial() {
+            true => Nanos::ZERO,
+            false => reading,
+        };
         let rest = reading.0.saturating_mul(READING);
         self.due = begun.saturating_add(Nanos(rest));
         self.look_due = MachineClock.now().saturating_add(LOOK.max(Nanos(rest)));
@@ -290,17 +329,40 @@ impl PagedPolicy {
         }
     }
 
-    /// Between two epochs: whether the program waits for so much of its time that the next decision must not wait.
-    fn is_change(&mut self) -> bool {
+    /// Between two epochs: what the program did since the last look. True where it waits for so much of its time that the next decision
+    /// must not wait.
+    fn follow_progress(&mut self) -> bool {
         let now = MachineClock.now();
         let span = now.saturating_sub(self.looked);
         if span < LOOK {
             return false;
         }
         self.looked = now;
-        let pages = self.memory.awaited_pages();
-        let waited = Nanos(pages.saturating_mul(self.sums.run.back_ns));
+        let progress = self.memory.progress();
+        let waited = Nanos(progress.awaited_pages.saturating_mul(self.sums.run.back_ns));
+        if self.kernel.chooses() {
+            self.sums.run.returned_bytes += progress.awaited_pages.saturating_mul(PAGE.0);
+            self.sums.run.stalled_ns += waited.0;
+            self.is_counted = true;
+        }
+        let time = ProgramTime {
+            span,
+            worked: progress.worked,
+            waited,
+        };
+        if self.kernel.is_possible() && self.kernel.follow(time) {
+            self.due = now;
+        }
         now >= self.due && self.step.is_change(span, waited)
+    }
+
+    /// Between two epochs: has the kernel reclaim what exceeds the limit.
+    fn reclaim(&mut self) {
+        if let Some(fast) = self.fast {
+            let left = self.kernel.reclaim(fast, LONGEST_SWEEP);
+            self.sums.run.left_bytes += left.0;
+            self.sums.run.kernel_reclaimed_bytes += left.0;
+        }
     }
 
     /// Between two epochs: what a scan brought back leaves again before the scan has brought back much more.
