@@ -11,7 +11,7 @@ import threading
 
 from emulated import script, workload
 from measure import Contender, Problem, Program, Run, geometric_mean, run_once
-from memory_group import MemoryGroup
+from memory_group import GroupLook, MemoryGroup
 from programs import named
 from table import Table
 from tools import HERE, Tools, must
@@ -55,8 +55,9 @@ def image(_tools: Tools, folder: str, amount: int) -> Program:
 
 def records(_tools: Tools, folder: str, amount: int) -> Program:
     must(["javac", "-d", folder, os.path.join(SOURCES, "Records.java")], "compiling Records.java")
-    # The heap is large enough that the collector marks no live objects, which would touch every record.
-    return Program("java records", ["java", "-Xmx1g", "-cp", folder, "Records", "250000", str(amount)])
+    # The heap is large enough that the collector marks no live objects, which would touch every record. Its size must not depend on the group's limit:
+    # the virtual machine would read the kernel's and take less memory.
+    return Program("java records", ["java", "-Xmx1g", "-XX:-UseContainerSupport", "-cp", folder, "Records", "250000", str(amount)])
 
 
 def of_workload(name: str, words: str):
@@ -115,12 +116,16 @@ class Watch(threading.Thread):
 
     def run(self) -> None:
         while not self.ends.wait(LOOK):
-            self.seen.append(self.group.private_bytes())
+            look = self.group.look()
+            if look is not None and look.private > 0:
+                self.seen.append(look)
 
-    def end(self) -> list[int]:
+    def end(self) -> list[GroupLook]:
         self.ends.set()
         self.join()
-        return [seen for seen in self.seen if seen > 0] or [0]
+        if not self.seen:
+            raise Problem("no memory of the program was seen in its control group")
+        return self.seen
 
 
 def seconds_of(program: Program, run: Run, summary: dict) -> float:
@@ -134,19 +139,32 @@ def measure(program: Program, name: str, prefix: list[str], limit: float | None,
     """Runs the program in a new group. `prefix` is empty, or begins a run of Isotherm."""
     path = os.path.join(folder, "summary.json")
     with MemoryGroup(limit) as group:
+        words = words_of(prefix, path, group)
         watch = Watch(group)
         watch.start()
         try:
-            words = prefix + ["--summary", path, "--"] if prefix else []
-            run = run_once(program, Contender(name, words + group.enter()), options.limit)
+            run = run_once(program, Contender(name, words), options.limit)
         finally:
             seen = watch.end()
-        refaults = group.refaults()
     summary = {}
     if prefix:
         with open(path, encoding="utf-8") as file:
             summary = json.load(file)
-    return Measured(seconds_of(program, run, summary), statistics.mean(seen), max(seen), refaults, summary, run.measures.get("recovery_seconds"))
+    if group.has_tool and not summary["paged"]["kernel_reclaimed_bytes"]:
+        raise Problem(f"{program.name}: the program had no control group of its own, and was not measured")
+    private = [look.private for look in seen]
+    refaults = max(look.refaults for look in seen)
+    return Measured(seconds_of(program, run, summary), statistics.mean(private), max(private), refaults, summary, run.measures.get("recovery_seconds"))
+
+
+def words_of(prefix: list[str], summary: str, group: MemoryGroup) -> list[str]:
+    """The words before a program. Under a limit `isotherm run` itself enters a group of version 1, and makes one below it for its program; in version 2 a group
+    with a process has none below it."""
+    if not prefix:
+        return group.enter()
+    own = prefix + ["--summary", summary, "--"]
+    group.has_tool = group.is_old and "--fast" in prefix
+    return group.enter() + own if group.has_tool else own + group.enter()
 
 
 class Results:

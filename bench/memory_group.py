@@ -1,4 +1,5 @@
 """A control group with a limit of memory, of version 1 or 2, for one program. Needs root."""
+import dataclasses
 import itertools
 import os
 
@@ -27,6 +28,8 @@ class MemoryGroup:
         self.limit = limit
         path = own_path("memory")
         self.is_old = path is not None
+        # Whether `isotherm run` is in the group itself.
+        self.has_tool = False
         name = f"isotherm-bench-{os.getpid()}-{next(NUMBERS)}"
         # Groups of version 2 have programs or groups below them, so that the new one is below the root.
         above = os.path.join(ROOT, "memory", path.lstrip("/")) if self.is_old else ROOT
@@ -55,14 +58,32 @@ class MemoryGroup:
         """Words before a program, which put it into the group."""
         return [ENTER, self.path]
 
-    def statistics(self) -> dict[str, int]:
-        with open(os.path.join(self.path, "memory.stat"), encoding="utf-8") as file:
-            return {name: int(value) for name, value in (line.split() for line in file)}
+    def look(self) -> "GroupLook | None":
+        """Its programs' private memory, and the pages that they waited for because they were in swap. None while it has no program.
 
-    def private_bytes(self) -> int:
-        """Private memory of its programs that is in memory."""
-        return self.statistics()["rss" if self.is_old else "anon"]
+        `isotherm run` in a group of version 1 that is to have the kernel reclaim makes a group below it for its program; what is above is its own.
+        """
+        paths = self.below() if self.has_tool else [self.path]
+        try:
+            found = [statistics(path) for path in paths]
+        except OSError:
+            return None
+        private = "rss" if self.is_old else "anon"
+        return None if not found else GroupLook(sum(each[private] for each in found), sum(each["pgmajfault"] for each in found))
 
-    def refaults(self) -> int:
-        """Pages that its programs waited for because they were in swap."""
-        return self.statistics()["pgmajfault"]
+    def below(self) -> list[str]:
+        with os.scandir(self.path) as entries:
+            return [entry.path for entry in entries if entry.is_dir()]
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupLook:
+    """A group's programs at one time."""
+
+    private: int
+    refaults: int
+
+
+def statistics(path: str) -> dict[str, int]:
+    with open(os.path.join(path, "memory.stat"), encoding="utf-8") as file:
+        return {name: int(value) for name, value in (line.split() for line in file)}

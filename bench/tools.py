@@ -133,6 +133,10 @@ class Tools:
         """Prefix that runs a program by a plan."""
         return [self.isotherm, "--quiet", "run", "--plan", plan, *more, "--"]
 
+    def coloured(self, home: str, tiers: str, fast: int, *more: str) -> list[str]:
+        """Prefix that runs a Java program without a plan, on the heap with colours of this JDK."""
+        return [self.isotherm, "--quiet", "run", "--java", "--java-home", home, "--tiers", tiers, "--fast", f"{fast}B", *more, "--"]
+
     def compare(self, plan: str, rounds: int) -> list[str]:
         """Prefix that runs a program under four placements in turn and prints their times as JSON."""
         return [self.isotherm, "--quiet", "compare", "--json", "--check-output", "--rounds", str(rounds), plan, "--"]
