@@ -47,6 +47,7 @@ pub mod env;
 pub mod hash;
 pub mod interface;
 pub mod java;
+pub mod java_heap;
 pub mod machine;
 pub mod named_data;
 pub mod page_tiers;

@@ -16,6 +16,7 @@
 pub mod callers;
 pub mod configuration;
 pub mod dry_run;
+pub mod heap_devices;
 pub mod heap_guide;
 mod leading;
 pub mod memory_blocks;

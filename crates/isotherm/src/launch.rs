@@ -270,20 +270,18 @@ pub(crate) fn run(
     prepare(words, configuration, output)?.start()?.finish()
 }
 
-/// The same with a directory of session files that holds other files of the run.
+/// As [`prepare`], with a directory of session files that holds other files of the run.
 ///
 /// # Errors
-/// As [`run`].
-pub(crate) fn run_in(
+/// As [`prepare`].
+pub(crate) fn prepare_in(
     session: SessionDirectory,
     words: &[OsString],
     configuration: &Configuration,
     output: Output,
-) -> Result<EndedProgram> {
+) -> Result<Ready> {
     let path = program(words)?;
-    hold(session, None, (&path, words), configuration, output)?
-        .start()?
-        .finish()
+    hold(session, None, (&path, words), configuration, output)
 }
 
 impl Ready {

@@ -64,6 +64,7 @@ mod regroup;
 mod online;
 mod unit_step;
 mod paged_step;
+mod device_count;
 mod remapping;
 mod step;
 
@@ -73,6 +74,9 @@ pub use chunk_parts::{ChunkParts, chunk_parts};
 pub use count_worth::{CountWorth, count_worth};
 pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};
+pub use device_count::{
+    AddedDevices, BANDWIDTH_INTERVAL, DeviceCount, DeviceDecision, RemapSample,
+};
 pub use expected::expected_times;
 pub use items::{items, labels};
 pub use measured_runs::{MeasuredRuns, measured_runs};
@@ -89,7 +93,7 @@ pub use predicted_runs::{Unpredicted, predicted_runs};
 pub use rebuilt::{MatchedCall, matched_calls, same_function};
 pub use recorded_future::{NextAccesses, NoFuture, RecordedFuture};
 pub use regroup::regroup;
-pub use remapping::{AddedDevices, LONGEST_EPOCH, RemapDecision, RemapSample, Remapping};
+pub use remapping::{LONGEST_EPOCH, RemapDecision, Remapping};
 pub use sampled_bandwidths::{BytesPerCount, sampled_bandwidths};
 pub use sampling_rate::{OTHER_HZ, SamplingNeed, USUAL_HZ, at_highest_rate, sampling_rate};
 pub use settling::Settling;

@@ -19,20 +19,12 @@ use isotherm_model::colour::Colour;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::profile::Segment;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_policy::energy::{
-    BandwidthModel, COOL_DOWN, MethodId, Remap, RemapSettings, Remapper, Temperatures,
-};
+use isotherm_policy::energy::{COOL_DOWN, MethodId, Temperatures};
 
-use crate::tier_demand::SERVED;
+use crate::device_count::{DeviceCount, DeviceDecision};
 
 /// Longest epoch: a site that is not sampled cools after this time (section 8.2), so its data is looked at as often.
 pub const LONGEST_EPOCH: Nanos = COOL_DOWN;
-
-/// Time between two samples of the bandwidth (section 7.2).
-const SAMPLE_EACH: Nanos = Nanos(1_000_000_000);
-
-/// An epoch that ends this much before a second counts as its end: epochs end a little early and late.
-const EARLY: Nanos = Nanos(LONGEST_EPOCH.0 / 2);
 
 /// Size of a piece that moves as a whole.
 const PIECE: u64 = 2 << 20;
@@ -41,19 +33,13 @@ const PIECE: u64 = 2 << 20;
 const FIRST: NodeId = NodeId(0);
 const OTHERS: NodeId = NodeId(1);
 
-/// The temperatures, the remapper, and what they have asked for so far.
+/// The temperatures, the devices, and what they have asked for so far.
 #[derive(Debug)]
 pub struct Remapping {
     temperatures: Temperatures,
-    remapper: Remapper,
-    /// Bytes of hot data that a device has room for.
-    capacity: Option<Bytes>,
+    count: DeviceCount,
     /// Time of the run.
     now: Nanos,
-    /// Time and bytes at the last sample of the bandwidth.
-    sampled: (Nanos, u64),
-    /// Time from which an epoch ends with the next sample.
-    due: Nanos,
     /// Where each piece was asked to be; a piece that is not listed is on the first device, where new data goes.
     placed: BTreeMap<(Process, u64), NodeId>,
 }
@@ -63,48 +49,18 @@ pub struct Remapping {
 pub struct RemapDecision {
     /// The moves, those that leave the first device first.
     pub actions: Vec<RangeAction>,
-    /// The sample of the bandwidth and what the remapper made of it; `None` between two samples.
-    pub sample: Option<RemapSample>,
-    /// The devices that were added for hot data that had no room.
-    pub added: Option<AddedDevices>,
-}
-
-/// Devices that were added because hot data filled those that it had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddedDevices {
-    /// Time of the run.
-    pub at: Nanos,
-    /// Hot data in memory.
-    pub hot: Bytes,
-    /// Devices that held it.
-    pub from: u32,
-    /// Devices for it from now on.
-    pub to: u32,
-}
-
-/// A sample of the bandwidth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemapSample {
-    /// Time of the run.
-    pub at: Nanos,
-    /// Bytes a second.
-    pub bandwidth: u64,
-    /// Devices for hot data.
-    pub remap: Remap,
+    /// What changed of the devices.
+    pub devices: DeviceDecision,
 }
 
 impl Remapping {
-    /// Hot data begins on one device. A device has room for `capacity` of it (Cross-Layer, section 8.2.3: a quarter of the program's largest
-    /// resident set); `None` is all.
+    /// All hot data begins on one device.
     #[must_use]
-    pub fn new(model: BandwidthModel, settings: RemapSettings, capacity: Option<Bytes>) -> Self {
+    pub fn new(count: DeviceCount) -> Self {
         Self {
             temperatures: Temperatures::new(COOL_DOWN),
-            remapper: Remapper::new(model, settings, 1),
-            capacity,
+            count,
             now: Nanos::ZERO,
-            sampled: (Nanos::ZERO, 0),
-            due: SAMPLE_EACH,
             placed: BTreeMap::new(),
         }
     }
@@ -112,7 +68,7 @@ impl Remapping {
     /// Devices that hold hot data.
     #[must_use]
     pub const fn devices(&self) -> u32 {
-        self.remapper.devices()
+        self.count.devices()
     }
 
     /// Decides after an epoch, at whose end there are these extents.
@@ -127,55 +83,11 @@ impl Remapping {
         for heat in sampled {
             self.temperatures.sample(MethodId(heat.site.0), self.now);
         }
-        let added = self.add_devices(extents);
-        let sample = self.sample_bandwidth(batch);
-        RemapDecision {
-            actions: self.place(extents),
-            sample,
-            added,
-        }
-    }
-
-    /// Samples the bandwidth in the first epoch that ends in a new second of the run. Seconds are counted from its start: counted from
-    /// the sample before, epochs that are a little shorter or longer than planned would add up to a sample every other second.
-    fn sample_bandwidth(&mut self, batch: &Batch) -> Option<RemapSample> {
-        let served = batch.counts.iter();
-        let served = served.filter(|count| SERVED.contains(&count.name.as_str()));
-        let bytes = served.fold(0, |sum: u64, count| sum.saturating_add(count.value));
-        let (since, before) = self.sampled;
-        let span = self.now.saturating_sub(since);
-        if self.now.saturating_add(EARLY) < self.due {
-            return None;
-        }
-        self.due = next_second(self.now.saturating_add(EARLY));
-        self.sampled = (self.now, bytes);
-        // The counts of a process that ends stay in the sum.
-        let moved = u128::from(bytes.saturating_sub(before)) * 1_000_000_000;
-        let bandwidth = u64::try_from(moved / u128::from(span.0)).unwrap_or(u64::MAX);
-        Some(RemapSample {
-            at: self.now,
-            bandwidth,
-            remap: self.remapper.sample(bandwidth),
-        })
-    }
-
-    /// Adds the devices that hot data needs for its size.
-    fn add_devices(&mut self, extents: &[Extent]) -> Option<AddedDevices> {
-        let capacity = self.capacity?;
         let hot = placeable(extents).filter(|extent| self.colour(extent) == Colour::Hot);
-        let hot: Bytes = hot.map(|extent| extent.resident).sum();
-        let least = hot.0.div_ceil(capacity.0.max(1));
-        match self
-            .remapper
-            .require(u32::try_from(least).unwrap_or(u32::MAX))
-        {
-            Remap::To { from, to } => Some(AddedDevices {
-                at: self.now,
-                hot,
-                from,
-                to,
-            }),
-            Remap::Stay | Remap::Undo { .. } => None,
+        let hot = hot.map(|extent| extent.resident).sum();
+        RemapDecision {
+            devices: self.count.decide(self.now, batch, hot),
+            actions: self.place(extents),
         }
     }
 
@@ -210,7 +122,7 @@ impl Remapping {
     }
 
     fn node_of(&self, colour: Colour, address: u64) -> NodeId {
-        let is_first = (address / PIECE).is_multiple_of(u64::from(self.remapper.devices().max(1)));
+        let is_first = (address / PIECE).is_multiple_of(u64::from(self.count.devices().max(1)));
         match colour {
             Colour::Hot if is_first => FIRST,
             Colour::Hot | Colour::Cold => OTHERS,
@@ -224,15 +136,6 @@ fn placeable(extents: &[Extent]) -> impl Iterator<Item = &Extent> {
         .iter()
         .filter(|extent| extent.resident > Bytes::ZERO);
     resident.filter(|extent| extent.site.is_placeable())
-}
-
-/// The second of the run after this time.
-const fn next_second(now: Nanos) -> Nanos {
-    Nanos(
-        (now.0 / SAMPLE_EACH.0)
-            .saturating_add(1)
-            .saturating_mul(SAMPLE_EACH.0),
-    )
 }
 
 /// The pieces of an extent, cut at multiples of their size.
@@ -250,13 +153,15 @@ fn pieces(extent: &Extent) -> impl Iterator<Item = AddressRange> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIRST, LONGEST_EPOCH, OTHERS, PIECE, Remap, RemapDecision, Remapping, SERVED};
+    use super::{FIRST, LONGEST_EPOCH, OTHERS, PIECE, RemapDecision, Remapping};
+    use crate::device_count::DeviceCount;
+    use crate::tier_demand::SERVED;
     use isotherm_model::batch::{Batch, Count, Epoch, Extent, Process};
     use isotherm_model::movement::NodeId;
     use isotherm_model::profile::{EpochSpan, Heat, Segment};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::{Accesses, Bytes, Nanos};
-    use isotherm_policy::energy::{BandwidthModel, RemapSettings};
+    use isotherm_policy::energy::{BandwidthModel, Remap, RemapSettings};
 
     const HOT: SiteId = SiteId(10);
     const COLD: SiteId = SiteId(11);
@@ -291,7 +196,11 @@ mod tests {
             let model = BandwidthModel::new(vec![1_000_000_000, 2_000_000_000]);
             let model = model.expect("rising");
             Self {
-                remapping: Remapping::new(model, RemapSettings::default(), capacity),
+                remapping: Remapping::new(DeviceCount::new(
+                    model,
+                    RemapSettings::default(),
+                    capacity,
+                )),
                 served: 0,
             }
         }
@@ -363,7 +272,7 @@ mod tests {
         assert_eq!(moves(&run.epoch(1_200, &[HOT])), []);
         let spread = run.epoch(1_200, &[HOT]);
         assert_eq!(moves(&spread), [(1, OTHERS), (3, OTHERS)]);
-        let sample = spread.sample.expect("a second has passed");
+        let sample = spread.devices.sample.expect("a second has passed");
         assert_eq!(sample.bandwidth, 1_200_000_000);
         assert_eq!(sample.remap, Remap::To { from: 1, to: 2 });
         for _ in 0..3 {
@@ -381,7 +290,7 @@ mod tests {
         assert_eq!(run.remapping.devices(), 2);
         let undone = run.epoch(1_200, &[HOT]);
         assert_eq!(
-            undone.sample.expect("a sample").remap,
+            undone.devices.sample.expect("a sample").remap,
             Remap::Undo { from: 2, to: 1 }
         );
         assert_eq!(moves(&undone), [(1, FIRST), (3, FIRST)]);
@@ -391,7 +300,7 @@ mod tests {
     fn hot_data_that_fills_a_device_gets_the_next_one_in_the_same_epoch() {
         let mut run = Run::with_capacity(Some(Bytes(2 * PIECE)));
         let spread = run.epoch(500, &[HOT]);
-        let added = spread.added.expect("four pieces need two devices");
+        let added = spread.devices.added.expect("four pieces need two devices");
         assert_eq!((added.from, added.to), (1, 2));
         assert_eq!(added.hot, Bytes(4 * PIECE));
         let cold = [(8, OTHERS), (9, OTHERS)];
@@ -400,9 +309,13 @@ mod tests {
             [&[(1, OTHERS), (3, OTHERS)], &cold[..]].concat()
         );
         let warm = run.epoch(500, &[HOT, COLD]);
-        assert_eq!(warm.added.map(|added| added.to), Some(3), "six pieces");
+        assert_eq!(
+            warm.devices.added.map(|added| added.to),
+            Some(3),
+            "six pieces"
+        );
         // Two seconds with less hot data.
-        assert_eq!(run.epoch(500, &[HOT]).added, None);
+        assert_eq!(run.epoch(500, &[HOT]).devices.added, None);
         run.epoch(500, &[HOT]);
         assert_eq!(run.remapping.devices(), 2);
     }
@@ -424,35 +337,14 @@ mod tests {
         let mut remaps = Vec::new();
         for epoch in 11..=40 {
             let decision = run.epoch_of(tenth, 120, &[HOT]);
-            let remap = decision.sample.map(|sample| sample.remap);
+            let remap = decision.devices.sample.map(|sample| sample.remap);
             remaps.extend(remap.filter(|it| *it != Remap::Stay).map(|it| (epoch, it)));
         }
         assert_eq!(remaps, [(30, Remap::To { from: 1, to: 2 })]);
         // What the spread did not bring is undone by the samples at 4 s and 5 s.
         let last: Vec<_> = (41..=50)
-            .filter_map(|_| run.epoch_of(tenth, 120, &[HOT]).sample)
+            .filter_map(|_| run.epoch_of(tenth, 120, &[HOT]).devices.sample)
             .collect();
         assert_eq!(last[0].remap, Remap::Undo { from: 2, to: 1 });
-    }
-
-    /// The times at which the bandwidth is sampled, in milliseconds, in epochs of these lengths.
-    fn sampled_at(spans: impl IntoIterator<Item = u64>) -> Vec<u64> {
-        let mut run = Run::new();
-        let mut sampled = |milliseconds: u64| {
-            let span = Nanos(milliseconds * 1_000_000);
-            run.epoch_of(span, 1, &[]).sample
-        };
-        let samples = spans.into_iter().filter_map(&mut sampled);
-        samples.map(|sample| sample.at.0 / 1_000_000).collect()
-    }
-
-    #[test]
-    fn epochs_that_end_early_or_late_do_not_delay_the_samples() {
-        assert_eq!(sampled_at([999; 4]), [999, 1_998, 2_997, 3_996]);
-        assert_eq!(sampled_at([1_003; 4]), [1_003, 2_006, 3_009, 4_012]);
-        assert_eq!(sampled_at([103; 40]), [1_030, 1_957, 2_987, 4_017]);
-        assert_eq!(sampled_at([400, 400, 400, 900, 100]), [1_200, 2_100]);
-        // An epoch of some seconds is one sample.
-        assert_eq!(sampled_at([3_700, 100, 200, 100]), [3_700, 4_000]);
     }
 }

@@ -1,5 +1,6 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
+mod device_changes;
 mod kernel_order;
 mod optimize_after;
 mod oracle_future;
@@ -23,7 +24,7 @@ use isotherm_model::site::{CallerId, Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
 use isotherm_model::words::{counted, percent};
-use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, StepReport, coverage};
+use isotherm_pipeline::{Coverage, Online, OnlineConfig, StepReport, coverage};
 use isotherm_report::optimizations::OptimizationSummary;
 use isotherm_report::outcomes::{self, OutcomeRow};
 
@@ -32,7 +33,7 @@ use crate::coloured_heap::ColouredHeap;
 use crate::fit::{self, Fitted};
 use crate::interface_service::InterfaceService;
 use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 use crate::optimizer::{self, Optimizer};
 use crate::output;
 use crate::profile_rate;
@@ -202,17 +203,11 @@ pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
 
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
-    let PreparedRun {
-        observing,
-        ready,
-        observer,
-        meta,
-        profile,
-    } = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
-    let executor = SiteExecutor::new(args, &ready, &tiers, console);
-    let online = Online::new(online_config(&observing, &tiers, &meta));
-    let step = Step::new(observer, executor, profile, &meta, Some(online));
-    let optimizer = Optimizer::new(args, &ready, &tiers, console);
+    let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
+    let ready = &prepared.ready;
+    let executor = SiteExecutor::new(args, ready, &tiers, console);
+    let online = Online::new(online_config(&prepared.observing, &tiers, &prepared.meta));
+    let optimizer = Optimizer::new(args, ready, &tiers, console);
     let mut outcomes = Vec::new();
     let note = |report: &StepReport<_>, _: &mut ObservedStep<_>| {
         // A long run has any number of them, which only the summary lists.
@@ -221,8 +216,8 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         }
     };
     let limits = (optimizer::DEFAULT_POLICY, args.tiers.fast);
-    let mut service = InterfaceService::new(note, optimizer, &ready, limits);
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let mut service = InterfaceService::new(note, optimizer, ready, limits);
+    let mut run = prepared.begin(executor, Some(online), console)?;
     run.follow(FollowUntil::of(args.undo), &mut service)?;
     service.end();
     // Processes that run on, the program or its children, get their memory back on its original nodes.

@@ -1,57 +1,17 @@
-//! The tiers of a Java heap with colours: the virtual machine of `java/build-jvm` shows its table when it starts, and each
-//! sample in the heap reads the byte of its region. `java/hotspot/colored-heap.patch` writes the table (`g1HeapColor.hpp`); both sides
-//! assert the size of its header.
-//!
-//! ```text
-//! +------------------+ 0
-//! | JavaHeapHeader   |  64 bytes: where the heap is, and sums
-//! +------------------+ 64
-//! | a byte a region  |  0 for one without objects; else 1 + colour in the low half, 1 + place in the high half
-//! +------------------+
-//! ```
-//!
-//! A place is a colour's own memory. Regions of colour 0 that have no room in place 0 are in the coldest one.
+//! The tiers of a Java heap with colours: the virtual machine of `java/build-jvm` shows its table ([`isotherm_abi::java_heap`]) when it
+//! starts, and each sample in the heap reads the byte of its region.
 //!
 //! Place 0 is fast, all others are slow. The virtual machine bounds what is in place 0 (`-XX:IsothermHotHeapSize`), so the heap takes no
-//! room of the pool's fast tier.
+//! room of the pool's fast tier. Where the run has place 0 on several devices, the fast tier is the first of them.
 
 use core::ffi::c_void;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::OnceLock;
 
+use isotherm_abi::java_heap::{JavaHeapHeader, MAGIC, VERSION};
+
 use super::page_tiers::Side;
-
-/// First bytes of a table, written last.
-const MAGIC: u64 = u64::from_ne_bytes(*b"isoheap\0");
-/// Version of the layout.
-const VERSION: u32 = 1;
-
-/// What a table begins with.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-struct JavaHeapHeader {
-    magic: u64,
-    version: u32,
-    pid: u32,
-    /// Address of the first region.
-    start: u64,
-    region_bytes: u64,
-    /// Regions that the heap can have.
-    regions: u64,
-    colours: u32,
-    /// Regions that were given the coldest place instead of place 0, since the start.
-    borrowed: u32,
-    /// Regions that got another place than they had before, since the start.
-    moved: u64,
-    reserved: u64,
-}
-
-const _: () = {
-    assert!(size_of::<JavaHeapHeader>() == 64);
-    assert!(offset_of!(JavaHeapHeader, start) == 16);
-    assert!(offset_of!(JavaHeapHeader, borrowed) == 44);
-};
 
 /// The heap of this process's virtual machine.
 static HEAP: OnceLock<JavaHeap> = OnceLock::new();
@@ -62,38 +22,54 @@ struct JavaHeap {
     start: usize,
     region_bytes: usize,
     regions: &'static [AtomicU8],
+    hot_devices: &'static AtomicU32,
 }
 
 impl JavaHeap {
     /// The heap of a table; `None` for one of another version.
     ///
     /// # Safety
-    /// A readable header, which the bytes of its regions follow; both stay while the process lives.
+    /// An aligned, readable header, which the bytes of its regions follow; both stay while the process lives. Bytes of regions and the number of
+    /// devices change by whole writes only.
     unsafe fn of(table: *const JavaHeapHeader) -> Option<Self> {
-        // SAFETY: the caller's promise. A copy, because the virtual machine changes the sums.
+        // SAFETY: the caller's promise. A copy, because sums and devices change; those of the copy are not used.
         let header = unsafe { table.read() };
         if header.magic != MAGIC || header.version != VERSION || header.region_bytes == 0 {
             return None;
         }
         let first = table.wrapping_add(1).cast::<AtomicU8>();
+        let devices = table.wrapping_byte_add(offset_of!(JavaHeapHeader, hot_devices));
         Some(Self {
             start: header.start as usize,
             region_bytes: header.region_bytes as usize,
             // SAFETY: the caller's promise.
             regions: unsafe { core::slice::from_raw_parts(first, header.regions as usize) },
+            // SAFETY: the caller's promise; the offset is that of a number of this size and its alignment.
+            hot_devices: unsafe { &*devices.cast::<AtomicU32>() },
         })
     }
 
     fn side_of(self, address: usize) -> Option<Side> {
         let offset = address.checked_sub(self.start)?;
-        let region = self.regions.get(offset / self.region_bytes)?;
-        side_of_region(region)
+        self.side_of_region(offset / self.region_bytes)
+    }
+
+    fn side_of_region(self, index: usize) -> Option<Side> {
+        let region = self.regions.get(index)?;
+        let place = (region.load(Ordering::Relaxed) >> 4).checked_sub(1)?;
+        let devices = self.hot_devices.load(Ordering::Relaxed).max(1);
+        let is_first = place == 0 && is_on_first_device(index, devices);
+        Some(if is_first { Side::Fast } else { Side::Slow })
     }
 }
 
-fn side_of_region(region: &AtomicU8) -> Option<Side> {
-    let place = (region.load(Ordering::Relaxed) >> 4).checked_sub(1)?;
-    Some(if place == 0 { Side::Fast } else { Side::Slow })
+/// Whether a hot region is on the first of this number of devices, as one of n regions is. The multiples of the golden ratio lie evenly between
+/// whole numbers, and those of each second or third region do, too (Knuth, The Art of Computer Programming, volume 3, section 6.4), so that
+/// regions which a collector takes by a pattern are spread as well. With more devices regions leave the first one, and none comes.
+const fn is_on_first_device(region: usize, devices: u32) -> bool {
+    const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+    let position = (region as u64).wrapping_mul(GOLDEN_RATIO);
+    position <= u64::MAX / devices as u64
 }
 
 /// The tier of an address in the heap; `None` outside, and in regions without objects. For signal handlers too.
@@ -107,8 +83,8 @@ pub(super) fn bytes() -> (u64, u64) {
         return (0, 0);
     };
     let (mut fast, mut slow) = (0, 0);
-    for region in heap.regions {
-        match side_of_region(region) {
+    for index in 0..heap.regions.len() {
+        match heap.side_of_region(index) {
             Some(Side::Fast) => fast += heap.region_bytes as u64,
             Some(Side::Slow) => slow += heap.region_bytes as u64,
             None => {}
@@ -132,36 +108,70 @@ unsafe extern "C" fn show(table: *const c_void) {
 
 #[cfg(test)]
 mod tests {
+    use core::sync::atomic::Ordering;
+
     use super::{JavaHeap, JavaHeapHeader, MAGIC, Side, VERSION};
 
-    /// A header and the bytes of four regions behind it.
+    /// A header and the bytes of its regions behind it.
     #[repr(C)]
-    struct Shown {
+    struct Shown<const REGIONS: usize> {
         header: JavaHeapHeader,
-        regions: [u8; 4],
+        regions: [u8; REGIONS],
     }
 
-    #[test]
-    fn a_region_s_place_is_the_tier_of_its_addresses() {
-        let shown: &'static Shown = Box::leak(Box::new(Shown {
+    /// A heap of 1 MiB regions in these states, from 1 GiB on.
+    fn heap<const REGIONS: usize>(regions: [u8; REGIONS]) -> JavaHeap {
+        let shown: &'static mut Shown<REGIONS> = Box::leak(Box::new(Shown {
             header: JavaHeapHeader {
                 magic: MAGIC,
                 version: VERSION,
                 start: 1 << 30,
                 region_bytes: 1 << 20,
-                regions: 4,
+                regions: REGIONS as u64,
                 ..JavaHeapHeader::default()
             },
-            // Hot, cold, without objects, hot in the cold place.
-            regions: [0x11, 0x22, 0, 0x21],
+            regions,
         }));
         // SAFETY: the regions' bytes follow the header, and both are leaked.
-        let heap =
-            unsafe { JavaHeap::of(core::ptr::from_ref(shown).cast()) }.expect("of this version");
-        let side = |region: usize| heap.side_of((1 << 30) + (region << 20) + 4096);
+        unsafe { JavaHeap::of(core::ptr::from_mut(shown).cast_const().cast()) }
+            .expect("of this version")
+    }
+
+    fn side(heap: JavaHeap, region: usize) -> Option<Side> {
+        heap.side_of((1 << 30) + (region << 20) + 4096)
+    }
+
+    #[test]
+    fn a_region_s_place_is_the_tier_of_its_addresses() {
+        // Hot, cold, without objects, hot in the cold place.
+        let heap = heap([0x11, 0x22, 0, 0x21]);
         let expected = [Some(Side::Fast), Some(Side::Slow), None, Some(Side::Slow)];
-        assert_eq!([0, 1, 2, 3].map(side), expected);
-        assert_eq!(side(4), None);
+        assert_eq!([0, 1, 2, 3].map(|region| side(heap, region)), expected);
+        assert_eq!(side(heap, 4), None);
         assert_eq!(heap.side_of((1 << 30) - 1), None);
+    }
+
+    #[test]
+    fn of_the_hot_place_on_n_devices_one_of_n_regions_is_fast_whichever_are_hot() {
+        for stride in 1..=8 {
+            let mut states = [0x22; 4096];
+            let hot = states.iter_mut().step_by(stride);
+            let count = hot.map(|state| *state = 0x11).count();
+            let heap = heap(states);
+            let mut before = count;
+            for devices in 0..=8 {
+                heap.hot_devices.store(devices, Ordering::Relaxed);
+                let fast = (0..4096).filter(|region| side(heap, *region) == Some(Side::Fast));
+                let fast = fast.count();
+                let expected = count / devices.max(1) as usize;
+                let distance = fast.abs_diff(expected);
+                assert!(
+                    distance <= 8,
+                    "{fast} of {count} on {devices}, each {stride}"
+                );
+                assert!(fast <= before, "regions leave the first device");
+                before = fast;
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ use isotherm_model::batch::ObservedAccess;
 use isotherm_model::port::Executor;
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Capacity, Nanos};
-use isotherm_pipeline::{AccessCounts, Settling, Step, StepReport, at_highest_rate};
+use isotherm_pipeline::{AccessCounts, Settling, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
 
@@ -25,7 +25,7 @@ use super::results::requested;
 use crate::cli::RunArgs;
 use crate::interface_service::InterfaceService;
 use crate::launch::EndedProgram;
-use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedRun, ObservedStep};
+use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
 use crate::profile_rate::{self, EXPECTED, ProfileRate};
@@ -47,19 +47,13 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
     optimizer::check_policy(policy)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
     check(args, &tiers)?;
-    let PreparedRun {
-        observing,
-        ready,
-        observer,
-        meta,
-        profile,
-    } = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
-    let optimizer = Optimizer::new(args, &ready, &tiers, console);
-    let step = Step::new(observer, DryRun, profile, &meta, None);
+    let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
+    let ready = &prepared.ready;
+    let optimizer = Optimizer::new(args, ready, &tiers, console);
     let once = OptimizeOnce::new(optimizer, after, (policy, args.tiers.fast), console);
-    let on_request = Optimizer::new(args, &ready, &tiers, console);
-    let mut service = InterfaceService::new(once, on_request, &ready, (policy, args.tiers.fast));
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let on_request = Optimizer::new(args, ready, &tiers, console);
+    let mut service = InterfaceService::new(once, on_request, ready, (policy, args.tiers.fast));
+    let mut run = prepared.begin(DryRun, None, console)?;
     run.follow(FollowUntil::of(args.undo), &mut service)?;
     service.end();
     service.optimizer.undo(console);

@@ -28,7 +28,7 @@ use isotherm_model::tier::{TierIndex, TierKind, Tiers};
 use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{
-    Combine, EpochReport, Step, StepLimits, StepReport, TierDemand, UnitStep, UnitStepConfig,
+    Combine, EpochReport, StepLimits, StepReport, TierDemand, UnitStep, UnitStepConfig,
 };
 use isotherm_policy::epoch::{FirstComeFirstAllocated, LoadBalance, MoveCosts, Payback, by_name};
 use isotherm_report::page_moves::{LastLoads, PageMoves};
@@ -38,7 +38,7 @@ use super::prepared_run::{PreparedRun, conclude};
 use super::results::write_summary;
 use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 use crate::recording;
 use crate::run_policies::{self, NONE, ORACLE};
 use crate::session_summary::recorded_sites;
@@ -169,23 +169,16 @@ fn observed(
     tiers: &Tiers,
     console: Console,
 ) -> Result<ExitStatus> {
-    let PreparedRun {
-        observing,
-        ready,
-        observer,
-        meta,
-        profile,
-    } = PreparedRun::new(args, tiers, &[], console)?;
+    let prepared = PreparedRun::new(args, tiers, &[], console)?;
     let future = args.profile.as_deref();
     let future = future.map(|path| OracleFuture::read(path, &args.program.words, console));
     let mut policy = PagePolicy {
         future: future.transpose()?,
         demand,
-        ..PagePolicy::new(args, policy, &observing, tiers, &ready)
+        ..PagePolicy::new(args, policy, &prepared.observing, tiers, &prepared.ready)
     };
     // The plan of sites stays as it is: the step below is the policy's.
-    let step = Step::new(observer, DryRun, profile, &meta, None);
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let mut run = prepared.begin(DryRun, None, console)?;
     run.follow(
         FollowUntil::End,
         &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {

@@ -1,32 +1,36 @@
 //! A run without a plan, from its flags to the program that waits for its start, and from its end to the exit status.
 
+use std::ffi::OsString;
 use std::process::ExitStatus;
 
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
+use isotherm_model::port::Executor;
 use isotherm_model::profile::Meta;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
-use isotherm_pipeline::LONGEST_EPOCH;
+use isotherm_pipeline::{BANDWIDTH_INTERVAL, LONGEST_EPOCH, Online, Step};
 use isotherm_profile::{FinishOutcome, Writer};
 use serde_json::Value;
 
 use super::results::{say_next, write_summary};
 use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output, Ready};
+use crate::observed_run::ObservedRun;
 use crate::recording;
+use crate::session_directory::SessionDirectory;
 
 /// A program that is observed and held before its exec.
 pub(super) struct PreparedRun {
     /// The flags, with the sources to use.
     pub observing: Observing,
     pub ready: Ready,
-    pub observer: LiveRun,
+    observer: LiveRun,
     pub meta: Meta,
     /// Where the recording goes, if the flags name a file.
-    pub profile: Option<Writer>,
+    profile: Option<Writer>,
 }
 
 impl PreparedRun {
@@ -48,7 +52,7 @@ impl PreparedRun {
         let mut configuration =
             Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST);
         configuration.mover = args.mover;
-        Self::start(args, observing, configuration, (tiers.emulates(), other_hz))
+        Self::launched(args, observing, configuration, (tiers.emulates(), other_hz))
     }
 
     /// All data stays where the kernel puts it. An epoch is at most this long.
@@ -59,20 +63,67 @@ impl PreparedRun {
         let mut observing = observing(args, console)?;
         observing.epoch = observing.epoch.min(longest);
         let configuration = Configuration::profile(observing.depth);
-        Self::start(args, observing, configuration, (false, &[]))
+        Self::launched(args, observing, configuration, (false, &[]))
     }
 
-    fn start(
+    /// Another command line takes the place of the program's: `words` makes it of the flags, for this session directory. Data that the
+    /// runtime places is fast in the order of first touch. With --remap an epoch is at most as long as from one sample of the bandwidth
+    /// to the next.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and as `words`.
+    pub(super) fn instead(
+        args: &RunArgs,
+        tiers: &Tiers,
+        words: impl FnOnce(&Observing, &SessionDirectory) -> Result<Vec<OsString>>,
+        console: Console,
+    ) -> Result<Self> {
+        let mut observing = observing(args, console)?;
+        if args.remap.is_some() {
+            observing.epoch = observing.epoch.min(BANDWIDTH_INTERVAL);
+        }
+        let configuration =
+            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST);
+        let configuration = recording::for_sources(configuration, &observing);
+        let session = SessionDirectory::new()?;
+        let words = words(&observing, &session)?;
+        let ready = launch::prepare_in(session, &words, &configuration, Output::Ours)?;
+        Self::observed(args, observing, ready, (tiers.emulates(), &[]))
+    }
+
+    fn launched(
         args: &RunArgs,
         observing: Observing,
         configuration: Configuration,
+        run: (bool, &'static [u32]),
+    ) -> Result<Self> {
+        let configuration = recording::for_sources(configuration, &observing);
+        let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
+        Self::observed(args, observing, ready, run)
+    }
+
+    /// Lets the program run, with the steps of this executor, which decide by `online`.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub(super) fn begin<E: Executor>(
+        self,
+        executor: E,
+        online: Option<Online>,
+        console: Console,
+    ) -> Result<ObservedRun<E>> {
+        let step = Step::new(self.observer, executor, self.profile, &self.meta, online);
+        ObservedRun::start(self.ready, step, self.observing.epoch, console)
+    }
+
+    fn observed(
+        args: &RunArgs,
+        observing: Observing,
+        ready: Ready,
         (emulated, other_hz): (bool, &'static [u32]),
     ) -> Result<Self> {
-        let words = &args.program.words;
-        let configuration = recording::for_sources(configuration, &observing);
-        let ready = launch::prepare(words, &configuration, Output::Ours)?;
         let observer = recording::attach(&ready, &observing, other_hz)?;
-        let meta = recording::meta(words, &observing, emulated);
+        let meta = recording::meta(&args.program.words, &observing, emulated);
         let profile = args.output.as_deref();
         let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
         Ok(Self {

@@ -15,16 +15,16 @@ use isotherm_model::emulation::Emulation;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_model::words::counted;
-use isotherm_pipeline::{AddedDevices, RemapSample, Remapping, Step, StepReport};
-use isotherm_policy::energy::{Remap, RemapSettings};
+use isotherm_pipeline::{DeviceCount, Remapping, StepReport};
+use isotherm_policy::energy::{BandwidthModel, RemapSettings};
 use serde_json::{Value, json};
 
+use super::device_changes::DeviceChanges;
 use super::prepared_run::{PreparedRun, conclude};
 use crate::bandwidth_file;
 use crate::cli::RunArgs;
 use crate::launch::EndedProgram;
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun, ObservedStep};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
@@ -32,8 +32,7 @@ use crate::tiers_choice;
 struct RemapRun {
     remapping: Remapping,
     executor: Box<dyn RangeExecutor>,
-    samples: Vec<RemapSample>,
-    added: Vec<AddedDevices>,
+    changes: DeviceChanges,
     requested: Bytes,
 }
 
@@ -42,29 +41,21 @@ struct RemapRun {
 /// # Errors
 /// The model cannot be read, the tiers are not emulated by time, and as a run without a plan.
 pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<ExitStatus> {
-    let model = bandwidth_file::read(model).context("--remap")?;
+    let model = read_model(model)?;
     let tiers = tiers_choice::for_run(&args.tiers, console)?;
-    check(&tiers)?;
-    let PreparedRun {
-        observing,
-        ready,
-        observer,
-        meta,
-        profile,
-    } = PreparedRun::new(args, &tiers, &[], console)?;
-    let sessions = ready.session.path().to_owned();
+    let count = device_count(model, args.device_capacity, &tiers)?;
+    let prepared = PreparedRun::new(args, &tiers, &[], console)?;
+    let sessions = prepared.ready.session.path().to_owned();
     let mut remap = RemapRun {
-        remapping: Remapping::new(model, RemapSettings::default(), args.device_capacity),
+        remapping: Remapping::new(count),
         executor: match args.dry_run {
             true => Box::new(DryRun),
             false => Box::new(PageRequestWriter::new(sessions)),
         },
-        samples: Vec::new(),
-        added: Vec::new(),
+        changes: DeviceChanges::default(),
         requested: Bytes::ZERO,
     };
-    let step = Step::new(observer, DryRun, profile, &meta, None);
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let mut run = prepared.begin(DryRun, None, console)?;
     run.follow(
         FollowUntil::End,
         &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| remap.note(report, step),
@@ -75,6 +66,27 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
     console.info(&remap.in_words(&program, &tiers));
     let summary = remap.summary(&program);
     Ok(conclude(args, &program, profile, summary, console))
+}
+
+/// The bandwidth model in this file.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn read_model(path: &Path) -> Result<BandwidthModel> {
+    bandwidth_file::read(path).context("--remap")
+}
+
+/// The devices of hot data by this model.
+///
+/// # Errors
+/// The tiers are not emulated by time.
+pub(super) fn device_count(
+    model: BandwidthModel,
+    capacity: Option<Bytes>,
+    tiers: &Tiers,
+) -> Result<DeviceCount> {
+    check(tiers)?;
+    Ok(DeviceCount::new(model, RemapSettings::default(), capacity))
 }
 
 /// Refuses tiers whose pages cannot be moved by request, or whose bytes are not counted.
@@ -95,17 +107,11 @@ impl RemapRun {
         let decision = self
             .remapping
             .decide(&report.batch, &report.segment, extents);
-        self.samples.extend(decision.sample);
-        self.added.extend(decision.added);
+        self.changes.note(decision.devices);
         let moved = decision.actions.iter().map(|action| action.range.bytes);
         self.requested += moved.sum::<Bytes>();
         // What is not obeyed shows in the bandwidth of the next samples.
         self.executor.execute(&decision.actions);
-    }
-
-    fn remaps(&self) -> impl Iterator<Item = &RemapSample> {
-        let samples = self.samples.iter();
-        samples.filter(|sample| sample.remap != Remap::Stay)
     }
 
     fn in_words(&self, program: &EndedProgram, tiers: &Tiers) -> String {
@@ -113,18 +119,8 @@ impl RemapRun {
         if !program.summary.worked() {
             return took;
         }
-        let is_undo = |sample: &&RemapSample| matches!(sample.remap, Remap::Undo { .. });
-        let (undone, remaps) = (self.remaps().filter(is_undo).count(), self.remaps().count());
-        let added = match self.added.len() {
-            0 => String::new(),
-            times => format!(", devices added {} for its size", counted(times, "time")),
-        };
-        format!(
-            "{took}: {} ({undone} undone){added}, hot data on {} at the end, {} asked to move",
-            counted(remaps, "remap"),
-            counted(self.remapping.devices(), "device"),
-            self.requested
-        )
+        let changes = self.changes.in_words(self.remapping.devices());
+        format!("{took}: {changes}, {} asked to move", self.requested)
     }
 
     fn summary(&self, program: &EndedProgram) -> Value {
@@ -135,35 +131,11 @@ impl RemapRun {
             "emulated": worked,
             "seconds": program.took.0 as f64 / 1e9,
             "devices": self.remapping.devices(),
-            "samples": self.samples.iter().map(|sample| sample.bandwidth).collect::<Vec<_>>(),
-            "remaps": self.remaps().map(remap_json).collect::<Vec<_>>(),
-            "added": self.added.iter().map(added_json).collect::<Vec<_>>(),
+            "samples": self.changes.samples_json(),
+            "remaps": self.changes.remaps_json(),
+            "added": self.changes.added_json(),
             "requested_bytes": self.requested.0,
             "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
         })
     }
-}
-
-fn added_json(added: &AddedDevices) -> Value {
-    json!({
-        "seconds": added.at.0 as f64 / 1e9,
-        "hot_bytes": added.hot.0,
-        "from_devices": added.from,
-        "to_devices": added.to,
-    })
-}
-
-fn remap_json(sample: &RemapSample) -> Value {
-    let (from, to, is_undo) = match sample.remap {
-        Remap::Stay => (0, 0, false),
-        Remap::To { from, to } => (from, to, false),
-        Remap::Undo { from, to } => (from, to, true),
-    };
-    json!({
-        "seconds": sample.at.0 as f64 / 1e9,
-        "bytes_per_second": sample.bandwidth,
-        "from_devices": from,
-        "to_devices": to,
-        "undo": is_undo,
-    })
 }
