@@ -47,7 +47,7 @@ class Heap(unittest.TestCase):
         cls.path = pathlib.Path(cls.directory.name)
         cls.guide = cls.path / "guide"
         cls.guide.write_text(GUIDE)
-        programs = [PROGRAM, "HeapFill", "HeapLoop", "HeapRecolor"]
+        programs = [PROGRAM, "HeapFill", "HeapLoop", "HeapRecolor", "HeapOnline", "HeapThreads"]
         sources = [*(HERE / f"{name}.java" for name in programs), HERE.parent.parent / "workloads/java/MemBench.java"]
         javac = [cls.java.parent / "javac", "-nowarn", "-d", cls.path, *sources]
         subprocess.run(javac, check=True, stderr=subprocess.DEVNULL)
@@ -270,6 +270,14 @@ class Recolouring(Heap):
         self.assertRegex(text, r"  recolored to color 1: \d+K in 40003 objects")
         self.assertRegex(text, r"  guides: 3 read and 0 refused")
 
+    def test_each_collection_that_recolours_is_an_event_of_the_flight_recorder(self):
+        recording = self.path / "recolor.jfr"
+        flags = [f"-XX:StartFlightRecording=filename={recording}", "-Xlog:gc"]
+        self.steps(["young", "cold", "young", "young", "hot", "system"], {"start": "", "cold": RECOLOUR_ITEMS, "hot": ""}, flags)
+        printed = subprocess.run([self.java.parent / "jfr", "print", "--events", "GCPhasePauseLevel1", recording], capture_output=True, text=True, check=True)
+        events = re.findall(r'name = "Recolored to color (\d): \d+K in (\d+) objects"', printed.stdout)
+        self.assertEqual(events, [("1", "40003"), ("0", "40003")], printed.stdout)
+
     def test_a_guide_that_stays_is_read_once(self):
         _, text = self.steps(["young", "system"], {"start": RECOLOUR_ITEMS}, ["-Xlog:gc+heap+color,gc+heap+exit"])
         self.assertIn("guides: 1 read and 0 refused", text)
@@ -335,6 +343,14 @@ class Room(Heap):
                     self.assertGreater(self.filled([*colours, "-XX:IsothermHotHeapSize=2m"], kind), plain - (4 << 20))
         finally:
             self.guide.write_text(GUIDE)
+
+    def test_a_heap_that_begins_with_few_regions_starts(self):
+        cold = self.path / "cold.guide"
+        cold.write_text("class java.lang.String cold\nclass java.lang.Object[] cold\n")
+        colours = ["-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={cold}"]
+        for sizes in [["-Xms8m", "-Xmx4g"], ["-Xms16m", "-Xmx4g"], ["-Xms32m", "-Xmx128m", "-XX:G1HeapRegionSize=32m"]]:
+            done = self.run_java("-XX:+UseG1GC", *sizes, *colours, "-version")
+            self.assertIn("isotherm", done.stdout + done.stderr)
 
     def test_a_heap_of_few_regions_works(self):
         colours = ["-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={self.guide}"]
@@ -498,6 +514,122 @@ class Planned(Heap):
         run = ["run", "--plan", plan, "--java", "--java-home", self.path, "--", "java", *self.words]
         done = isotherm(*run, status=1)
         self.assertIn("`make java-heap` builds one", done.stderr)
+
+
+class Online(Heap):
+    """A run without a plan finds the cold class and parts it from the hot one."""
+
+    COUNT = 500_000  # of each class, 32 MB
+
+    def online(self, *options, passes=2000):
+        """The objects by colour at the start, where the first may be cold already, and at the end, {(moment, class): {colour: objects}}, the
+        output, and the summary."""
+        table, summary = self.path / "online.table", self.path / "online.json"
+        tiers = ["--tiers", "emulated:cxl", "--fast", "64MiB", "--cache", "0B", "--epoch", "200ms"]
+        heap = ["-Xmx256m", "-XX:G1HeapRegionSize=1m", f"-XX:IsothermHeapTable={table}"]
+        program = ["java", *heap, "-cp", self.path, "HeapOnline", table, self.COUNT, passes]
+        done = isotherm("run", "--java", "--java-home", JDK, *tiers, "--summary", summary, *options, "--", *program)
+        found = json.loads(summary.read_text())
+        if not found["placed"] or "page trap" in done.stderr:
+            self.skipTest(f"no machine is emulated by time here: {done.stderr}")
+        rows = {}
+        for when, kind, colour, objects in re.findall(r"^(start|end) (hot|cold) (-?\d+) -?\d+ (\d+)$", done.stdout, re.MULTILINE):
+            row = rows.setdefault((when, kind), {})
+            row[int(colour)] = row.get(int(colour), 0) + int(objects)
+        self.assertEqual({sum(row.values()) for row in rows.values()}, {self.COUNT}, done.stdout)
+        return rows, done, found
+
+    def test_the_objects_of_the_cold_class_end_up_in_cold_regions_and_those_of_the_hot_class_stay_hot(self):
+        rows, done, found = self.online()
+        self.assertGreater(rows["end", "cold"].get(1, 0), 0.9 * self.COUNT, (rows, found, done.stderr))
+        self.assertGreater(rows["end", "hot"].get(0, 0), 0.9 * self.COUNT, (rows, found, done.stderr))
+        heap = found["java_heap"]
+        self.assertIn("HeapOnline$Cold", heap["cold_classes"])
+        self.assertNotIn("HeapOnline$Hot", heap["cold_classes"])
+        self.assertGreaterEqual(heap["guides_read"], 1)
+        self.assertGreater(heap["cold_bytes"], 16 << 20)
+        self.assertRegex(done.stderr, r"cold at the end, with .* of objects: .*HeapOnline\$Cold")
+
+    def test_a_dry_run_decides_and_moves_nothing(self):
+        rows, _, found = self.online("--dry-run", passes=100)
+        self.assertEqual(rows["end", "cold"], {0: self.COUNT})
+        self.assertIn("HeapOnline$Cold", found["java_heap"]["cold_classes"])
+        self.assertEqual(found["java_heap"]["guides_written"], 0)
+
+    def test_runs_that_another_part_places_are_refused(self):
+        program = ["--", "java", "-version"]
+        for words in [["--policy", "payback"], ["--optimize-after", "1s"], ["--slowdown", "2%"], ["--mover", "staged"]]:
+            with self.subTest(words[0]):
+                done = isotherm("run", "--java", "--java-home", JDK, *words, *program, status=2)
+                self.assertIn("cannot be used with", done.stderr)
+        done = isotherm("run", "--java", "--java-home", JDK, "--tiers", "compressed", *program, status=1)
+        self.assertIn("--tiers compressed has none", done.stderr)
+
+
+class Devices(Heap):
+    """A run without a plan spreads hot objects over the memory devices of an emulated machine."""
+
+    TIERS = "emulated:L:1,B:1,fast-limit:200MiB/s,limit:600MiB/s"
+
+    def remapped(self, bound, *options, heap=(), passes=60):
+        """What a run says whose hot data needs a second device above this bound, and its summary."""
+        model, summary = self.path / "bandwidth.toml", self.path / "devices.json"
+        model.write_text(f'bounds = ["{bound}"]\n')
+        tiers = ["--tiers", self.TIERS, "--fast", "512MiB", "--cache", "0B"]
+        program = ["java", "-Xmx256m", "-XX:G1HeapRegionSize=1m", *heap, "-cp", self.path, "HeapOnline", "-", 500_000, passes]
+        words = ["run", "--java", "--java-home", JDK, "--remap", model, *options, *tiers, "--summary", summary, "--", *program]
+        done = isotherm(*words)
+        found = json.loads(summary.read_text())
+        if not found["placed"] or "page trap" in done.stderr:
+            self.skipTest(f"no machine is emulated by time here: {done.stderr}")
+        return done.stderr, found
+
+    def slow_share(self, found):
+        """Share of the bytes that came from the devices after the first."""
+        counters = found["runtime"]["counters"]
+        slow, fast = counters["slow_traffic_bytes"], counters["fast_traffic_bytes"]
+        return slow / (slow + fast)
+
+    def test_hot_objects_spread_as_their_bandwidth_rises(self):
+        said, found = self.remapped("10MB/s")
+        remap = found["remap"]
+        self.assertEqual([(change["from_devices"], change["to_devices"]) for change in remap["remaps"][:1]], [(1, 2)], remap)
+        self.assertGreaterEqual(len(remap["samples"]), 3, remap)
+        self.assertGreater(self.slow_share(found), 0.05, found)
+        self.assertRegex(said, r"remaps? \(\d undone\), hot data on \d devices? at the end")
+
+    def test_hot_objects_without_room_on_one_device_take_two_whatever_their_bandwidth(self):
+        _, found = self.remapped("1000GB/s", "--device-capacity", "16MiB", passes=20)
+        added = found["remap"]["added"][0]
+        self.assertEqual((added["from_devices"], added["to_devices"]), (1, 2))
+        self.assertGreater(added["hot_bytes"], 16 << 20)
+        self.assertEqual(found["remap"]["remaps"], [])
+        self.assertGreater(self.slow_share(found), 0.05, found)
+
+    def test_without_a_reason_hot_objects_stay_on_one_device(self):
+        said, found = self.remapped("1000GB/s", passes=20)
+        self.assertEqual((found["remap"]["devices"], found["remap"]["remaps"], found["remap"]["added"]), (1, [], []))
+        self.assertLess(self.slow_share(found), 0.05, found)
+        self.assertNotIn("stayed on the devices", said)
+
+    def test_a_dry_run_decides_and_spreads_nothing(self):
+        said, found = self.remapped("1000GB/s", "--device-capacity", "16MiB", "--dry-run", passes=20)
+        self.assertEqual(found["remap"]["added"][0]["to_devices"], 2)
+        self.assertLess(self.slow_share(found), 0.05, found)
+        self.assertNotIn("stayed on the devices", said)
+
+    def test_a_program_with_a_table_of_its_own_is_told_that_nothing_spread(self):
+        own = [f"-XX:IsothermHeapTable={self.path / 'own.table'}"]
+        said, found = self.remapped("1000GB/s", "--device-capacity", "16MiB", heap=own, passes=20)
+        self.assertIn("hot objects stayed on the devices that they were on", said)
+        self.assertIn("-XX:IsothermHeapTable", said)
+        self.assertEqual((found["remap"]["devices"], found["remap"]["devices_used"]), (2, 1))
+
+    def test_the_tiers_must_be_emulated_by_time(self):
+        model = self.path / "bandwidth.toml"
+        model.write_text('bounds = ["50MB/s"]\n')
+        words = ["run", "--java", "--java-home", JDK, "--remap", model, "--tiers", "emulated:tmp", "--", "java", "-version"]
+        self.assertIn("--remap: the fast tier of a machine that is emulated by time", isotherm(*words, status=1).stderr)
 
 
 def isotherm(*words, status=0):

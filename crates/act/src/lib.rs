@@ -2,7 +2,8 @@
 //!
 //! A plan reaches a program in two ways. Before the program starts, the plan becomes a *configuration
 //! file* that the runtime reads once ([`configuration`]; [`callers`] computes the names of its sites). Its sites in a Java heap become the
-//! file that a virtual machine with colours reads ([`heap_guide`]). While the
+//! file that a virtual machine with colours reads ([`heap_guide`]), and the colours of its classes one that it reads again while it runs
+//! ([`class_guide`]); [`heap_devices`] spreads its hot objects over memory devices. While the
 //! program runs, each changed tier becomes a *request* in its session file ([`placement_requests`]). On the emulated
 //! pair the runtime then moves the site's data. On NUMA nodes it uses the new tier for new memory only, and
 //! [`site_moves`] moves the existing pages by an executor of [`movement`]: from outside the program by `move_pages`,
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod callers;
+pub mod class_guide;
 pub mod configuration;
 pub mod dry_run;
 pub mod heap_devices;

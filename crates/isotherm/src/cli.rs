@@ -296,7 +296,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SHARE", value_parser = input::share, conflicts_with = "plan")]
     pub slowdown: Option<f64>,
     /// Keep hot data on as many memory devices as its bandwidth needs, by this model (`isotherm fit-bandwidth`), and undo a change that
-    /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others. Epochs are 0.1 s at most
+    /// brings no bandwidth. The fast tier of the emulated machine is the first device, the slow tier all others. Epochs are 0.1 s at most, with
+    /// --java 1 s
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["plan", "policy", "optimize_after", "mover", "undo"])]
     pub remap: Option<PathBuf>,
     /// Hot data that one memory device has room for; more of it takes a further device at once, whatever its bandwidth

@@ -220,6 +220,24 @@ pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Shortest time of `--java-stacks`: some pauses between samples, which take 20 ms at most.
+const SHORTEST_COOLING: Nanos = Nanos(50_000_000);
+
+/// Longest time of `--java-stacks`.
+const LONGEST_COOLING: Nanos = Nanos(1_000_000_000_000);
+
+/// Parses the value of `--java-stacks`.
+///
+/// # Errors
+/// It is not a time, or out of the range of the virtual machine.
+pub(crate) fn cooling(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    if !(SHORTEST_COOLING..=LONGEST_COOLING).contains(&time) {
+        return Err("a class cools in 50 ms to 1000 s".to_owned());
+    }
+    Ok(time)
+}
+
 /// Parses the value of `--source`.
 ///
 /// # Errors

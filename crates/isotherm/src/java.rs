@@ -6,6 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, anyhow};
 use isotherm_abi::java::AGENT;
 use isotherm_console::Console;
 use isotherm_model::units::Bytes;
@@ -87,16 +88,33 @@ pub(crate) fn with_agent(
     settings: AgentSettings,
     console: Console,
 ) -> Vec<OsString> {
-    let agent = match agent() {
-        Ok(agent) => agent,
+    match agent() {
+        Ok(agent) => with_agent_of(&agent, words, settings),
         Err(places) => {
             console.warn(&format!(
                 "{AGENT} is at neither of {places}, so the sites are those of the virtual machine itself and not of the Java \
                  program; `make java` builds it where a JDK is installed"
             ));
-            return words.to_vec();
+            words.to_vec()
         }
-    };
+    }
+}
+
+/// The command line with the agent, without which the run would have no sense.
+///
+/// # Errors
+/// The agent's file is not there.
+pub(crate) fn with_needed_agent(
+    words: &[OsString],
+    settings: AgentSettings,
+) -> Result<Vec<OsString>> {
+    let agent = agent().map_err(|places| {
+        anyhow!("{AGENT} is at neither of {places}, so no Java object is seen; `make java` builds it where a JDK is installed")
+    })?;
+    Ok(with_agent_of(&agent, words, settings))
+}
+
+fn with_agent_of(agent: &Path, words: &[OsString], settings: AgentSettings) -> Vec<OsString> {
     let mut option = OsString::from("-agentpath:");
     option.push(agent);
     option.push(options(settings));

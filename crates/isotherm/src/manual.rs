@@ -205,6 +205,10 @@ pub(crate) const MANUAL: [Manual; 23] = [
                 "The same for a Java program, on the heap with colours that `make java-heap` builds",
             ),
             (
+                "isotherm run --java -- java -jar app.jar",
+                "The same without a plan: classes are coloured while the program runs",
+            ),
+            (
                 "isotherm run --fast 4GiB -o app.iso -- ./app",
                 "Profile and place in one run, and keep the profile",
             ),

@@ -66,11 +66,13 @@ mod unit_step;
 mod paged_step;
 mod device_count;
 mod remapping;
+mod class_samples;
 mod step;
 
 pub use access_counts::AccessCounts;
 pub use attribute::Attribution;
 pub use chunk_parts::{ChunkParts, chunk_parts};
+pub use class_samples::class_samples;
 pub use count_worth::{CountWorth, count_worth};
 pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};

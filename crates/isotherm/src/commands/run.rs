@@ -1,5 +1,9 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
+mod class_heap;
+mod coloured_classes;
+mod coloured_devices;
+mod coloured_stacks;
 mod device_changes;
 mod kernel_order;
 mod optimize_after;
@@ -59,6 +63,12 @@ pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     args.summary.as_deref().map_or(Ok(()), output::check)?;
     if let Some(path) = &args.plan {
         return guided(args, &super::read_plan(path)?, console);
+    }
+    if let Some(cooling) = args.java.java_stacks {
+        return coloured_stacks::run(args, cooling, console);
+    }
+    if args.java.java {
+        return coloured_classes::run(args, console);
     }
     if tiers_choice::is_paged(&args.tiers) {
         return paged::run(args, console);

@@ -1,0 +1,128 @@
+//! The heap of a Java program whose classes get their colours while it runs: its virtual machine, its tiers, and its part of the fast one.
+//!
+//! Three quarters of the fast tier are the heap's. Memory outside of the heap, that of the virtual machine itself, has the rest in the order of
+//! first touch.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use isotherm_console::Console;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::tier::{Tier, Tiers};
+use isotherm_model::units::Bytes;
+
+use crate::cli::{Observing, RunArgs};
+use crate::coloured_jvm::{ColouredJvm, HeapRoom, is_trapped, warn_of_page_trap};
+use crate::java::{self, AgentSettings};
+use crate::session_directory::SessionDirectory;
+use crate::tiers_choice;
+
+/// Bytes that are allocated from one sampled object to the next, as `isotherm record` has it.
+const ALLOCATION_INTERVAL: Bytes = Bytes(512 << 10);
+/// Every mixed collection may evacuate each old region: a class that changes its colour has objects in full ones, too.
+const EVACUATE_ALL: [&str; 3] = [
+    "-XX:+UnlockExperimentalVMOptions",
+    "-XX:G1MixedGCLiveThresholdPercent=100",
+    "-XX:G1HeapWastePercent=0",
+];
+
+/// A heap whose classes get their colours while the program runs.
+pub(super) struct ClassHeap {
+    pub tiers: Tiers,
+    /// Most bytes of hot regions in the fastest tier.
+    pub hot: Bytes,
+    pub machine: ColouredJvm,
+}
+
+impl ClassHeap {
+    /// That of a run.
+    ///
+    /// # Errors
+    /// The tiers are not those of a heap, and as [`ColouredJvm::new`].
+    pub(super) fn new(args: &RunArgs, console: Console) -> Result<Self> {
+        if tiers_choice::is_paged(&args.tiers) {
+            bail!("--java: the colours of a heap are tiers, and --tiers compressed has none");
+        }
+        let tiers = tiers_choice::for_run(&args.tiers, console)?;
+        let hot = hot_heap(&tiers);
+        let room = HeapRoom {
+            tiers: tiers.all(),
+            hot,
+        };
+        let mut machine = ColouredJvm::new(&args.program.words, room, &args.java)?;
+        machine.add_flags(&EVACUATE_ALL);
+        if is_trapped(tiers.all()) {
+            warn_of_page_trap(console);
+        }
+        Ok(Self {
+            tiers,
+            hot,
+            machine,
+        })
+    }
+
+    /// The command line of the program with the agent, with this guide file if there is one.
+    ///
+    /// # Errors
+    /// The agent's file is not there.
+    pub(super) fn words_with_agent(
+        &self,
+        guide: Option<&Path>,
+        session: &SessionDirectory,
+        observing: &Observing,
+    ) -> Result<Vec<OsString>> {
+        let settings = AgentSettings {
+            interval: ALLOCATION_INTERVAL,
+            depth: observing.depth,
+            counts_all: observing.source.contains(&SourceKind::JavaCounts),
+        };
+        java::with_needed_agent(&self.machine.words(guide, session.path()), settings)
+    }
+
+    /// The tiers with what the heap leaves of the fastest.
+    ///
+    /// # Errors
+    /// They are no tiers.
+    pub(super) fn others(&self) -> Result<Tiers> {
+        outside_of_heap(&self.tiers, self.hot)
+    }
+}
+
+/// Most bytes of hot regions in the fastest tier.
+fn hot_heap(tiers: &Tiers) -> Bytes {
+    let fast = tiers
+        .all()
+        .first()
+        .map_or(Bytes::ZERO, |tier| tier.capacity);
+    Bytes((fast.0 / 4 * 3).max(1))
+}
+
+/// The tiers with what the heap leaves of the fastest.
+fn outside_of_heap(tiers: &Tiers, hot: Bytes) -> Result<Tiers> {
+    let mut all: Vec<Tier> = tiers.all().to_vec();
+    if let Some(fast) = all.first_mut() {
+        fast.capacity = fast.capacity.saturating_sub(hot);
+    }
+    Ok(Tiers::new(all)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hot_heap, outside_of_heap};
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::tier::Tiers;
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn three_quarters_of_the_fast_tier_are_the_heap_s() {
+        let tiers = |fast| Tiers::emulated(Bytes(fast), Bytes(1 << 30), Emulation::TMP);
+        let all = tiers(64 << 20);
+        let hot = hot_heap(&all);
+        assert_eq!(hot, Bytes(48 << 20));
+        let others = outside_of_heap(&all, hot).expect("tiers");
+        assert_eq!(others.all()[0].capacity, Bytes(16 << 20));
+        assert_eq!(others.all()[1], all.all()[1]);
+        assert_eq!(hot_heap(&tiers(0)), Bytes(1), "0 is no limit");
+    }
+}

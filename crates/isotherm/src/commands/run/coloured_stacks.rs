@@ -1,0 +1,118 @@
+//! `isotherm run --java --java-stacks`: the virtual machine gives the classes of a Java program their colours by the call stacks of its threads
+//! (docs/java-heap.md).
+//!
+//! ```text
+//! call stacks --> methods --> classes that they access: hot until they have cooled
+//!                             all other classes: cold   --> collections move their objects
+//! ```
+//!
+//! After the online strategy of the Cross-Layer paper, section 7.1.2. The heap has its part of the fast tier as in the other run without a plan.
+
+use std::process::ExitStatus;
+
+use anyhow::Result;
+use isotherm_act::dry_run::DryRun;
+use isotherm_console::Console;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::Nanos;
+use isotherm_model::words::{grouped, percent};
+use isotherm_pipeline::StepReport;
+use serde_json::{Value, json};
+
+use super::class_heap::ClassHeap;
+use super::prepared_run::{PreparedRun, conclude};
+use crate::cli::{Observing, RunArgs};
+use crate::coloured_jvm::{HeapEnd, SampledStacks};
+use crate::launch::EndedProgram;
+use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
+use crate::session_summary::recorded_sites;
+
+/// Runs the program on a heap whose classes cool in this time.
+///
+/// # Errors
+/// The virtual machine is not there, and as a run without a plan.
+pub(super) fn run(args: &RunArgs, cooling: Nanos, console: Console) -> Result<ExitStatus> {
+    let mut heap = ClassHeap::new(args, console)?;
+    let milliseconds = cooling.0.div_ceil(1_000_000);
+    let flag = format!("-XX:IsothermStackCooling={milliseconds}");
+    heap.machine.add_flags(&[&flag]);
+    let prepared = PreparedRun::instead(
+        args,
+        &heap.others()?,
+        |observing, session| match sees_objects(args, observing) {
+            true => heap.words_with_agent(None, session, observing),
+            false => Ok(heap.machine.words(None, session.path())),
+        },
+        console,
+    )?;
+    let mut run = prepared.begin(DryRun, None, console)?;
+    run.follow(
+        FollowUntil::End,
+        &mut |_: &StepReport<_>, _: &mut ObservedStep<_>| (),
+    )?;
+    let EndedRun {
+        program, profile, ..
+    } = run.finish()?;
+    let end = HeapEnd::of(&program.session);
+    say_end(&heap, &program, end, console);
+    let summary = summary(&heap, &program, end, milliseconds);
+    Ok(conclude(args, &program, profile, summary, console))
+}
+
+/// True where the recording should have Java objects: nothing else needs the agent.
+fn sees_objects(args: &RunArgs, observing: &Observing) -> bool {
+    args.output.is_some() || observing.source.contains(&SourceKind::JavaCounts)
+}
+
+fn say_end(heap: &ClassHeap, program: &EndedProgram, end: Option<HeapEnd>, console: Console) {
+    let took = program.summary.took("online", program.took, &heap.tiers);
+    let stacks = end.and_then(|end| end.stacks);
+    match stacks.filter(|_| program.summary.worked()) {
+        Some(stacks) => console.info(&format!("{took}: {}", in_words(&stacks))),
+        None => console.info(&took),
+    }
+}
+
+fn in_words(stacks: &SampledStacks) -> String {
+    let seconds = stacks.seconds.max(f64::MIN_POSITIVE);
+    let sampled = format!(
+        "{} samples of call stacks a second, by {} of a processor",
+        grouped((stacks.samples as f64 / seconds) as u64),
+        percent(stacks.processor_seconds / seconds)
+    );
+    match stacks.classes {
+        0 => format!("no collection, so all objects stayed hot; {sampled}"),
+        classes => format!(
+            "{} of {classes} classes hot in the last collection; {sampled}",
+            stacks.hot_classes
+        ),
+    }
+}
+
+fn summary(
+    heap: &ClassHeap,
+    program: &EndedProgram,
+    end: Option<HeapEnd>,
+    milliseconds: u64,
+) -> Value {
+    let worked = program.summary.worked();
+    let stacks = end.and_then(|end| end.stacks);
+    json!({
+        "mode": "online",
+        "placed": worked,
+        "emulated": heap.tiers.emulates() && worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "java_heap": {
+            "java": heap.machine.program().display().to_string(),
+            "hot_bytes_at_most": heap.hot.0,
+            "cooling_ms": milliseconds,
+            "stack_samples": stacks.map(|it| it.samples),
+            "stack_samples_seconds": stacks.map(|it| it.seconds),
+            "stack_samples_processor_seconds": stacks.map(|it| it.processor_seconds),
+            "hot_classes": stacks.map(|it| it.hot_classes),
+            "loaded_classes": stacks.map(|it| it.classes),
+            "borrowed_regions": end.map(|end| end.borrowed),
+        },
+        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
+    })
+}
