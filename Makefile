@@ -57,6 +57,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	@$(MAKE) --no-print-directory rules
 	@setup/python
 	@setup/python-3.14
+	@setup/beside $(JVM)/beside.log java/build-jvm $(JVM)
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
@@ -77,13 +78,18 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'report page' tests/pages/run
 	$(PART) 'packages' tests/packages/run
 	$(PART) 'hostile input' fuzz/check
+	$(PART) 'Java virtual machine' java/build-jvm $(JVM)
+	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
+	$(PART) 'collections of a Java heap' java/tests/jtreg --jdk $(JVM)/jdk
+	$(PART) 'collections with sampled stacks' java/tests/jtreg --jdk $(JVM)/jdk --stacks
 	$(PART) 'skipped tests' tests/skip/skips check
 
-test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
+test-long: build java-heap test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'a day of programs' $(CARGO) test --release --locked --package isotherm-pipeline -- --ignored
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
 	$(PART) 'compiler pass under sanitizers' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 	$(PART) 'real programs with named sites, long set' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
+	$(PART) 'collections of a Java heap, long set' java/tests/jtreg --jdk $(JVM)/jdk --set long
 
 proof: build  ## ten minutes of moving memory under load: no loss in a billion checked writes
 	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60
@@ -102,8 +108,10 @@ test-vm-long: build  ## the long set in virtual machines, and an older kernel; p
 test-java: build  ## profiles of Java programs; part of `test`
 	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
 
-test-java-heap: build java-heap  ## the JDK of `java-heap`; not part of `test`
+test-java-heap: build java-heap  ## the JDK of `java-heap`; part of `test`
 	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
+	$(PART) 'collections of a Java heap' java/tests/jtreg --jdk $(JVM)/jdk
+	$(PART) 'collections with sampled stacks' java/tests/jtreg --jdk $(JVM)/jdk --stacks
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check
