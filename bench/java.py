@@ -2,6 +2,7 @@
 from collections.abc import Iterator
 
 import java_heap
+import java_stacks
 import java_tiers
 from java_machines import DEFAULT_HOME
 from java_sites import cold_sets, sites
@@ -10,7 +11,7 @@ from table import Table
 from tools import Tools
 
 __all__ = ["DEFAULT_HOME", "PARTS", "run"]
-PARTS: Parts = {"sites": sites, "cold-set": cold_sets, "guided": java_tiers.tables, "colours": java_heap.tables}
+PARTS: Parts = {"sites": sites, "cold-set": cold_sets, "guided": java_tiers.tables, "colours": java_heap.tables, "stacks": java_stacks.tables}
 
 
 def run(tools: Tools, options, folder: str, say) -> Iterator[Table]:

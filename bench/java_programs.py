@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from java_machines import Machines
 from measure import Problem, Program
 from programs import named
 from table import Table
@@ -17,6 +18,7 @@ MEMBENCH = os.path.join(ROOT, "workloads", "java", "MemBench.java")
 # Fixed versions, so that a program stays the same. All run on Java 17.
 H2 = ("com.h2database:h2:2.2.224",)
 LUCENE = ("org.apache.lucene:lucene-core:9.12.3", "org.apache.lucene:lucene-analysis-common:9.12.3")
+XALAN = ("xalan:xalan:2.7.3", "xalan:serializer:2.7.3")
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 # Seconds for one jar, with what Maven itself needs.
 FETCH_LIMIT = 180
@@ -48,6 +50,7 @@ LOADS = {
     "h2": Load("H2Load", "300 5000 {}", 2_000, 15_000, 256, H2),
     "lucene-index": Load("LuceneLoad", "index {} 0", 2_500, 15_000, 256, LUCENE),
     "lucene-search": Load("LuceneLoad", "search 4000 {}", 700, 6_000, 256, LUCENE),
+    "xalan": Load("XalanLoad", "1000 {}", 30, 300, 256, XALAN),
 }
 
 
@@ -135,6 +138,18 @@ def tables_of_each(tools: Tools, options, folder: str, say, measure: Callable[[P
     if problems:
         raise Problem("; ".join(problems), found)
     yield from found
+
+
+def tables_of_coloured(tools: Tools, options, folder: str, say, measure: Callable[..., Result], summary: Callable[[list[Result]], Table]) -> Iterator[Table]:
+    """The same of programs on the virtual machine whose heap has colours."""
+    # Before minutes of recording, so that a missing one is named at once.
+    machines = Machines(options)
+    machines.check_coloured()
+
+    def measured(program: Program) -> Result:
+        return measure(tools, options, folder, program, say)
+
+    yield from tables_of_each(tools, options, folder, say, measured, lambda results: [noted(summary(results), [machines.note()])])
 
 
 def check_agent(tools: Tools) -> None:

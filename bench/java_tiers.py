@@ -1,6 +1,7 @@
 """Section `java`, part `guided`: Java programs on the emulated machine, by a plan and as the virtual machine places objects itself.
 
     profile --plan, fast memory half of the footprint--> `isotherm run --plan --java`
+    `isotherm run --java`, with --java-stacks or without: no plan; classes get their colours while the program runs
     first touch, all fast: the same virtual machine and the same emulated machine, no plan; all objects have one colour
 """
 import dataclasses
@@ -9,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from java_machines import Machines
-from java_programs import noted, tables_of_each
+from java_programs import tables_of_coloured
 from java_sites import LEAST_ROUNDS, profile_of
 from measure import Contender, Problem, Program, Samples, geometric_mean, interleave
 from table import Table
@@ -18,7 +19,8 @@ from tools import Tools
 TIERS, FAST = "emulated:cxl", "50%"
 FIRST_TOUCH, COLD_SET, THERMOS, ALL_FAST = "first touch", "cold-set=5%", "thermos", "all fast"
 GUIDED = [COLD_SET, THERMOS]
-WAYS = [FIRST_TOUCH, *GUIDED, ALL_FAST]
+ONLINE = {"online": [], "call stacks": ["--java-stacks"]}
+WAYS = [FIRST_TOUCH, *GUIDED, *ONLINE, ALL_FAST]
 # The goals: the share of the gap that is closed on the geometric means, and what the cold tier receives at most of the accesses.
 CLOSED, COLD_ACCESSES = 0.5, 0.10
 
@@ -45,6 +47,11 @@ def one_colour(tools: Tools, machines: Machines, stem: str, name: str, fast: int
 def by_plan(tools: Tools, machines: Machines, stem: str, policy: str) -> Contender:
     more = ["--java", "--java-home", machines.home, "--summary", summary_path(stem, policy)]
     return Contender(policy, [*tools.guided(plan_path(stem, policy), *more), machines.coloured])
+
+
+def online(tools: Tools, machines: Machines, stem: str, name: str, fast: int) -> Contender:
+    prefix = tools.coloured(machines.home, TIERS, fast, "--summary", summary_path(stem, name), *ONLINE[name])
+    return Contender(name, [*prefix, machines.coloured])
 
 
 def plan_path(stem: str, policy: str) -> str:
@@ -103,20 +110,13 @@ def measure(tools: Tools, options, folder: str, program: Program, say) -> Guided
         tools.plan(profile, policy, FAST, plan_path(stem, policy), tiers=TIERS)
     fast = fast_bytes(plan_path(stem, COLD_SET))
     ways = [one_colour(tools, machines, stem, FIRST_TOUCH, fast, fast), *(by_plan(tools, machines, stem, policy) for policy in GUIDED),
-            one_colour(tools, machines, stem, ALL_FAST, 4 * fast, 0)]
+            *(online(tools, machines, stem, name, fast) for name in ONLINE), one_colour(tools, machines, stem, ALL_FAST, 4 * fast, 0)]
     samples = interleave(program, ways, options.rounds, options.limit, say)
     return Guided(samples, fast, {way: fast_share(stem, way) for way in WAYS})
 
 
 def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    # Before minutes of recording, so that a missing one is named at once.
-    machines = Machines(options)
-    machines.check_coloured()
-
-    def measured(program: Program) -> Guided:
-        return measure(tools, options, folder, program, say)
-
-    yield from tables_of_each(tools, options, folder, say, measured, lambda results: [noted(summary(results), [machines.note()])])
+    yield from tables_of_coloured(tools, options, folder, say, measure, summary)
 
 
 def summary(results: list[Guided]) -> Table:
@@ -125,13 +125,14 @@ def summary(results: list[Guided]) -> Table:
     for result in results:
         table.row(*result.row())
     means = {way: geometric_mean([result.over_all_fast(way) for result in results]) for way in WAYS}
-    table.row("over all fast, geometric mean", "", *means.values(), *[""] * 7)
-    for policy in GUIDED:
+    table.row("over all fast, geometric mean", "", *means.values(), *[""] * (2 * len(WAYS) - 1))
+    for policy in [*GUIDED, *ONLINE]:
         table.note(gap_goal(policy, results))
     table.note(cold_goal(results))
     table.note("First touch and all fast: a heap with one colour, without a plan; its regions take fast memory in the order in which the collector takes them. The virtual "
                "machine's own memory has as much fast memory again, so first touch has more than the plans. Fast: share of fast memory in the traffic that the emulated "
                "machine counted in the last round, empty where it counted none. GC: pauses of the whole run.")
+    table.note("Online and call stacks: without a plan, by the sampled accesses of classes once an epoch, and by sampled call stacks. The heap has three quarters of the fast memory.")
     table.note("A guided program can be faster than all fast, which has one colour: two bring hot objects together, so that more of them fit in the caches. The part `colours` has "
                "that effect alone.")
     table.note("The slow tier is emulated: same memory, a thread is delayed at its own timer samples. Ratios mean something, absolute times do not.")

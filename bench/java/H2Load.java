@@ -4,6 +4,8 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.Random;
 
 /**
@@ -29,52 +31,49 @@ public final class H2Load {
         "CREATE TABLE history(district INT, customer INT, amount INT, data VARCHAR(24))",
     };
 
+    /** The statements of the transactions. */
+    private enum Query {
+        NEXT_ORDER("SELECT next_order FROM district WHERE id = ?"),
+        COUNT_ORDER("UPDATE district SET next_order = next_order + 1 WHERE id = ?"),
+        ADD_ORDER("INSERT INTO orders VALUES(?, ?, ?, NULL, ?)"),
+        ADD_UNDELIVERED("INSERT INTO undelivered VALUES(?, ?)"),
+        PRICE_OF("SELECT price FROM item WHERE id = ?"),
+        TAKE_STOCK(
+            "UPDATE stock SET sold = sold + ?, quantity = CASE WHEN quantity < 20 THEN quantity + 91 ELSE quantity - ? END WHERE item = ?"),
+        ADD_LINE("INSERT INTO line VALUES(?, ?, ?, ?, ?)"),
+        PAY_DISTRICT("UPDATE district SET paid = paid + ? WHERE id = ?"),
+        PAY_CUSTOMER("UPDATE customer SET balance = balance - ?, payments = payments + 1 WHERE district = ? AND id = ?"),
+        ADD_HISTORY("INSERT INTO history VALUES(?, ?, ?, ?)"),
+        LAST_ORDER("SELECT MAX(id) FROM orders WHERE district = ? AND customer = ?"),
+        LINES_OF("SELECT SUM(amount) FROM line WHERE district = ? AND orders = ?"),
+        OLDEST("SELECT MIN(orders) FROM undelivered WHERE district = ?"),
+        REMOVE_UNDELIVERED("DELETE FROM undelivered WHERE district = ? AND orders = ?"),
+        DELIVER("UPDATE orders SET carrier = ? WHERE district = ? AND id = ?"),
+        SCARCE(
+            "SELECT COUNT(DISTINCT stock.item) FROM line JOIN stock ON stock.item = line.item "
+                + "WHERE line.district = ? AND line.orders >= ? AND stock.quantity < ?");
+
+        final String text;
+
+        Query(String text) {
+            this.text = text;
+        }
+    }
+
     private final Connection connection;
+    private final Map<Query, PreparedStatement> statements = new EnumMap<>(Query.class);
     private final Random random = new Random(1);
     private final int customers;
     private final int items;
-    private final PreparedStatement nextOrder;
-    private final PreparedStatement countOrder;
-    private final PreparedStatement addOrder;
-    private final PreparedStatement addUndelivered;
-    private final PreparedStatement priceOf;
-    private final PreparedStatement takeStock;
-    private final PreparedStatement addLine;
-    private final PreparedStatement payDistrict;
-    private final PreparedStatement payCustomer;
-    private final PreparedStatement addHistory;
-    private final PreparedStatement lastOrder;
-    private final PreparedStatement linesOf;
-    private final PreparedStatement oldest;
-    private final PreparedStatement removeUndelivered;
-    private final PreparedStatement deliver;
-    private final PreparedStatement scarce;
 
     H2Load(Connection connection, int customers, int items) throws SQLException {
         this.connection = connection;
         this.customers = customers;
         this.items = items;
         makeTables();
-        nextOrder = connection.prepareStatement("SELECT next_order FROM district WHERE id = ?");
-        countOrder = connection.prepareStatement("UPDATE district SET next_order = next_order + 1 WHERE id = ?");
-        addOrder = connection.prepareStatement("INSERT INTO orders VALUES(?, ?, ?, NULL, ?)");
-        addUndelivered = connection.prepareStatement("INSERT INTO undelivered VALUES(?, ?)");
-        priceOf = connection.prepareStatement("SELECT price FROM item WHERE id = ?");
-        takeStock = connection.prepareStatement(
-            "UPDATE stock SET sold = sold + ?, quantity = CASE WHEN quantity < 20 THEN quantity + 91 ELSE quantity - ? END WHERE item = ?");
-        addLine = connection.prepareStatement("INSERT INTO line VALUES(?, ?, ?, ?, ?)");
-        payDistrict = connection.prepareStatement("UPDATE district SET paid = paid + ? WHERE id = ?");
-        payCustomer = connection.prepareStatement(
-            "UPDATE customer SET balance = balance - ?, payments = payments + 1 WHERE district = ? AND id = ?");
-        addHistory = connection.prepareStatement("INSERT INTO history VALUES(?, ?, ?, ?)");
-        lastOrder = connection.prepareStatement("SELECT MAX(id) FROM orders WHERE district = ? AND customer = ?");
-        linesOf = connection.prepareStatement("SELECT SUM(amount) FROM line WHERE district = ? AND orders = ?");
-        oldest = connection.prepareStatement("SELECT MIN(orders) FROM undelivered WHERE district = ?");
-        removeUndelivered = connection.prepareStatement("DELETE FROM undelivered WHERE district = ? AND orders = ?");
-        deliver = connection.prepareStatement("UPDATE orders SET carrier = ? WHERE district = ? AND id = ?");
-        scarce = connection.prepareStatement(
-            "SELECT COUNT(DISTINCT stock.item) FROM line JOIN stock ON stock.item = line.item "
-                + "WHERE line.district = ? AND line.orders >= ? AND stock.quantity < ?");
+        for (Query query : Query.values()) {
+            statements.put(query, connection.prepareStatement(query.text));
+        }
     }
 
     private String text(int length) {
@@ -128,8 +127,13 @@ public final class H2Load {
         statement.executeUpdate();
     }
 
+    private void change(Query query, Object... values) throws SQLException {
+        change(statements.get(query), values);
+    }
+
     /** The first number of the result; 0 where it is none. */
-    private static int number(PreparedStatement statement, Object... values) throws SQLException {
+    private int number(Query query, Object... values) throws SQLException {
+        PreparedStatement statement = statements.get(query);
         set(statement, values);
         try (ResultSet found = statement.executeQuery()) {
             return found.next() ? found.getInt(1) : 0;
@@ -137,45 +141,45 @@ public final class H2Load {
     }
 
     private void newOrder(int district) throws SQLException {
-        int order = number(nextOrder, district);
+        int order = number(Query.NEXT_ORDER, district);
         int lines = 5 + random.nextInt(11);
-        change(countOrder, district);
-        change(addOrder, district, order, random.nextInt(customers), lines);
-        change(addUndelivered, district, order);
+        change(Query.COUNT_ORDER, district);
+        change(Query.ADD_ORDER, district, order, random.nextInt(customers), lines);
+        change(Query.ADD_UNDELIVERED, district, order);
         for (int line = 0; line < lines; line++) {
             int item = skewed(items);
             int quantity = 1 + random.nextInt(10);
-            int price = number(priceOf, item);
-            change(takeStock, quantity, quantity, item);
-            change(addLine, district, order, line, item, quantity * price);
+            int price = number(Query.PRICE_OF, item);
+            change(Query.TAKE_STOCK, quantity, quantity, item);
+            change(Query.ADD_LINE, district, order, line, item, quantity * price);
         }
     }
 
     private void payment(int district) throws SQLException {
         int customer = skewed(customers);
         int amount = 100 + random.nextInt(500_000);
-        change(payDistrict, amount, district);
-        change(payCustomer, amount, district, customer);
-        change(addHistory, district, customer, amount, text(16));
+        change(Query.PAY_DISTRICT, amount, district);
+        change(Query.PAY_CUSTOMER, amount, district, customer);
+        change(Query.ADD_HISTORY, district, customer, amount, text(16));
     }
 
     private void orderState(int district) throws SQLException {
-        int order = number(lastOrder, district, skewed(customers));
-        number(linesOf, district, order);
+        int order = number(Query.LAST_ORDER, district, skewed(customers));
+        number(Query.LINES_OF, district, order);
     }
 
     private void delivery() throws SQLException {
         for (int district = 0; district < DISTRICTS; district++) {
-            int order = number(oldest, district);
+            int order = number(Query.OLDEST, district);
             if (order > 0) {
-                change(removeUndelivered, district, order);
-                change(deliver, 1 + random.nextInt(10), district, order);
+                change(Query.REMOVE_UNDELIVERED, district, order);
+                change(Query.DELIVER, 1 + random.nextInt(10), district, order);
             }
         }
     }
 
     private void stockLevel(int district) throws SQLException {
-        number(scarce, district, number(nextOrder, district) - 20, 10 + random.nextInt(11));
+        number(Query.SCARCE, district, number(Query.NEXT_ORDER, district) - 20, 10 + random.nextInt(11));
     }
 
     /** As TPC-C's NURand some numbers are more frequent than others. */
