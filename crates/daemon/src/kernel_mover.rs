@@ -164,6 +164,8 @@ impl<S: Sysfs> KernelMover<S> {
     ) -> Result<Self, KnobError> {
         let control = PromotionControl::default();
         let values = values(control.pace(), config.moves.rate.0);
+        // Before the knobs: the kernel promotes as soon as they are set.
+        let counts = counts(root);
         let knobs = PromotionKnobs::take(sysfs, record, &values)?;
         let status = KernelPromotionStatus {
             active: true,
@@ -175,7 +177,7 @@ impl<S: Sysfs> KernelMover<S> {
             root: root.to_owned(),
             knobs: Some(knobs),
             control,
-            counts: counts(root),
+            counts,
             status,
             console,
         })
@@ -289,7 +291,7 @@ mod tests {
         (Knob::Balancing, 1),
     ];
 
-    /// The files of a machine; a write replaces the text, as in the kernel's files.
+    /// The files of a machine; a write replaces the text, as in the kernel's files. It promotes a page as soon as it is told to.
     #[derive(Debug)]
     struct Kernel(PathBuf);
 
@@ -303,8 +305,16 @@ mod tests {
         }
 
         fn write(&mut self, file: &Path, word: &str) -> io::Result<()> {
-            std::fs::write(self.0.join(file), format!("{word}\n"))
+            std::fs::write(self.0.join(file), format!("{word}\n"))?;
+            match (file == Path::new(Knob::Balancing.file()), word) {
+                (true, "2") => std::fs::write(self.0.join("proc/vmstat"), vmstat(1, 1)),
+                _ => Ok(()),
+            }
         }
+    }
+
+    fn vmstat(faults: u64, promoted: u64) -> String {
+        format!("numa_hint_faults {faults}\npgpromote_success {promoted}\n")
     }
 
     struct Machine {
@@ -332,8 +342,7 @@ mod tests {
         }
 
         fn vmstat(&self, faults: u64, promoted: u64) {
-            let text = format!("numa_hint_faults {faults}\npgpromote_success {promoted}");
-            self.write("proc/vmstat", &text);
+            self.write("proc/vmstat", &vmstat(faults, promoted));
         }
 
         fn value(&self, knob: Knob) -> u64 {
