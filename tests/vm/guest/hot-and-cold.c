@@ -8,7 +8,8 @@
  * million to /tmp/where its report of both arrays, as at the end; a adds that of the cold one to /tmp/all at the end; t has a
  * child that makes a cold array of its own beside its parent's, and prints where it is: "cold-of-child N1=6144"; h has both
  * arrays in huge pages, and prints at first and at the end how much of the program is in such pages: "huge 28672 kB"; p gives the hot
- * array the default policy again once it is filled, because the kernel balances no memory that has a policy. */
+ * array the default policy again once it is filled, because the kernel balances no memory that has a policy; s has both arrays in small
+ * pages: khugepaged would collapse the end of the hot one with its cold neighbour, and on the neighbour's node. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -41,13 +42,14 @@ static void make_cycle(void) {
     }
 }
 
-static int has_huge_pages, has_default_policy;
+static int has_huge_pages, has_small_pages, has_default_policy;
 
 /* Memory for an array, in huge pages from its first boundary on, if such are wanted. */
 static char *make(size_t bytes) {
     size_t huge = has_huge_pages ? 2 << 20 : 0;
-    char *memory = huge ? aligned_alloc(huge, bytes) : malloc(bytes);
-    if (huge && madvise(memory, bytes, MADV_HUGEPAGE) != 0)
+    char *memory = huge ? aligned_alloc(huge, bytes) : has_small_pages ? aligned_alloc(PAGE, bytes) : malloc(bytes);
+    int advice = huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE;
+    if ((huge || has_small_pages) && madvise(memory, bytes, advice) != 0)
         perror("madvise");
     return memory;
 }
@@ -184,6 +186,7 @@ int main(int argc, char **argv) {
     if (strchr(habits, 'd'))
         signal(SIGTERM, SIG_IGN);
     has_huge_pages = strchr(habits, 'h') != NULL;
+    has_small_pages = strchr(habits, 's') != NULL;
     has_default_policy = strchr(habits, 'p') != NULL;
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);

@@ -92,7 +92,7 @@ fn the_kernel_promotes_at_hint_faults_that_the_daemon_observes() {
     loopback();
     let _ = std::fs::remove_file("/tmp/where");
     let before = settings();
-    let _program = program("wp");
+    let _program = program("wps");
     // It moves nothing by itself.
     let mut daemon = Daemon::with(&with_kernel("first-come-first-allocated"));
     daemon.wait("hot array on node 0", |status| {
