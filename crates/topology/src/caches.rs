@@ -17,10 +17,15 @@ const SHARED_LEVEL: u64 = 3;
 
 /// Bytes of cache that a program on these processors can expect for itself: the last level below the third of one
 /// processor, and a share of the third: that of the processors of the list among those that share it, in a virtual
-/// machine at most [`SHARE_OF_GUEST`] for each of them. `None` where the kernel does not report caches.
+/// machine at most [`SHARE_OF_GUEST`] for each of them. `None` where the kernel does not report caches, and zero where the
+/// processor is emulated: what sysfs lists then serves nothing.
 #[must_use]
 pub fn expected(root: &Path, cpus: &[u32]) -> Option<Bytes> {
-    let is_guest = is_virtual(root);
+    let info = std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
+    if is_emulated(&info) {
+        return Some(Bytes::ZERO);
+    }
+    let is_guest = is_virtual(&info);
     let of_cpu = |cpu: &u32| {
         let caches = data_caches(root, *cpu);
         let shares = |cache: &&Cache| cache.level >= SHARED_LEVEL;
@@ -55,11 +60,17 @@ pub(crate) fn all(root: &Path, cpus: &[u32]) -> u64 {
         .fold(0, |sum, cache| sum.saturating_add(cache.bytes))
 }
 
-/// True where the processors are those of a virtual machine.
-fn is_virtual(root: &Path) -> bool {
-    let text = std::fs::read_to_string(root.join("proc/cpuinfo")).unwrap_or_default();
-    let mut flags = text.lines().filter(|line| line.starts_with("flags"));
+/// True where these are the processors of a virtual machine.
+fn is_virtual(info: &str) -> bool {
+    let mut flags = info.lines().filter(|line| line.starts_with("flags"));
     flags.any(|line| line.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+/// True where QEMU translates each instruction instead of having a processor execute it (TCG), by the name of its own models. Where a guest
+/// has the name of another processor, there is no sign of it.
+fn is_emulated(info: &str) -> bool {
+    let mut names = info.lines().filter(|line| line.starts_with("model name"));
+    names.any(|line| line.contains("QEMU TCG CPU"))
 }
 
 /// A cache; two processors that share one have equal values.
@@ -170,6 +181,9 @@ mod tests {
         let info = "processor : 0\nflags\t: fpu hypervisor lm\n";
         std::fs::write(root.path().join("proc/cpuinfo"), info).unwrap();
         assert_eq!(expected(&all), Some(Bytes(17 << 20)), "2 MiB a processor");
+        let info = "processor : 0\nmodel name\t: QEMU TCG CPU version 2.5+\nflags\t: hypervisor\n";
+        std::fs::write(root.path().join("proc/cpuinfo"), info).unwrap();
+        assert_eq!(expected(&all), Some(Bytes::ZERO), "emulated");
     }
 
     #[test]
