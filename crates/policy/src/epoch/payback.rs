@@ -6,8 +6,8 @@
 //!
 //! - *Chance.* A page's counts are averaged until a count deviates more than chance explains
 //!   ([`heat`]).
-//! - *A new phase.* Where the hot pages together lose their share of the hits, a smaller deviation of a
-//!   page ends its average ([`phase`]).
+//! - *A new phase.* Where the hot pages together lose their share of the hits, the average of each ends, and that of another
+//!   page by a smaller deviation ([`phase`]).
 //! - *Change.* The share of heat that pages of one kind keep in the following epochs is learnt from
 //!   all pages of the run. It gives the expected accesses of a page over a horizon ([`outlook`]).
 //! - *Cost.* Two pages change places if the accesses gained over the horizon save more time than
@@ -111,11 +111,11 @@ impl Payback {
         let hit = self.hit as f64;
         let hits = || view.previous_ranks.iter().map(|&rank| rank as f64 / hit);
         self.outlook.learn(&self.pages, hits());
-        let is_new_phase = phase::is_new(&self.pages, hits());
+        let lost = phase::lost_by_pages_above(&self.pages, hits());
         for (page, hits) in self.pages.iter_mut().zip(hits()) {
-            match is_new_phase {
-                true => page.follow_new_phase(hits as f32),
-                false => page.follow(hits as f32),
+            match lost {
+                Some(mean) => page.follow_new_phase(hits as f32, page.mean() > mean),
+                None => page.follow(hits as f32),
             }
         }
         let (mut new, mut promised) = (0_u32, 0.0);
@@ -272,16 +272,14 @@ mod tests {
         assert_eq!(follows(&mut payback(), &epochs), [0, 0, 0, 1, 1, 0]);
     }
 
-    #[test]
-    fn a_change_of_phase_is_followed_at_once_by_few_samples() {
-        // Three samples a page and epoch, of six pages, and then of six others: no page alone has changed for sure.
-        let (hot, cold) = ([3_000; 6], [0; 6]);
-        let epochs = [[hot, cold].concat(), [cold, hot].concat()];
+    /// The fast pages of twelve, with room for six, before and after a change: for six epochs the first six have these hits, and then the others.
+    fn around_a_change(hits: [u64; 6]) -> [Vec<bool>; 2] {
+        let (hot, cold) = (hits.map(|hits| hits * 1_000), [0; 6]);
         let mut policy = payback();
         let mut fast = [[false; 6], [true; 6]].concat();
-        let mut turn = |epoch: usize| {
+        let mut turn = |previous_ranks: &[u64]| {
             let view = EpochView {
-                previous_ranks: &epochs[epoch],
+                previous_ranks,
                 next_ranks: None,
                 fast: &fast,
                 capacity: 6,
@@ -294,10 +292,19 @@ mod tests {
             wanted.iter().for_each(|page| fast[page.at()] = true);
             fast.clone()
         };
-        for _ in 0..6 {
-            assert_eq!(turn(0), [[true; 6], [false; 6]].concat());
-        }
-        assert_eq!(turn(1), [[false; 6], [true; 6]].concat());
+        let first = [hot, cold].concat();
+        (0..5).for_each(|_| drop(turn(&first)));
+        [turn(&first), turn(&[cold, hot].concat())]
+    }
+
+    #[test]
+    fn a_change_of_phase_is_followed_at_once_by_few_samples() {
+        let (first, others) = ([[true; 6], [false; 6]], [[false; 6], [true; 6]]);
+        let both = [first.concat(), others.concat()];
+        // Three samples a page and epoch: no page alone has changed for sure.
+        assert_eq!(around_a_change([3; 6]), both);
+        // With one or two, no page alone has changed at all.
+        assert_eq!(around_a_change([1, 2, 1, 2, 1, 1]), both);
     }
 
     #[test]

@@ -55,9 +55,14 @@ impl Heat {
         self.follow_unless(seen, SURPRISE);
     }
 
-    /// The same in the first epoch of a new phase, in which a change of each page is likely: one standard deviation is enough.
-    pub(super) fn follow_new_phase(&mut self, seen: f32) {
-        self.follow_unless(seen, 1.0);
+    /// The same in the first epoch of a new phase, in which a change of each page is likely: one standard deviation is enough. Of a page that
+    /// was hot, and has fewer hits than then, the mean begins anew at these: the hot pages have lost their share together, however few hits each of
+    /// them had.
+    pub(super) fn follow_new_phase(&mut self, seen: f32, was_hot: bool) {
+        match was_hot && seen < self.mean {
+            true => self.start(seen, Origin::Fell, seen),
+            false => self.follow_unless(seen, 1.0),
+        }
     }
 
     fn follow_unless(&mut self, seen: f32, surprise: f32) {

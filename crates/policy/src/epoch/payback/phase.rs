@@ -1,7 +1,7 @@
 //! A new phase of the programs, seen in all pages together.
 //!
 //! A page with three hits an epoch that has none is no surprise: one epoch in twenty is like that. Twelve such pages that have none
-//! together are. So the pages that were hot, those with a mean above the mean of all accessed ones, are tested as one: the share of the hits that
+//! together are. So the pages that were hot, those with more than half of the mean of all accessed ones, are tested as one: the share of the hits that
 //! they have in this epoch, against their share before.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 use super::heat::Heat;
 
 /// Deviations of the number of hits on the hot pages from which it is not chance.
-const SURPRISE: f64 = 5.0;
+const SURPRISE: f64 = 4.0;
 
 /// Least part of all hits by which their share falls in a new phase: hot data that moves on slowly is followed page by page.
 const FALL: f64 = 0.25;
@@ -21,19 +21,19 @@ const FALL: f64 = 0.25;
 /// phase begins is no reason to give up the averages of all.
 const FEW: f64 = 8.0;
 
-/// True where the pages that were hot have lost their share of the hits.
-pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
+/// Where the pages that were hot have lost their share of the hits, the mean above which a page was hot.
+pub(super) fn lost_by_pages_above(pages: &[Heat], hits: impl Iterator<Item = f64>) -> Option<f64> {
     let accessed = pages.iter().filter(|page| !page.is_unseen());
     let (count, all) = accessed.fold((0.0, 0.0), |(count, sum), page| {
         (count + 1.0, sum + page.mean())
     });
     if all <= 0.0 {
-        return false;
+        return None;
     }
-    let average = all / count;
+    let least = all / count / 2.0;
     let (mut hot, mut hot_before, mut hot_now, mut now) = (0.0, 0.0, 0.0, 0.0);
     for (page, hits) in pages.iter().zip(hits) {
-        let is_hot = page.mean() > average;
+        let is_hot = page.mean() > least;
         hot += f64::from(u8::from(is_hot));
         hot_before += if is_hot { page.mean() } else { 0.0 };
         hot_now += if is_hot { hits } else { 0.0 };
@@ -43,12 +43,13 @@ pub(super) fn is_new(pages: &[Heat], hits: impl Iterator<Item = f64>) -> bool {
     // The variance of a number of hits by its share; one is added, so that few hits prove nothing.
     let deviation = (now * share * (1.0 - share) + 1.0).sqrt();
     let fall = now * share - hot_now;
-    fall > SURPRISE * deviation && fall > FALL * now && hot_before < FEW * hot
+    let is_new = fall > SURPRISE * deviation && fall > FALL * now && hot_before < FEW * hot;
+    is_new.then_some(least)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::is_new;
+    use super::lost_by_pages_above;
     use crate::epoch::payback::heat::Heat;
 
     /// Pages after five epochs of these hits.
@@ -62,7 +63,7 @@ mod tests {
     }
 
     fn changed(before: &[f32], now: &[f32]) -> bool {
-        is_new(&pages(before), now.iter().map(|hits| f64::from(*hits)))
+        lost_by_pages_above(&pages(before), now.iter().map(|hits| f64::from(*hits))).is_some()
     }
 
     #[test]
