@@ -31,7 +31,9 @@ use crate::rights;
 /// Megabytes of a part of a round: the kernel's default.
 const PART_MB: u64 = 256;
 
-/// Milliseconds that a new program, or a new mapping of it, is left alone: a fifth of the kernel's default.
+/// Least milliseconds that a new program, or a new mapping of it, is left alone: a fifth of the kernel's default. The kernel also forgets, four
+/// times as long after, which threads use a mapping, and leaves out what none is known to use. It learns that at hint faults, and so at every
+/// second or third round: with a delay below the period of the rounds it forgets everything in between.
 const DELAY_MS: u64 = 200;
 
 /// Puts back what a daemon that was killed left changed. Called before rights are given up.
@@ -255,7 +257,7 @@ fn values(pace: PromotionPace, rate: Bytes) -> BTreeMap<Knob, u64> {
         (Knob::Demotion, 1),
         (Knob::RateLimit, megabytes.clamp(1, u64::from(u32::MAX))),
         (Knob::HotThreshold, pace.threshold_ms),
-        (Knob::ScanDelay, DELAY_MS),
+        (Knob::ScanDelay, DELAY_MS.max(pace.period_ms)),
         (Knob::ScanPeriodMin, pace.period_ms),
         // The kernel lets a program's own period drift towards the longest one while its pages are where it works.
         (Knob::ScanPeriodMax, pace.period_ms),
