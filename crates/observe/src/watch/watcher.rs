@@ -133,6 +133,9 @@ const PATIENCE: u32 = 3;
 const RATE_FITS: u32 = 4;
 const RATE_STAYS: u32 = 8;
 
+/// The same of a rate that is half or twice as high as the price allows: the first prices, of a program that starts, are often far off.
+const FAR_RATE_STAYS: u32 = 2;
+
 impl Watcher {
     /// Opens the sources. The report of each unavailable one gives the reason.
     #[must_use]
@@ -234,7 +237,9 @@ impl Watcher {
         };
         let Some(hz) = samples.of_timer() else { return };
         let is_near = wanted.abs_diff(hz) <= hz / RATE_FITS;
-        if !is_near && self.since_other_rate >= RATE_STAYS {
+        let is_far = wanted / 2 >= hz || hz / 2 >= wanted;
+        let stays = if is_far { FAR_RATE_STAYS } else { RATE_STAYS };
+        if !is_near && self.since_other_rate >= stays {
             self.since_other_rate = 0;
             samples.set_timer_hz(wanted);
         }
