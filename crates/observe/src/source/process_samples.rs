@@ -51,9 +51,9 @@ const PMU_HZ: u32 = 10_000;
 /// The highest rate of timer samples a second and processor: one takes a processor up to 30 us.
 pub const TIMER_HZ_MAX: u32 = 20_000;
 
-/// The lowest rate, even where the daemon's own cost allows fewer: a thousandth of a program's time if a sample takes
-/// 50 us.
-pub const TIMER_HZ_LEAST: u32 = 20;
+/// The lowest rate, even where the daemon's own cost allows fewer: of an emulated processor, where a scan takes 3.4 ms, a sample adds 9 us to
+/// it. What the samples take of the programs limits the rate apart from this.
+pub const TIMER_HZ_LEAST: u32 = 100;
 
 /// Upper limits of the sample rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
