@@ -3,6 +3,7 @@
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
+//!  |- epoch_end  a whole epoch, or the evidence that ends it early
 //!  |- machine_tiers  the tiers that the configuration names; tier_meter  their loads
 //!  |- kernel_mover  the kernel's own promotion at the daemon's pace
 //!  |- dry_run   reports moves and makes none; replay uses it as well
@@ -21,6 +22,7 @@ mod clients;
 pub mod config;
 mod dry_run;
 mod energy;
+mod epoch_end;
 mod kernel_mover;
 mod machine_tiers;
 mod metrics;

@@ -22,10 +22,10 @@ use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
-use isotherm_model::source_kind::SourceKind;
+use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Observation, UnitHeat};
+use isotherm_model::watch::{Observation, Placed, UnitHeat};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::probe::{KernelProbe, Probe};
 use isotherm_observe::source::process_samples::SampleRate;
@@ -39,6 +39,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::config::Config;
 use crate::dry_run::DryRun;
 use crate::energy::{AwakeOnly, EnergySaver};
+use crate::epoch_end::EpochEnd;
 use crate::kernel_mover::KernelMover;
 use crate::machine_tiers::{MachineTiers, NO_NODE_FAST, TierPlace};
 use crate::notify::Notify;
@@ -56,9 +57,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval at which the processes to watch are selected (as in TMP, section III) and their samples read.
 const TICK: Duration = Duration::from_secs(1);
-
-/// The part of an epoch, one in this number, before which it does not end.
-const EARLIEST: u32 = 4;
 
 /// The risk of metrics that are served to other machines.
 const NOT_LOOPBACK: &str = "every client that reaches this address may read the names of programs and of control groups and how \
@@ -98,8 +96,7 @@ struct Service {
     energy: Option<EnergySaver>,
     /// The kernel's own promotion; None where the daemon alone promotes.
     kernel: Option<KernelMover<SysfsFiles>>,
-    /// The last epoch was a whole one, and left the kernel's promotion room.
-    had_room: bool,
+    epoch_end: EpochEnd,
 }
 
 /// The decision of each epoch.
@@ -266,7 +263,7 @@ impl Service {
             epoch: 0,
             energy: None,
             kernel,
-            had_room: false,
+            epoch_end: EpochEnd::default(),
         })
     }
 
@@ -307,7 +304,8 @@ impl Service {
                 self.reload();
             }
             let epoch = Duration::from_nanos(self.config.epoch.0.0);
-            if begun.elapsed() >= epoch || self.must_end_early(begun.elapsed(), epoch) {
+            let elapsed = begun.elapsed();
+            if self.epoch_end.is_due(elapsed, epoch, &mut self.watcher) {
                 (begun, ticked) = (Instant::now(), Instant::now());
                 prepared = false;
                 self.end_epoch()?;
@@ -319,7 +317,7 @@ impl Service {
                             .text(isotherm_console::terminal_width()),
                     );
                 }
-            } else if begun.elapsed() >= epoch / 2 && !prepared {
+            } else if elapsed >= epoch / 2 && !prepared {
                 prepared = true;
                 self.watcher.prepare();
             } else if ticked.elapsed() >= TICK {
@@ -330,11 +328,6 @@ impl Service {
             }
         }
         Ok(())
-    }
-
-    /// True where the kernel has promoted so much in this epoch that room must be made now: evidence of a new phase that does not wait.
-    fn must_end_early(&self, elapsed: Duration, epoch: Duration) -> bool {
-        self.had_room && elapsed >= epoch / EARLIEST && self.watcher.kernel_lacks_room()
     }
 
     /// Ends an epoch: reads the observed accesses, decides, moves, and publishes the status.
@@ -359,9 +352,9 @@ impl Service {
         self.watcher.end_moves();
         print(&dry_run.lines())?;
         self.follow_kernel(&report);
-        // No two epochs in a row end early: watching must not cost several times as much.
         let was_whole = report.span.0 >= self.config.epoch.0.0 / 4 * 3;
-        self.had_room = was_whole && !self.watcher.kernel_lacks_room();
+        let has_room = !self.watcher.kernel_lacks_room();
+        self.epoch_end.follow(was_whole, has_room, placed(&report));
         self.publish(&report);
         Ok(())
     }
@@ -578,6 +571,17 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLi
             false => config.memory.fair_start,
         },
     })
+}
+
+/// The samples of an epoch, by where their data was.
+fn placed(report: &EpochReport) -> Placed {
+    match report.seen_by {
+        Some(ProfilingMethod::TraceSamples) => Placed {
+            samples: report.accesses,
+            fast: report.accesses_fast,
+        },
+        _ => Placed::default(),
+    }
 }
 
 /// Creates the decision step by the configuration. With `modelled` the executor moves nothing, and the step counts the

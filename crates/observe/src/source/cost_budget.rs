@@ -21,6 +21,8 @@ pub struct CostBudget {
     /// Part of one processor's time that the source may use, in millionths.
     budget_ppm: u64,
     spent: Nanos,
+    /// What it used in the last part, in the same measure.
+    used_ppm: u64,
 }
 
 impl CostBudget {
@@ -32,6 +34,7 @@ impl CostBudget {
             turn: 0,
             budget_ppm,
             spent: Nanos::ZERO,
+            used_ppm: 0,
         }
     }
 
@@ -48,6 +51,13 @@ impl CostBudget {
         (self.turn >= self.interval).then(|| std::mem::take(&mut self.turn))
     }
 
+    /// True where `runs` of the source would keep to the budget, by the cost of the last part, in which it ran `ran` times.
+    #[must_use]
+    pub fn affords(self, runs: u32, ran: u32) -> bool {
+        let each = self.used_ppm / u64::from(ran.max(1));
+        each.saturating_mul(runs.into()) <= self.budget_ppm
+    }
+
     /// Changes the budget.
     pub const fn set(&mut self, budget_ppm: u64) {
         self.budget_ppm = budget_ppm;
@@ -59,6 +69,8 @@ impl CostBudget {
         let used = spent.saturating_sub(std::mem::replace(&mut self.spent, spent));
         // Parts per million of a span: both factors are below 2^64, so the product fits 128 bits.
         let allowed = u128::from(span.0) * u128::from(self.budget_ppm) / 1_000_000;
+        let used_ppm = u128::from(used.0) * 1_000_000 / u128::from(span.0.max(1));
+        self.used_ppm = u64::try_from(used_ppm).unwrap_or(u64::MAX);
         let before = self.interval;
         if u128::from(used.0) > allowed {
             self.interval = (self.interval * 2).min(SLOWEST);
@@ -110,6 +122,14 @@ mod tests {
             interval.spent = Nanos::ZERO;
         }
         assert_eq!(interval.get(), 64);
+    }
+
+    #[test]
+    fn more_runs_are_affordable_where_their_cost_together_is() {
+        let mut budget = CostBudget::new(10_000);
+        budget.learn(Nanos(3_000_000), Nanos(1_000_000_000));
+        assert!(budget.affords(3, 1) && !budget.affords(4, 1));
+        assert!(budget.affords(4, 2), "two runs took this");
     }
 
     #[test]

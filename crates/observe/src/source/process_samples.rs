@@ -100,6 +100,8 @@ pub struct ProcessSamples {
     price: RunningSampleCost,
     /// The cost of measuring that.
     own_cost: Nanos,
+    /// How often samples were read since the last scan and in the part before it, the scan included.
+    reads: [u32; 2],
 }
 
 impl std::fmt::Debug for ProcessSamples {
@@ -144,6 +146,7 @@ impl ProcessSamples {
             own: None,
             price: RunningSampleCost::new(GUESS),
             own_cost: Nanos::ZERO,
+            reads: [0, 1],
         };
         samples.attach_to_all();
         Some(samples)
@@ -299,6 +302,13 @@ impl ProcessSamples {
         self.root.join(format!("proc/{pid}/task/{thread}")).exists()
     }
 
+    /// True where reading the samples so often between two scans keeps to the budget.
+    #[must_use]
+    pub fn affords_reads(&self, times: u32) -> bool {
+        let [_, last] = self.reads;
+        self.interval.affords(times, last)
+    }
+
     /// As a scan, without adapting to the cost.
     pub fn gather_more(
         &mut self,
@@ -306,6 +316,8 @@ impl ProcessSamples {
         processes: &[Process],
         accesses: &mut AccessList,
     ) {
+        let [reads, _] = &mut self.reads;
+        *reads = reads.saturating_add(1);
         self.gather(clock, processes, &Gaps::default(), accesses);
     }
 
@@ -479,6 +491,8 @@ impl Source for ProcessSamples {
         let gaps = self.watch_own(scan.clock);
         self.watched += scan.busy;
         self.gather(scan.clock, scan.processes, &gaps, accesses);
+        let [reads, _] = self.reads;
+        self.reads = [0, reads.saturating_add(1)];
         if self.interval.learn(self.report.cost, scan.span) {
             self.open_again();
         }

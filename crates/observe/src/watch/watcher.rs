@@ -383,6 +383,21 @@ impl Watcher {
         }
     }
 
+    /// Reads the samples so far, and returns the sums of those of this epoch whose tier is known; `None` where reading them so often in an epoch
+    /// would cost more than the source's part of the budget.
+    pub fn read_samples(&mut self, times: u32) -> Option<Placed> {
+        let (processes, before) = (self.processes(), self.accesses.as_slice().len());
+        let samples = self.samples.as_mut();
+        let samples = samples.filter(|samples| samples.affords_reads(times))?;
+        samples.gather_more(&*self.clock, &processes, &mut self.accesses);
+        self.place(before, true);
+        let placed = self.placed.values();
+        Some(placed.fold(Placed::default(), |sum, more| Placed {
+            samples: sum.samples.saturating_add(more.samples),
+            fast: sum.fast.saturating_add(more.fast),
+        }))
+    }
+
     /// Reads the samples that came during moves: the node of each at the time of the sample is unknown, unless it has a
     /// physical address. Call it when the moves of an epoch are done.
     pub fn end_moves(&mut self) {
