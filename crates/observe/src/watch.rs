@@ -5,6 +5,7 @@
 //! watermarks   the free memory that the kernel's own promotion needs
 //! memory       their memory: mappings, resident pages, and the nodes of these
 //! emulated     likewise of processes on emulated machines, by their session files
+//! rate_change  when the timer of samples takes another rate
 //! sample_nodes the memory node of samples with a physical address
 //! watcher      joins all sources into an Observation an epoch
 //! ```
@@ -17,5 +18,6 @@ pub mod candidates;
 mod watermarks;
 pub mod memory;
 mod emulated;
+mod rate_change;
 mod sample_nodes;
 pub mod watcher;

@@ -14,6 +14,7 @@ use isotherm_model::watch::{Observation, Placed, UnitResidency, Watched};
 use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
 use super::emulated::EmulatedProcesses;
 use super::memory::{NodeLayout, ProcessMemory, capacity, promotion_lacks_room};
+use super::rate_change::RateChange;
 use super::sample_nodes::SampleNodes;
 use crate::source::cost_budget::{CostBudget, affordable_hz};
 use crate::source::process_samples::{ProcessSamples, SampleRate, SampleWorth};
@@ -108,8 +109,7 @@ pub struct Watcher {
     counters: SourceReport,
     accesses: AccessList,
     placed: BTreeMap<Process, Placed>,
-    /// Number of sample reads since the timer's rate changed.
-    since_other_rate: u32,
+    rate_change: RateChange,
     /// Epochs without any sample, before the first one, in which samples were possible.
     without_samples: u32,
     warning: BTreeMap<Process, String>,
@@ -127,14 +127,6 @@ const INTERRUPTS: u64 = 75;
 /// Epochs for which `auto` waits for the first sample before it scans mappings: one scan costs a program of 8
 /// GiB two seconds.
 const PATIENCE: u32 = 3;
-
-/// The timer keeps its rate while a new one would differ by no more than one part in this number, and for at
-/// least this many seconds.
-const RATE_FITS: u32 = 4;
-const RATE_STAYS: u32 = 8;
-
-/// The same of a rate that is half or twice as high as the price allows: the first prices, of a program that starts, are often far off.
-const FAR_RATE_STAYS: u32 = 2;
 
 impl Watcher {
     /// Opens the sources. The report of each unavailable one gives the reason.
@@ -167,7 +159,7 @@ impl Watcher {
             counters: SourceReport::new("counters", "read once an epoch"),
             accesses: AccessList::default(),
             placed: BTreeMap::new(),
-            since_other_rate: RATE_STAYS,
+            rate_change: RateChange::default(),
             without_samples: 0,
             warning: BTreeMap::new(),
             epoch_began: now,
@@ -227,20 +219,13 @@ impl Watcher {
         }
     }
 
-    /// Sets the timer's rate by the measured cost of samples to the programs. A rate that is close enough stays: a
-    /// change reopens all events.
+    /// Sets the timer's rate by the measured cost of samples to the programs.
     fn follow_sample_cost(&mut self) {
-        self.since_other_rate = self.since_other_rate.saturating_add(1);
         let wanted = self.timer_hz();
-        let Some(samples) = &mut self.samples else {
-            return;
-        };
-        let Some(hz) = samples.of_timer() else { return };
-        let is_near = wanted.abs_diff(hz) <= hz / RATE_FITS;
-        let is_far = wanted / 2 >= hz || hz / 2 >= wanted;
-        let stays = if is_far { FAR_RATE_STAYS } else { RATE_STAYS };
-        if !is_near && self.since_other_rate >= stays {
-            self.since_other_rate = 0;
+        let samples = self.samples.as_mut();
+        if let Some((samples, hz)) = samples.and_then(|it| it.of_timer().map(|hz| (it, hz)))
+            && self.rate_change.is_due(hz, wanted)
+        {
             samples.set_timer_hz(wanted);
         }
     }
