@@ -378,7 +378,7 @@ fn a_profile_from_emulated_memory_is_warned_of() {
         "slowed.iso",
         "--",
         "./app",
-        "20",
+        "60",
     ];
     succeeds(&directory, &run);
     let share = [
