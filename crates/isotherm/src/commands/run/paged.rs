@@ -244,7 +244,7 @@ impl PagedPolicy {
         Self {
             step: PagedStep::new(config, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
-            kernel: KernelOrder::new(console),
+            kernel: KernelOrder::new(MachineClock, console),
             is_counted: false,
             fast: args.tiers.fast,
             console,
