@@ -27,7 +27,7 @@ int main(void) {
     char *cold = make_cold();
     unsigned long *hot = make_hot(), sum = 0;
     unsigned random = 1;
-    for (int i = 0; i < 60000000; i++) {
+    for (int i = 0; i < 240000000; i++) {
         random = random * 1664525u + 1013904223u;
         hot[(random >> 8) % HOT] += i;
     }
