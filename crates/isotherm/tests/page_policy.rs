@@ -296,7 +296,7 @@ fn a_balance_moves_data_out_of_fast_memory_that_is_overloaded() {
     };
     let read = number(&summary["runtime"]["counters"], "fast_traffic_bytes");
     let demand = (read as f64 / summary["seconds"].as_f64().expect("seconds")) as u64;
-    build(directory.path(), &sums(20, 8));
+    build(directory.path(), &sums(20, 24));
     // A processor that computes faster asks for more.
     let narrow = narrow(demand / 4);
     // No access is sampled while the program waits for the bandwidth: most epochs have too few to move by, and several together have enough.

@@ -63,7 +63,7 @@ int main(void) {
     unsigned random = 1;
     for (int i = 0; i < 40000000; i++) {
         random = random * 1664525u + 1013904223u;
-        if (i % 9) hot[(random >> 8) % HOT][(random >> 4) % BYTES]++;
+        if (i % 64) hot[(random >> 8) % HOT][(random >> 4) % BYTES]++;
         else cells[(random >> 10) % CELLS][(random >> 4) % BYTES]++;
     }
     printf("%d %d\n", cells[0][0], hot[0][0]);

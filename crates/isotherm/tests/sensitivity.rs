@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     memset(archive, 2, sizeof archive);
     for (unsigned i = 0; i < HOT; i++) hot[i] = (i * 2654435761u + 12345u) % HOT;
     unsigned at = 0;
-    for (int i = 0; i < 3000000; i++) at = hot[at] ^ (i & 1023);
+    for (int i = 0; i < 12000000; i++) at = hot[at] ^ (i & 1023);
     printf("%u %d %d\n", at, cold[77], archive[77]);
     return 0;
 }
