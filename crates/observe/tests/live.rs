@@ -225,7 +225,10 @@ fn page_faults_tell_each_page_once() {
     );
     // A fast program fills the ring with the faults of one array, and those of the other are all lost.
     let is_lost = faults.lost >= BYTES / 4096;
-    assert!(hot > 0 && (cold > 0 || is_lost), "{hot}, {cold}: {faults:?}");
+    assert!(
+        hot > 0 && (cold > 0 || is_lost),
+        "{hot}, {cold}: {faults:?}"
+    );
 }
 
 #[test]
