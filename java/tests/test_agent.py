@@ -40,7 +40,7 @@ class Recorded(unittest.TestCase):
         done = run(ISOTHERM, "record", "--force", "-o", profile, *flags, "--", "java", "-cp", self.path, *words)
         return json.loads(run(ISOTHERM, "report", "--json", profile).stdout), done
 
-    def membench(self, name, machine=(), flags=(), passes=100):
+    def membench(self, name, machine=(), flags=(), passes=300):
         words = ["-Xms256m", "-Xmx256m", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", passes]
         return self.record(name, ["--cache", "0B", "--allocation-interval", "64KiB", *flags], words)
 
@@ -74,7 +74,7 @@ class MemBench(Recorded):
         self.assertGreater(java["hot_methods"], 10)
         self.assertGreater(java["samples_per_second"], 0)
         self.assertGreaterEqual(java["allocated_bytes"], (HOT + COLD) * MIB * 0.85)
-        plain = run("java", "-cp", self.path, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 100)
+        plain = run("java", "-cp", self.path, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 300)
         self.assertEqual(done.stdout, plain.stdout)
 
     def test_the_text_report_has_the_columns_of_table_3(self):
@@ -94,7 +94,7 @@ class MemBench(Recorded):
                 report, _ = self.record(
                     name,
                     ["--cache", "0B", "--allocation-interval", "64KiB"],
-                    ["-Xmx1g", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 100],
+                    ["-Xmx1g", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 300],
                 )
                 hot, cold = site(report, "MemBench$HotObject"), site(report, "MemBench$ColdObject")
                 self.assertGreater(hot["accesses"], 20 * cold["accesses"] + 50)
