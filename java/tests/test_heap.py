@@ -571,7 +571,7 @@ class Devices(Heap):
 
     TIERS = "emulated:L:1,B:1,fast-limit:200MiB/s,limit:600MiB/s"
 
-    def remapped(self, bound, *options, heap=(), passes=60):
+    def remapped(self, bound, *options, heap=(), passes=180):
         """What a run says whose hot data needs a second device above this bound, and its summary."""
         model, summary = self.path / "bandwidth.toml", self.path / "devices.json"
         model.write_text(f'bounds = ["{bound}"]\n')
@@ -599,7 +599,7 @@ class Devices(Heap):
         self.assertRegex(said, r"remaps? \(\d undone\), hot data on \d devices? at the end")
 
     def test_hot_objects_without_room_on_one_device_take_two_whatever_their_bandwidth(self):
-        _, found = self.remapped("1000GB/s", "--device-capacity", "16MiB", passes=20)
+        _, found = self.remapped("1000GB/s", "--device-capacity", "16MiB", passes=60)
         added = found["remap"]["added"][0]
         self.assertEqual((added["from_devices"], added["to_devices"]), (1, 2))
         self.assertGreater(added["hot_bytes"], 16 << 20)
