@@ -87,9 +87,7 @@ pub struct MemoryHierarchy {
 #[must_use]
 pub fn memory_hierarchy(root: &Path, lines: &str) -> Option<MemoryHierarchy> {
     let mut second = None;
-    for line in lines.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (parts.next()?, parts.next()?.trim_start_matches('/'));
+    for (controllers, group) in memberships(lines) {
         if group.split('/').any(|name| name == "..") {
             return None;
         }
@@ -116,19 +114,23 @@ pub fn memory_hierarchy(root: &Path, lines: &str) -> Option<MemoryHierarchy> {
 /// The groups with a limit that processes with these lines are in, from the group up.
 #[must_use]
 pub fn limited(root: &Path, lines: &str) -> Vec<MemoryGroup> {
-    let limited = lines.lines().flat_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-            return Vec::new();
-        };
+    let limited = memberships(lines).flat_map(|(controllers, group)| {
         let files = match controllers {
             "" => SECOND,
             named if named.split(',').any(|name| name == "memory") => FIRST,
             _ => return Vec::new(),
         };
-        files.limited(root, Path::new(path.trim_start_matches('/')))
+        files.limited(root, Path::new(group))
     });
     limited.collect()
+}
+
+/// The controllers and the group of each line (`4:cpu,memory:/a`), without the slash at the beginning; none of a line in another form.
+fn memberships(lines: &str) -> impl Iterator<Item = (&str, &str)> {
+    lines.lines().filter_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        Some((controllers, group.trim_start_matches('/')))
+    })
 }
 
 impl Files {
