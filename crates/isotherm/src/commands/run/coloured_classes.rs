@@ -32,7 +32,6 @@ use crate::coloured_jvm::HeapEnd;
 use crate::launch::EndedProgram;
 use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 use crate::session_directory::SessionDirectory;
-use crate::session_summary::recorded_sites;
 
 /// Cold classes that are named at the end.
 const SHOWN_AT_MOST: usize = 3;
@@ -228,27 +227,19 @@ impl ClassRun {
     }
 
     fn summary(&self, program: &EndedProgram, heap: &ClassHeap) -> Value {
-        let worked = program.summary.worked();
         let end = HeapEnd::of(&program.session);
-        json!({
-            "mode": "online",
-            "placed": worked,
-            "emulated": heap.tiers.emulates() && worked,
-            "seconds": program.took.0 as f64 / 1e9,
-            "java_heap": {
-                "java": heap.machine.program().display().to_string(),
-                "hot_bytes_at_most": heap.hot.0,
-                "sampled_accesses": self.accesses.0,
-                "cold_classes": self.cold(),
-                "cold_bytes": self.objects.cold.0,
-                "guides_written": self.guides,
-                // The first is the one that the program starts with.
-                "guides_read": end.map(|end| end.guides_read.saturating_sub(1)),
-                "borrowed_regions": end.map(|end| end.borrowed),
-            },
-            "remap": self.devices.as_ref().map(ColouredDevices::to_json),
-            "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-        })
+        let java_heap = json!({
+            "sampled_accesses": self.accesses.0,
+            "cold_classes": self.cold(),
+            "cold_bytes": self.objects.cold.0,
+            "guides_written": self.guides,
+            // The first is the one that the program starts with.
+            "guides_read": end.map(|end| end.guides_read.saturating_sub(1)),
+            "borrowed_regions": end.map(|end| end.borrowed),
+        });
+        let mut summary = heap.summary(program, java_heap);
+        summary["remap"] = json!(self.devices.as_ref().map(ColouredDevices::to_json));
+        summary
     }
 }
 

@@ -25,7 +25,6 @@ use crate::cli::{Observing, RunArgs};
 use crate::coloured_jvm::{HeapEnd, SampledStacks};
 use crate::launch::EndedProgram;
 use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
-use crate::session_summary::recorded_sites;
 
 /// Runs the program on a heap whose classes cool in this time.
 ///
@@ -95,24 +94,15 @@ fn summary(
     end: Option<HeapEnd>,
     milliseconds: u64,
 ) -> Value {
-    let worked = program.summary.worked();
     let stacks = end.and_then(|end| end.stacks);
-    json!({
-        "mode": "online",
-        "placed": worked,
-        "emulated": heap.tiers.emulates() && worked,
-        "seconds": program.took.0 as f64 / 1e9,
-        "java_heap": {
-            "java": heap.machine.program().display().to_string(),
-            "hot_bytes_at_most": heap.hot.0,
-            "cooling_ms": milliseconds,
-            "stack_samples": stacks.map(|it| it.samples),
-            "stack_samples_seconds": stacks.map(|it| it.seconds),
-            "stack_samples_processor_seconds": stacks.map(|it| it.processor_seconds),
-            "hot_classes": stacks.map(|it| it.hot_classes),
-            "loaded_classes": stacks.map(|it| it.classes),
-            "borrowed_regions": end.map(|end| end.borrowed),
-        },
-        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-    })
+    let java_heap = json!({
+        "cooling_ms": milliseconds,
+        "stack_samples": stacks.map(|it| it.samples),
+        "stack_samples_seconds": stacks.map(|it| it.seconds),
+        "stack_samples_processor_seconds": stacks.map(|it| it.processor_seconds),
+        "hot_classes": stacks.map(|it| it.hot_classes),
+        "loaded_classes": stacks.map(|it| it.classes),
+        "borrowed_regions": end.map(|end| end.borrowed),
+    });
+    heap.summary(program, java_heap)
 }
