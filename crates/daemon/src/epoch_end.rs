@@ -98,6 +98,7 @@ impl EpochEnd {
         self.judged = sampled;
         let is_surge = self.surge.is_shown_by(new);
         if is_surge {
+            // The epoch that ends now is the first short one.
             (self.short, self.whole) = (AFTER_SURGE + 1, 0);
         }
         is_surge

@@ -31,9 +31,9 @@ use crate::rights;
 /// Megabytes of a part of a round: the kernel's default.
 const PART_MB: u64 = 256;
 
-/// Least milliseconds that a new program, or a new mapping of it, is left alone: a fifth of the kernel's default. The kernel also forgets, four
-/// times as long after, which threads use a mapping, and leaves out what none is known to use. It learns that at hint faults, and so at every
-/// second or third round: with a delay below the period of the rounds it forgets everything in between.
+/// Least milliseconds for which the kernel scans no new program and no new mapping: a fifth of its default. The kernel derives a second time from
+/// this delay: after four times as long it forgets which threads access a mapping, and it scans no mapping without such threads. Hint faults tell it
+/// the threads, every second or third round, so the delay must not be shorter than the period of the rounds.
 const DELAY_MS: u64 = 200;
 
 /// Puts back what a daemon that was killed left changed. Called before rights are given up.
@@ -293,7 +293,7 @@ mod tests {
         (Knob::Balancing, 1),
     ];
 
-    /// The files of a machine; a write replaces the text, as in the kernel's files. It promotes a page as soon as it is told to.
+    /// The files of a machine; a write replaces the text, as in the kernel's files. `numa_balancing` = 2 promotes one page at once.
     #[derive(Debug)]
     struct Kernel(PathBuf);
 
