@@ -24,6 +24,8 @@ pub struct DeviceCount {
     remapper: Remapper,
     /// Bytes of hot data that a device has room for.
     capacity: Option<Bytes>,
+    /// The most hot data of an epoch since the last sample of the bandwidth.
+    most_hot: Bytes,
     /// Time and bytes at the last sample of the bandwidth.
     sampled: (Nanos, u64),
     /// Time from which an epoch ends with the next sample.
@@ -71,6 +73,7 @@ impl DeviceCount {
         Self {
             remapper: Remapper::new(model, settings, 1),
             capacity,
+            most_hot: Bytes::ZERO,
             sampled: (Nanos::ZERO, 0),
             due: BANDWIDTH_INTERVAL,
         }
@@ -103,6 +106,7 @@ impl DeviceCount {
         }
         self.due = next_second(now.saturating_add(EARLY));
         self.sampled = (now, bytes);
+        self.most_hot = Bytes::ZERO;
         // The counts of a process that ends stay in the sum.
         let moved = u128::from(bytes.saturating_sub(before)) * 1_000_000_000;
         let bandwidth = u64::try_from(moved / u128::from(span.0)).unwrap_or(u64::MAX);
@@ -114,8 +118,12 @@ impl DeviceCount {
     }
 
     /// Adds the devices that hot data needs for its size.
+    ///
+    /// What was hot in one epoch keeps its room until the next sample. Data that was not sampled for 0.1 s counts as cold, and often is hot
+    /// again in the next epoch, while giving back a device costs a second a gigabyte.
     fn add_devices(&mut self, now: Nanos, hot: Bytes) -> Option<AddedDevices> {
-        let least = hot.0.div_ceil(self.capacity?.0.max(1));
+        self.most_hot = self.most_hot.max(hot);
+        let least = self.most_hot.0.div_ceil(self.capacity?.0.max(1));
         let least = u32::try_from(least).unwrap_or(u32::MAX);
         match self.remapper.require(least) {
             Remap::To { from, to } => Some(AddedDevices {
@@ -181,6 +189,29 @@ mod tests {
         assert_eq!(devices(3, 1_000), (3, Some((2, 3))), "the model has three");
         assert_eq!(devices(4, 100), (3, None));
         assert_eq!(devices(5, 100), (1, None));
+    }
+
+    #[test]
+    fn an_epoch_without_samples_of_hot_data_does_not_give_back_its_devices() {
+        let model = BandwidthModel::new(vec![1_000]).expect("rising");
+        let mut count = DeviceCount::new(model, RemapSettings::default(), Some(Bytes(100)));
+        let mut devices = |tenth: u64, hot: u64| {
+            let now = Nanos(tenth * 100_000_000);
+            count.decide(now, &Batch::default(), Bytes(hot));
+            count.devices()
+        };
+        // Cold in each epoch that ends with a sample of the bandwidth, and in the one before.
+        let is_gap = |tenth: u64| matches!(tenth % 10, 0 | 9);
+        for tenth in 1..=40 {
+            assert_eq!(
+                devices(tenth, if is_gap(tenth) { 0 } else { 150 }),
+                2,
+                "{tenth}"
+            );
+        }
+        // Cold for two seconds.
+        let given_back = (41..=70).find(|tenth| devices(*tenth, 0) == 1);
+        assert_eq!(given_back, Some(60));
     }
 
     #[test]
