@@ -12,6 +12,7 @@
 //! calls, and tests run on a simulated machine. [`limit`], [`remembered`] and [`undo`] wrap any executor, [`obeyed_requests`] one of page requests; [`parallel`] moves by several at a time.
 
 mod batch;
+mod huge_page_parts;
 pub mod in_program;
 pub mod limit;
 pub mod migration;

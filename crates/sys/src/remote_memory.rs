@@ -1,10 +1,12 @@
-//! Pages of another process leave memory and come back, without its help: `process_madvise(2)` and `process_vm_readv(2)`.
+//! Pages of another process leave memory and come back, and its huge pages are split, without its help: `process_madvise(2)` and
+//! `process_vm_readv(2)`.
 //!
 //! Neither changes a content, so these wrappers are safe for any process.
 //!
 //! Results that the manual pages do not describe: `process_madvise` with `MADV_PAGEOUT` ignores accessed bits, so that pages in
 //! use leave, too; it leaves locked and hugetlb mappings with `EINVAL`, and pages that several processes map, that are pinned
 //! or for which swap has no room without an error. `MADV_WILLNEED` brings pages to the swap cache and maps none.
+//! `MADV_COLD` of a part of a huge page splits it, where no other process maps it and nothing else uses it at that moment.
 //! `MADV_POPULATE_READ` is refused for another process; a read of one byte of each page maps them.
 
 use crate::process::ProcessHandle;
@@ -20,6 +22,8 @@ pub enum PageAdvice {
     PageOut,
     /// `MADV_WILLNEED`: read from swap ahead of use.
     WillNeed,
+    /// `MADV_COLD` (Linux 5.10): reclaimed before others.
+    Cold,
 }
 
 impl PageAdvice {
@@ -29,6 +33,7 @@ impl PageAdvice {
         match self {
             Self::PageOut => "MADV_PAGEOUT",
             Self::WillNeed => "MADV_WILLNEED",
+            Self::Cold => "MADV_COLD",
         }
     }
 }
@@ -48,6 +53,7 @@ pub fn advise(
     let advice = match advice {
         PageAdvice::PageOut => libc::MADV_PAGEOUT,
         PageAdvice::WillNeed => libc::MADV_WILLNEED,
+        PageAdvice::Cold => libc::MADV_COLD,
     };
     let arguments = [
         process.descriptor() as usize,
@@ -57,7 +63,7 @@ pub fn advise(
         0,
         0,
     ];
-    // SAFETY: the kernel reads the list, which lives until the call returns; both kinds of advice leave contents as they are, in
+    // SAFETY: the kernel reads the list, which lives until the call returns; each kind of advice leaves contents as they are, in
     // any process.
     unsafe { call(libc::SYS_process_madvise, arguments) }
 }

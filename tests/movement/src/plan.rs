@@ -58,6 +58,10 @@ impl PageSystem for Instantly {
         Some(vec![PageRun { range, huge: false }])
     }
 
+    fn split(&mut self, _: u32, _: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     fn has_ended(&mut self, _: u32) -> bool {
         false
     }

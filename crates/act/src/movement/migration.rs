@@ -17,6 +17,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
 
 use super::batch::BatchSize;
+use super::huge_page_parts::whole_pages;
 use super::system::{HUGE_BYTES, PAGE_BYTES, PageRun, PageSystem, Refusal};
 
 /// The longest time of one call: page faults of the program on the same pages wait for it.
@@ -35,6 +36,8 @@ const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
 pub struct Migration<S> {
     system: S,
     size: BatchSize,
+    /// True if a huge page of which a range has only a part is split first; else it moves as a whole.
+    splits: bool,
 }
 
 /// The result for a page; a [`Fate`] that is cheap to create a million times.
@@ -89,7 +92,15 @@ impl<S: PageSystem> Migration<S> {
         Self {
             system,
             size: BatchSize::new(LONGEST_CALL.0),
+            splits: false,
         }
+    }
+
+    /// Splits a huge page of which a range has only a part, so that the rest of it stays. Where it cannot, nothing of the range moves.
+    #[must_use]
+    pub const fn splitting(mut self) -> Self {
+        self.splits = true;
+        self
     }
 
     /// Decides every page of the batch. Returns the verdict for the rest of the range if going on
@@ -215,9 +226,10 @@ impl<S: PageSystem> Migration<S> {
             rest_is(&mut outcomes, ENDED);
             return outcomes;
         }
-        let listed = actions
-            .iter()
-            .map(|action| self.system.resident(process, action.range));
+        let listed = outcomes.iter_mut().map(|outcome| match self.splits {
+            true => whole_pages(&mut self.system, process, outcome),
+            false => self.system.resident(process, outcome.action.range),
+        });
         let listed: Vec<Option<Vec<PageRun>>> = listed.collect();
         // A huge page moves as a whole, whichever of its addresses is named. If the huge pages are
         // unknown, all parts of a possible huge page are queried before any of it is moved.

@@ -10,6 +10,7 @@ use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 use isotherm_sys::pagemap::{self, HUGE, PRESENT, Region, Wanted, ZERO_PAGE};
 use isotherm_sys::process::ProcessHandle;
+use isotherm_sys::remote_memory::{self, PageAdvice};
 use isotherm_sys::{pages, thread};
 
 /// Regions read in one scan of a page table.
@@ -98,6 +99,12 @@ pub trait PageSystem {
     /// page must be queried.
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>>;
 
+    /// Splits the huge page around a small one, as [`PageAdvice::Cold`] does; the kernel may leave it whole without an error.
+    ///
+    /// # Errors
+    /// As [`remote_memory::advise`].
+    fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal>;
+
     /// Whether the process has ended since the first query.
     fn has_ended(&mut self, process: u32) -> bool;
 
@@ -118,6 +125,15 @@ impl Default for Kernel {
             began: Instant::now(),
             processes: HashMap::new(),
         }
+    }
+}
+
+impl Kernel {
+    /// A process, as it was at the first query; `None` if it had ended by then, and before Linux 5.3.
+    fn handle(&mut self, process: u32) -> Option<&ProcessHandle> {
+        let open = || ProcessHandle::open(process).ok();
+        let entry = self.processes.entry(process).or_insert_with(open);
+        entry.as_ref()
     }
 }
 
@@ -155,12 +171,23 @@ impl PageSystem for Kernel {
         scan(&File::open(name).ok()?, range)
     }
 
+    fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
+        let process = if process == 0 {
+            std::process::id()
+        } else {
+            process
+        };
+        let handle = self.handle(process).ok_or(Errno::SRCH)?;
+        let small = (page as usize, PAGE_BYTES as usize);
+        remote_memory::advise(handle, &[small], PageAdvice::Cold)?;
+        Ok(())
+    }
+
     fn has_ended(&mut self, process: u32) -> bool {
         if process == 0 {
             return false;
         }
-        let open = || ProcessHandle::open(process).ok();
-        match self.processes.entry(process).or_insert_with(open) {
+        match self.handle(process) {
             Some(handle) => handle.has_ended(),
             // Linux before 5.3 has no pidfd; the process number is checked.
             None => !thread::is_there(process as i32, process as i32),
@@ -248,6 +275,10 @@ impl<S: PageSystem, F: FnMut(&MovePagesCall)> PageSystem for DrySystem<S, F> {
 
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         self.inner.resident(process, range)
+    }
+
+    fn split(&mut self, _: u32, _: u64) -> Result<(), Refusal> {
+        Err(Refusal::DryRun)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {

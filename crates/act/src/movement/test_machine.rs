@@ -29,6 +29,10 @@ pub(super) struct Machine {
     pub(super) huge: bool,
     /// They do, but the machine does not report it, as before Linux 6.7.
     pub(super) secretly_huge: bool,
+    /// The huge pages are shared, and the kernel splits none.
+    pub(super) whole: bool,
+    /// Numbers of the huge pages that were split.
+    pub(super) split: Vec<usize>,
     /// The process ends after this number of moving calls.
     pub(super) ends_after_calls: Option<usize>,
     /// Time to move a page.
@@ -82,7 +86,7 @@ impl Machine {
         if self.shared.contains(&index) {
             return -libc::EACCES;
         }
-        if self.huge || self.secretly_huge {
+        if (self.huge || self.secretly_huge) && !self.split.contains(&(index / 512)) {
             let second = self.secretly_huge && index % 512 == 1;
             let head = index / 512 * 512;
             self.nodes[head..head + 512].fill(node);
@@ -129,6 +133,10 @@ impl PageSystem for Shared {
 
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         (&mut *self.0.borrow_mut()).resident(process, range)
+    }
+
+    fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
+        (&mut *self.0.borrow_mut()).split(process, page)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {
@@ -180,7 +188,16 @@ impl PageSystem for &mut Machine {
     }
 
     fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<PageRun>> {
-        self.huge.then(|| vec![PageRun { range, huge: true }])
+        let first = Machine::index(range.start as usize) / 512;
+        let huge = !self.split.contains(&first);
+        self.huge.then(|| vec![PageRun { range, huge }])
+    }
+
+    fn split(&mut self, _: u32, page: u64) -> Result<(), Refusal> {
+        if !self.whole {
+            self.split.push(Machine::index(page as usize) / 512);
+        }
+        Ok(())
     }
 
     fn has_ended(&mut self, _: u32) -> bool {
