@@ -113,7 +113,9 @@ impl RangeExecutor for DryRun<'_> {
                         .iter_mut()
                         .for_each(|calls| calls.push(call.to_string()))
                 };
-                Migration::new(DrySystem::new(Kernel::default(), say)).carry_out(action)
+                Migration::new(DrySystem::new(Kernel::default(), say))
+                    .splitting()
+                    .carry_out(action)
             }
         };
         self.sum(action, &outcome);

@@ -130,6 +130,8 @@ fn metrics(status: &Status) -> Vec<Metric> {
         Gauge fast_capacity_bytes "Fast memory that watched processes may use" = one(status.capacity_bytes);
         Gauge fast_used_bytes "Fast memory that watched processes hold, or in a dry run would hold" = one(status.fast_bytes);
         Gauge fast_wanted_bytes "Memory that the policy assigns to the fast tier" = one(status.wanted_bytes);
+        Gauge split_units "Units of which little is hot, placed part by part" = one(status.units_split);
+        Gauge split_fast_bytes "Memory of the fast tier that their hot parts have" = one(status.split_fast_bytes);
         Gauge watched_resident_bytes "Resident private memory of watched processes" = one(status.resident_bytes);
         Gauge daemon_resident_bytes "Memory of the daemon, its program and libraries included" = one(status.memory_bytes);
         Gauge daemon_private_bytes "Part of it that has no copy in a file" = one(status.memory_private_bytes);

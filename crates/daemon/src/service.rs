@@ -53,6 +53,9 @@ use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
 /// Interval at which the loop checks for signals and elapsed times.
+/// Bytes of a huge page of a program's data; units of at least as many are whole huge pages.
+const HUGE_PAGE: u64 = 2 << 20;
+
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval at which the processes to watch are selected (as in TMP, section III) and their samples read.
@@ -397,7 +400,7 @@ impl Service {
                 Box::new(Limit::new(kernel, MachineClock, allowance).within(time))
             }
             TierPlace::Nodes | TierPlace::Imagined => {
-                let kernel = Migration::new(Kernel::default());
+                let kernel = Migration::new(Kernel::default()).splitting();
                 Box::new(AwakeOnly {
                     inner: Box::new(Limit::new(kernel, MachineClock, allowance).within(time)),
                     offline: self.offline_nodes(),
@@ -601,7 +604,14 @@ pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> Un
         fast_nodes: places.fast.clone(),
         slow_nodes: places.slow.clone(),
         combine: config.combine(),
+        splits: splits(config, places),
         modelled,
     };
     UnitStep::new(settings, Box::new(new_policy))
+}
+
+/// True where units of which little is hot are placed part by part. A unit of a huge page or more is never moved in part otherwise.
+fn splits(config: &Config, places: &MachineTiers) -> bool {
+    let has_nodes = matches!(places.place, TierPlace::Nodes | TierPlace::Imagined);
+    config.moves.split && has_nodes && config.memory.unit.0.0 >= HUGE_PAGE
 }

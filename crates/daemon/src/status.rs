@@ -65,6 +65,8 @@ impl StatusBuilder {
         status.wanted_bytes = report.wanted.0;
         status.units = report.units as u64;
         status.units_left_alone = report.backoff as u64;
+        status.units_split = report.split_units as u64;
+        status.split_fast_bytes = report.split_fast.0;
         if let (Some(kind), Some(rate)) = (report.seen_by, report.hit_rate()) {
             status.hit_rate = Some(rate);
             kind.name().clone_into(&mut status.hit_rate_by);

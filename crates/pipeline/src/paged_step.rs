@@ -137,6 +137,7 @@ impl PagedStep {
             fast_nodes: vec![IN_MEMORY],
             slow_nodes: vec![PAGED_OUT],
             combine: Combine::Balanced,
+            splits: false,
             modelled: config.modelled,
         };
         let savings = SavingsConfig {

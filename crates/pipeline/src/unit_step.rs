@@ -3,7 +3,7 @@
 //! ```text
 //! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
 //!                                                                                           |
-//!                 EpochReport <----- fast units <----- RangeExecutor <-- moves <------------+
+//!          EpochReport <----- fast units <----- RangeExecutor <-- moves, unit splits <------+
 //! ```
 //!
 //! The policies are those of the simulator, with the same input. When a process ends, the state of
@@ -20,14 +20,16 @@ mod newcomers;
 mod placement_requests;
 mod rank;
 mod report;
+mod share;
+mod sparse_units;
 #[cfg(test)]
 mod tests;
+mod unit_splits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::ObservedAccess;
-use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::batch::{Epoch, ObservedAccess};
+use isotherm_model::movement::{NodeId, RangeAction};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::tier_loads::TierLoads;
@@ -47,6 +49,9 @@ use placement_requests::PlacementRequests;
 pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
+use share::{Share, shares};
+use sparse_units::{SparseUnits, UnitSplit};
+use unit_splits::PartMoves;
 
 /// Most bytes demoted before the promotions that fit the room: some milliseconds of moves, and long
 /// enough that neighbours move together.
@@ -67,6 +72,8 @@ pub struct UnitStepConfig {
     pub slow_nodes: Vec<NodeId>,
     /// How the hits of both kinds are combined into one rank.
     pub combine: Combine,
+    /// True if a unit of which little is hot may be placed part by part: the executor moves parts of a huge page alone.
+    pub splits: bool,
     /// True if no data really moves: moves that the executor would make count as made.
     pub modelled: bool,
 }
@@ -115,6 +122,7 @@ pub struct UnitStep {
     index: Index,
     grains: HugePageGroups,
     ranks: Ranks,
+    sparse: SparseUnits,
     backoff: RetryBackoff<PageIndex>,
     floors: Floors,
     newcomers: Newcomers,
@@ -137,6 +145,7 @@ impl UnitStep {
             config,
             index: Index::default(),
             grains: HugePageGroups::default(),
+            sparse: SparseUnits::default(),
             backoff: RetryBackoff::default(),
             floors: Floors::default(),
             newcomers: Newcomers::default(),
@@ -173,8 +182,14 @@ impl UnitStep {
             self.backoff = RetryBackoff::default();
             self.floors.forget();
             self.ranks.forget();
+            self.sparse.forget();
         } else {
             self.policy.forget(self.index.removed());
+        }
+        let (page, combine) = (self.config.page.0, self.config.combine);
+        if self.config.splits {
+            self.sparse
+                .follow(&mut self.index, &seen.accesses, (unit, page));
         }
         let index = &self.index;
         let lives = |page: PageIndex| {
@@ -184,7 +199,6 @@ impl UnitStep {
                 .is_some_and(|k| k.unit.is_some())
         };
         self.backoff.retain(lives);
-        let (page, combine) = (self.config.page.0, self.config.combine);
         let worth = limits.accesses_per_sample;
         let hits = self
             .ranks
@@ -198,14 +212,18 @@ impl UnitStep {
         let is_blind = hits == [0, 0] && self.next_accesses.is_none();
         self.newcomers.observe(&seen.processes, is_blind);
         let groups = self.groups(seen, limits, &mut report);
-        let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
+        let (moves, splits) = match is_blind && self.fast_bytes() <= seen.capacity.0 {
             true => {
                 self.policy.skip_epoch(self.loads.take());
-                self.stay(&mut report)
+                (self.stay(&mut report), Vec::new())
             }
             false => self.decide(seen, limits, &groups, &mut report),
         };
+        let splits = self.move_cold_parts(splits, seen.epoch, executor, &mut report);
         self.carry_out(moves, seen, executor, &mut report);
+        self.move_hot_parts(splits, seen, executor, &mut report);
+        report.split_units = self.sparse.count();
+        report.split_fast = Bytes(self.sparse.fast_bytes());
         report.backoff = self.backoff.count(seen.epoch);
         report::end(&mut report, &self.index, &limits.groups);
         report
@@ -236,23 +254,25 @@ impl UnitStep {
         groups
     }
 
-    /// Decides which units should be fast, and the moves towards that within the limits.
+    /// Decides which units should be fast, the moves towards that within the limits, and the units that are placed part by part.
     fn decide(
         &mut self,
         seen: &Observation,
         limits: &StepLimits,
         groups: &Groups,
         report: &mut EpochReport,
-    ) -> Moves {
+    ) -> (Moves, Vec<UnitSplit>) {
+        let cold = self.sparse.end();
         let next = self.next_accesses.take();
         let next_ranks = next.map(|accesses| self.ranked(&accesses, limits));
         let mut ranks = self.ranks.ranks.clone();
         groups.weigh(&mut ranks);
         let known = self.index.known();
-        let fast: Vec<bool> = known.iter().map(index::UnitState::is_fast).collect();
+        let mut fast: Vec<bool> = known.iter().map(index::UnitState::is_fast).collect();
         let all = (0..fast.len() as u32).map(PageIndex);
         let movable = |page| !self.backoff.has(page, seen.epoch);
-        let movable: Vec<bool> = all.map(movable).collect();
+        let mut movable: Vec<bool> = all.map(movable).collect();
+        self.sparse.hide(&mut ranks, &mut fast, &mut movable);
         // Lent to the functions that decide, and restored below.
         let grains = std::mem::take(&mut self.grains);
         let standing = PlacementState {
@@ -261,7 +281,9 @@ impl UnitStep {
             movable: &movable,
             grains: &grains,
         };
-        let wanted = self.wanted(seen.capacity, groups, standing, next_ranks.as_deref());
+        let of_split = Bytes(self.sparse.fast_bytes());
+        let capacity = seen.capacity.saturating_sub(of_split);
+        let wanted = self.wanted(capacity, groups, standing, next_ranks.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);
         let requests = PlacementRequests {
@@ -277,9 +299,16 @@ impl UnitStep {
             held: self.fast_bytes(),
             capacity: seen.capacity.0,
         };
-        let moves = moves::choose(requests, spare, tier, limits.moves.0);
+        let mut moves = moves::choose(requests, spare.clone(), tier, limits.moves.0);
+        let leaving = moves.demotions.iter().map(|page| requests.resident(*page));
+        let left = limits.moves.0.saturating_sub(leaving.sum());
+        let tier = (seen.capacity.0, left);
+        let splits = self
+            .sparse
+            .choose(&mut moves.promotions, requests, &spare, tier);
+        moves.demotions.splice(..0, cold);
         self.grains = grains;
-        moves
+        (moves, splits)
     }
 
     /// Wants the units that are fast, and moves none.
@@ -438,6 +467,87 @@ impl UnitStep {
         }
     }
 
+    /// Moves the cold parts of units to the slow tier. Returns the splits that can be completed: no part refused to move.
+    fn move_cold_parts(
+        &mut self,
+        splits: Vec<UnitSplit>,
+        epoch: Epoch,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) -> Vec<UnitSplit> {
+        let moved = self
+            .part_moves(false)
+            .carry_out(&splits, executor, &mut report.moves);
+        let mut complete = Vec::new();
+        for (split, share) in splits.into_iter().zip(moved) {
+            if self.settle_split(split.page, share, epoch) {
+                // At most: of a unit that was slow, fast parts may have been cold.
+                let hot = split.hot_bytes(self.config.unit);
+                if let Some(known) = self.index.known_mut(split.page) {
+                    known.fast = known.fast.min(hot.0);
+                }
+                complete.push(split);
+            }
+        }
+        complete
+    }
+
+    /// Moves the hot parts of units to the fast tier, as far as it has room.
+    fn move_hot_parts(
+        &mut self,
+        mut splits: Vec<UnitSplit>,
+        seen: &Observation,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) {
+        let mut room = seen.capacity.0.saturating_sub(self.fast_bytes());
+        splits.retain(|split| {
+            let fast = self.index.known()[split.page.at()].fast;
+            let needs = split.hot_bytes(self.config.unit).0.saturating_sub(fast);
+            let fits = needs <= room;
+            room -= if fits { needs } else { 0 };
+            fits
+        });
+        let moved = self
+            .part_moves(true)
+            .carry_out(&splits, executor, &mut report.moves);
+        for (split, share) in splits.into_iter().zip(moved) {
+            if self.settle_split(split.page, share, seen.epoch) {
+                let fast = share.there + if self.config.modelled { share.dry } else { 0 };
+                if let Some(known) = self.index.known_mut(split.page) {
+                    known.fast = fast.min(known.resident);
+                }
+                self.sparse.set_split(split, fast);
+            }
+        }
+    }
+
+    fn part_moves(&self, to_fast: bool) -> PartMoves<'_> {
+        PartMoves {
+            index: &self.index,
+            unit: self.config.unit.0,
+            nodes: match to_fast {
+                true => &self.config.fast_nodes,
+                false => &self.config.slow_nodes,
+            },
+            to_fast,
+            modelled: self.config.modelled,
+        }
+    }
+
+    /// True where all parts moved. A unit that refused is not split, nor tried again soon; one for which room or time was missing is.
+    fn settle_split(&mut self, page: PageIndex, share: Share, epoch: Epoch) -> bool {
+        let is_dry = share.dry > 0 && !self.config.modelled;
+        if share.not_there == 0 && !is_dry {
+            return true;
+        }
+        self.sparse.set_whole(page);
+        if share.missed == 0 && !is_dry {
+            self.backoff.refused(page, epoch);
+        }
+        false
+    }
+
     /// Records the tier of a unit, given its bytes that are at the target now. Returns true if that
     /// is most of it.
     fn settle(&mut self, page: PageIndex, to_fast: bool, share: Share) -> bool {
@@ -479,44 +589,4 @@ impl UnitStep {
         let wanted = known.filter(|(_, wanted)| **wanted);
         wanted.filter_map(|(known, _)| known.unit).collect()
     }
-}
-
-/// Bytes of a unit by their outcome.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    there: u64,
-    dry: u64,
-    not_there: u64,
-    /// Of these, bytes for which the target had no room, or the epoch no time.
-    missed: u64,
-}
-
-/// The outcome of each of the equal units in a run.
-fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
-    let mut shares = vec![Share::default(); units];
-    let unit = outcome.action.range.bytes.0 / (units as u64).max(1);
-    let mut at = 0;
-    for part in &outcome.parts {
-        let end = at + part.bytes.0;
-        while at < end {
-            let number = (at / unit.max(1)) as usize;
-            let until = end.min((number as u64 + 1).saturating_mul(unit.max(1)));
-            let Some(share) = shares.get_mut(number) else {
-                break;
-            };
-            let is_late = part.fate == Fate::NotAttempted(Reason::OutOfTime);
-            let missed = is_late || part.fate.lacks_room();
-            share.missed += if missed { until - at } else { 0 };
-            match &part.fate {
-                Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
-                Fate::NotAttempted(Reason::DryRun) => share.dry += until - at,
-                Fate::NotAttempted(Reason::NotTouched) => {}
-                Fate::Busy(_) | Fate::Denied(_) | Fate::NotAttempted(_) => {
-                    share.not_there += until - at;
-                }
-            }
-            at = until;
-        }
-    }
-    shares
 }

@@ -54,6 +54,12 @@ pub struct Status {
     pub units: u64,
     /// Units that could not be moved and are left alone for a while.
     pub units_left_alone: u64,
+    /// Units of which little is hot, with their hot parts in the fast tier and the rest in the slow one.
+    #[serde(default)]
+    pub units_split: u64,
+    /// Bytes that they have in the fast tier.
+    #[serde(default)]
+    pub split_fast_bytes: u64,
     /// Share of the observed accesses that fast memory served, in the last epoch with any; an estimate.
     pub hit_rate: Option<f64>,
     /// Their method: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
@@ -383,8 +389,10 @@ impl Status {
     /// New processes, samples by processor and by node, the counters of the sources, and the rights that are missing: a line
     /// each.
     fn details(&self) -> Vec<String> {
+        let split = (self.units_split > 0).then(|| self.split_line());
         let new = self.processes.iter().filter(|one| one.fair_share_bytes > 0);
-        let mut lines: Vec<String> = new.map(ProcessStatus::fair_start_line).collect();
+        let new = new.map(ProcessStatus::fair_start_line);
+        let mut lines: Vec<String> = new.chain(split).collect();
         if !self.samples_by_cpu.is_empty() {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
             lines.push(format!("samples by processor: {}", counts.join(" ")));
@@ -398,6 +406,15 @@ impl Status {
             missing.map(|right| format!("without {}: {}", right.capability, right.feature)),
         );
         lines
+    }
+
+    /// `split: 12 units of which little is hot, with 3 MiB of them in fast memory`.
+    fn split_line(&self) -> String {
+        let (units, fast) = (
+            counted(self.units_split, "unit"),
+            Bytes(self.split_fast_bytes),
+        );
+        format!("split: {units} of which little is hot, with {fast} of them in fast memory")
     }
 
     /// The summary line.

@@ -137,6 +137,8 @@ section!(
         rate: Written<Bytes>,
         /// Time spent on moves in each second, at most.
         time: Written<Nanos>,
+        /// Whether a huge page of which little is hot is split, and its hot part moved alone.
+        split: bool,
     }
 );
 section!(

@@ -34,6 +34,10 @@ pub struct EpochReport {
     pub units: usize,
     /// Units that could not be moved and are in backoff.
     pub backoff: usize,
+    /// Units of which little is hot, with their hot parts in the fast tier and the rest in the slow one.
+    pub split_units: usize,
+    /// Bytes that they have in the fast tier.
+    pub split_fast: Bytes,
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
     /// The kind of hits that the next two fields count; `None` if there was no hit.

@@ -5,6 +5,7 @@ mod day;
 mod groups;
 mod newcomers;
 mod noise;
+mod sparse;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -180,6 +181,7 @@ fn config(modelled: bool) -> UnitStepConfig {
         fast_nodes: vec![FAST],
         slow_nodes: vec![SLOW],
         combine: Combine::Balanced,
+        splits: false,
         modelled,
     }
 }

@@ -228,6 +228,7 @@ impl PagePolicy {
             fast_nodes: vec![FAST],
             slow_nodes: vec![SLOW],
             combine: Combine::Sum,
+            splits: false,
             modelled: args.dry_run,
         };
         let is_first_come =

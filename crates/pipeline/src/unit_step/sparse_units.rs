@@ -1,0 +1,261 @@
+//! Units of which little is hot: their hot parts are placed in the fast tier, and the rest of them in the slow one.
+//!
+//! A unit is a huge page by default, and takes the fast memory of a whole one although a few of its objects are hot. Where that leaves
+//! other warm units without room, such a unit is split, as the executor splits its huge page, instead of being promoted or kept whole:
+//!
+//! ```text
+//! promoted, kept --few hot parts, others lack room--> split --hits in many parts------> whole again
+//!                                                        |  +-no hit for 32 epochs-----> whole again, and demoted
+//!                                                        +--a further part is hot------> that part is promoted
+//! ```
+//!
+//! The policy sees neither split units nor the fast memory that they have, at most half of the tier. The kernel collapses pages into huge
+//! ones again in time (khugepaged), and parts cool, so a split unit is split anew now and then.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::ObservedAccess;
+use isotherm_model::page::PageIndex;
+use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
+use isotherm_model::units::Bytes;
+use isotherm_policy::{PARTS, PartHits, Parts};
+
+use super::index::Index;
+use super::placement_requests::PlacementRequests;
+
+/// Epochs without a hit after which a split unit is cold. Longer than a unit counts as warm: few samples fall on so little memory, and
+/// it takes little of the fast tier.
+pub(super) const QUIET_EPOCHS: u32 = 32;
+
+/// Epochs after which a unit may be split anew.
+pub(super) const RENEWED_AFTER: u32 = 4;
+
+/// Units that are split anew in an epoch, at most: some milliseconds of queries. As shipped, khugepaged collapses eight huge pages in 10 s.
+const RENEWED_AT_MOST: usize = 64;
+
+/// The hits of units by part, and the units that are split.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SparseUnits {
+    hits: BTreeMap<PageIndex, PartHits>,
+    split: BTreeMap<PageIndex, SplitState>,
+}
+
+/// A split unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SplitState {
+    /// The parts that were promoted.
+    hot: Parts,
+    /// Bytes of them in the fast tier.
+    fast: u64,
+    /// Epochs since its last hit.
+    quiet: u32,
+    /// Epochs since it was split.
+    age: u32,
+}
+
+/// The parts of a unit that belong into each tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct UnitSplit {
+    /// The unit.
+    pub page: PageIndex,
+    /// Its hot parts.
+    pub hot: Parts,
+}
+
+impl UnitSplit {
+    /// Bytes of the hot parts of a unit of this size.
+    pub(super) fn hot_bytes(&self, unit: Bytes) -> Bytes {
+        Bytes(unit.0 / PARTS as u64 * u64::from(self.hot.count()))
+    }
+}
+
+impl SparseUnits {
+    /// Forgets everything: the units have new numbers.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Follows an epoch: counts the samples by part, and forgets units that are gone. The fast bytes of split units are
+    /// those that were promoted: a few queried pages of a unit do not show them.
+    pub(super) fn follow(
+        &mut self,
+        index: &mut Index,
+        accesses: &[ObservedAccess],
+        (unit_bytes, page_bytes): (u64, u64),
+    ) {
+        for page in index.removed() {
+            self.hits.remove(page);
+            self.split.remove(page);
+        }
+        for state in self.split.values_mut() {
+            (state.quiet, state.age) = (state.quiet + 1, state.age + 1);
+        }
+        let part_bytes = unit_bytes / PARTS as u64;
+        if part_bytes < page_bytes {
+            return;
+        }
+        // Accessed bits and hint faults show that a page was touched, and not how often.
+        let is_sample = |source: SourceKind| source.method() == ProfilingMethod::TraceSamples;
+        let exact = |access: &&ObservedAccess| access.count > 0 && is_sample(access.source);
+        for access in accesses.iter().filter(exact) {
+            let start = access.address / unit_bytes * unit_bytes;
+            let unit = index.within(access.process, start, start.saturating_add(1));
+            let Some((_, page)) = unit.take(1).next() else {
+                continue;
+            };
+            let part = (access.address - start) / part_bytes;
+            self.hits.entry(page).or_default().add(part as usize);
+            if let Some(state) = self.split.get_mut(&page) {
+                state.quiet = 0;
+            }
+        }
+        for (page, state) in &self.split {
+            if let Some(known) = index.known_mut(*page) {
+                known.fast = state.fast.min(known.resident);
+            }
+        }
+    }
+
+    /// Ends the split of units that are hot in many parts, or cold. Returns those that are cold and have fast memory.
+    pub(super) fn end(&mut self) -> Vec<PageIndex> {
+        let hits = &self.hits;
+        let mut cold = Vec::new();
+        self.split.retain(|page, state| {
+            let is_cold = state.quiet > QUIET_EPOCHS;
+            if is_cold && state.fast > 0 {
+                cold.push(*page);
+            }
+            !is_cold && !hits.get(page).is_some_and(PartHits::is_dense)
+        });
+        cold
+    }
+
+    /// Hides the split units from the policy.
+    pub(super) fn hide(&self, ranks: &mut [u64], fast: &mut [bool], movable: &mut [bool]) {
+        for page in self.split.keys() {
+            (ranks[page.at()], fast[page.at()], movable[page.at()]) = (0, false, false);
+        }
+    }
+
+    /// Bytes of the fast tier that split units have.
+    pub(super) fn fast_bytes(&self) -> u64 {
+        let fast = self.split.values().map(|state| state.fast);
+        fast.fold(0, u64::saturating_add)
+    }
+
+    /// Number of split units.
+    pub(super) fn count(&self) -> usize {
+        self.split.len()
+    }
+
+    /// The units to split: those of the promotions, which are taken out of them, then other slow ones, those that would stay in the fast
+    /// tier, and split ones with further hot parts. `spare` is the fast bytes that each group may lose, and `bytes` the most that leave the
+    /// fast tier.
+    pub(super) fn choose(
+        &self,
+        promotions: &mut Vec<PageIndex>,
+        requests: PlacementRequests<'_>,
+        spare: &[i64],
+        (capacity, mut bytes): (u64, u64),
+    ) -> Vec<UnitSplit> {
+        let mut splits = self.renewed();
+        if !lacks_room(requests) {
+            return splits;
+        }
+        let mut room = (capacity / 2).saturating_sub(self.fast_bytes());
+        let [slow, fast] = self.candidates(requests);
+        for (page, hot) in slow {
+            let needs = requests.resident(page) / PARTS as u64 * u64::from(hot.count());
+            if needs <= room {
+                room -= needs;
+                splits.push(UnitSplit { page, hot });
+            }
+        }
+        promotions.retain(|page| splits.iter().all(|split| split.page != *page));
+        for (page, hot) in fast {
+            let leaves = requests.fast(page);
+            let may_lose = requests
+                .groups
+                .of(page)
+                .is_none_or(|group| spare[group] >= i64::try_from(leaves).unwrap_or(i64::MAX));
+            if may_lose && leaves <= bytes {
+                bytes -= leaves;
+                splits.push(UnitSplit { page, hot });
+            }
+        }
+        splits
+    }
+
+    /// The units of which little is hot, the hottest first: slow ones, and fast ones that should stay.
+    fn candidates(&self, requests: PlacementRequests<'_>) -> [Vec<(PageIndex, Parts)>; 2] {
+        let is_movable = |page: &PageIndex| requests.movable[page.at()];
+        let all = self.hits.keys().copied().filter(is_movable);
+        let all = all.filter_map(|page| Some((page, self.few(page, requests)?)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(page, _)| (Reverse(requests.ranks[page.at()]), *page));
+        let (fast, slow): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .filter(|(page, _)| requests.ranks[page.at()] > 0 || requests.wanted[page.at()])
+            .partition(|(page, _)| requests.index.known()[page.at()].is_fast());
+        let kept = fast
+            .into_iter()
+            .filter(|(page, _)| requests.wanted[page.at()]);
+        [slow, kept.collect()]
+    }
+
+    /// The few hot parts of a unit that may be split: it is not moved with others, and its group has no cap, which counts whole units.
+    fn few(&self, page: PageIndex, requests: PlacementRequests<'_>) -> Option<Parts> {
+        let hot = self.hits.get(&page)?.few()?;
+        let group = requests.groups.of(page);
+        let is_capped = group.is_some_and(|it| requests.groups.bounds()[it].cap < usize::MAX);
+        (requests.grains.with(&page).len() == 1 && !is_capped).then_some(hot)
+    }
+
+    /// Split units with hot parts that are not promoted, and those that were split longest ago, whose other parts are demoted.
+    fn renewed(&self) -> Vec<UnitSplit> {
+        let hot = |page: &PageIndex, state: &SplitState| {
+            let hits = self.hits.get(page);
+            hits.and_then(PartHits::few).unwrap_or(state.hot)
+        };
+        let mut renewed = Vec::new();
+        let mut aged = Vec::new();
+        for (page, state) in &self.split {
+            let split = UnitSplit {
+                page: *page,
+                hot: hot(page, state),
+            };
+            if state.age >= RENEWED_AFTER {
+                aged.push((state.age, split));
+            } else if !split.hot.are_in(state.hot) {
+                let hot = split.hot.and(state.hot);
+                renewed.push(UnitSplit { hot, ..split });
+            }
+        }
+        aged.sort_by_key(|(age, _)| Reverse(*age));
+        renewed.extend(
+            aged.into_iter()
+                .map(|(_, split)| split)
+                .take(RENEWED_AT_MOST),
+        );
+        renewed
+    }
+
+    /// Records that a unit is not split, or no longer.
+    pub(super) fn set_whole(&mut self, page: PageIndex) {
+        self.split.remove(&page);
+    }
+
+    /// Records that a unit is split, with so many bytes of its hot parts in the fast tier.
+    pub(super) fn set_split(&mut self, split: UnitSplit, fast: u64) {
+        let state = self.split.entry(split.page).or_default();
+        (state.hot, state.fast, state.age) = (split.hot, fast, 0);
+    }
+}
+
+/// True where a warm unit finds no room in the fast tier.
+fn lacks_room(requests: PlacementRequests<'_>) -> bool {
+    let units = requests.index.known().iter().zip(requests.ranks);
+    let mut units = units.zip(requests.wanted);
+    units.any(|((known, rank), wanted)| *rank > 0 && !wanted && !known.is_fast())
+}
