@@ -167,7 +167,7 @@ pub(crate) fn program(habits: &str) -> Running {
     Running(command.spawn().expect("the program starts"))
 }
 
-fn ended(mut program: Running) -> Output {
+pub(crate) fn ended(mut program: Running) -> Output {
     drop(program.0.stdin.take());
     let mut stdout = Vec::new();
     let output = program.0.stdout.as_mut().expect("a pipe");

@@ -20,6 +20,7 @@ mod moving;
 mod nodes;
 mod placement;
 mod promotion;
+mod splits;
 mod stand;
 mod terminal;
 mod top;
@@ -78,6 +79,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         group_limits::TESTS,
         energy::TESTS,
         promotion::TESTS,
+        splits::TESTS,
     ]
     .into_iter()
     .flatten()

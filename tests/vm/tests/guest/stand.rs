@@ -135,6 +135,7 @@ fn payload() -> Result<Payload> {
         "two-hot-sets",
         "static-arrays",
         "named-objects",
+        "few-hot-pages",
     ] {
         payload.program(&compiled(name)?, name)?;
     }
