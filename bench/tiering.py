@@ -23,7 +23,8 @@ MANAGERS = {
 }
 # Accesses of a run, and of a quick one.
 PROGRAMS = {"zipf": (160_000_000, 16_000_000), "phases": (160_000_000, 16_000_000), "scan": (160_000_000, 16_000_000),
-            "quiet": (1_500_000, 400_000), "graph": (160_000_000, 16_000_000), "redis": (1_500_000, 300_000)}
+            "quiet": (1_500_000, 400_000), "graph": (160_000_000, 16_000_000),
+            "sparse": (160_000_000, 16_000_000), "redis": (1_500_000, 300_000)}
 # Topologies of tests/vm by their number of nodes.
 TOPOLOGIES = {2: "two-nodes", 3: "three-tiers"}
 HUGE_PAGES = ["always", "never"]
@@ -80,8 +81,7 @@ def redis_server() -> str:
 def payload(options, folder: str, programs: list[str]) -> list[str]:
     """The programs that the guest of some programs needs."""
     files = [beside(options, "isotherm"), compiled("patterns", folder)]
-    if "graph" in programs:
-        files.append(compiled("graph", folder))
+    files += [compiled(name, folder) for name in ("graph", "sparse") if name in programs]
     if "redis" in programs:
         files += [redis_server(), compiled("redis_client", folder)]
     return files
@@ -108,7 +108,8 @@ def cells(case: Case, found: re.Match) -> list[object]:
 
 def explain(table: Table) -> None:
     table.note("zipf, phases, scan, graph, redis: 112 MiB, 24 MiB of them hot and first on the slowest node, 48 MiB above the kernel's high watermark in each "
-               "other node. quiet: 16 MiB of a control group, 8 MiB of them hot, that rests beside a greedy program of 112 MiB; the daemon has a floor of 8 MiB for it, "
+               "other node. sparse: 112 MiB, of which 64 KiB in each 2 MiB are hot, 40 MiB of it first on the fastest node and the rest on the slowest. "
+               "quiet: 16 MiB of a control group, 8 MiB of them hot, that rests beside a greedy program of 112 MiB; the daemon has a floor of 8 MiB for it, "
                "which no other manager offers.")
     table.note("Fast is the fastest node. Accesses: of redis, reads of values. Work until 0.9: the part of all accesses after which nine of ten accesses to the hot "
                "part met the fast node, of the phases that got there. Moved: all pages that the kernel migrated for any process, of redis with those that its client puts on the slowest node. Manager: processor time of the "
