@@ -24,7 +24,7 @@ MANAGERS = {
 # Accesses of a run, and of a quick one.
 PROGRAMS = {"zipf": (160_000_000, 16_000_000), "phases": (160_000_000, 16_000_000), "scan": (160_000_000, 16_000_000),
             "quiet": (1_500_000, 400_000), "graph": (160_000_000, 16_000_000),
-            "sparse": (160_000_000, 16_000_000), "redis": (1_500_000, 300_000)}
+            "sparse": (1_600_000_000, 160_000_000), "redis": (1_500_000, 300_000)}
 # Topologies of tests/vm by their number of nodes.
 TOPOLOGIES = {2: "two-nodes", 3: "three-tiers"}
 HUGE_PAGES = ["always", "never"]
