@@ -16,23 +16,20 @@
 pub const PARTS: usize = 64;
 
 /// Fewest hits that prove anything.
-const ENOUGH: u32 = 8;
+const ENOUGH: u64 = 8;
 
 /// Fewest hits of a hot part, on average.
-const ENOUGH_OF_PART: u32 = 4;
+const ENOUGH_OF_PART: u64 = 4;
 
 /// Hits that prove it where the hot parts have [`MOST_OF_MANY`] of them, and not [`MOST_OF_FEW`].
-const MANY_HITS: u32 = 64;
-
-/// Hits from which all are halved, so that earlier accesses count less than new ones.
-const HALVED_AT: u32 = 128;
+const MANY_HITS: u64 = 64;
 
 /// Least hits of eight that are in the hot parts.
-const MOST_OF_FEW: u32 = 6;
-const MOST_OF_MANY: u32 = 5;
+const MOST_OF_FEW: u64 = 6;
+const MOST_OF_MANY: u64 = 5;
 
 /// Hits of eight in the hot parts below which a unit is hot as a whole. Between this and the others it stays as it is placed.
-const LEAST: u32 = 3;
+const LEAST: u64 = 3;
 
 /// Most parts of a unit of which little is hot: an eighth.
 const FEW: u32 = PARTS as u32 / 8;
@@ -40,9 +37,9 @@ const FEW: u32 = PARTS as u32 / 8;
 /// Most hot parts of a unit that is placed part by part: beyond a quarter, it is placed as a whole again.
 const MANY: u32 = PARTS as u32 / 4;
 
-/// The hits of a unit by part.
+/// The hits of a unit by part. All units are halved at the same times, so that earlier hits count less, and units can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartHits([u16; PARTS]);
+pub struct PartHits([u32; PARTS]);
 
 impl Default for PartHits {
     fn default() -> Self {
@@ -53,13 +50,27 @@ impl Default for PartHits {
 impl PartHits {
     /// Counts a hit of a part; one beyond the last does not count.
     pub fn add(&mut self, part: usize) {
-        let Some(hits) = self.0.get_mut(part) else {
-            return;
-        };
-        *hits += 1;
-        if self.sum() >= HALVED_AT {
-            self.0.iter_mut().for_each(|hits| *hits /= 2);
+        if let Some(hits) = self.0.get_mut(part) {
+            *hits = hits.saturating_add(1);
         }
+    }
+
+    /// Halves the hits of each part. Returns true if some are left.
+    pub fn halve(&mut self) -> bool {
+        self.0.iter_mut().for_each(|hits| *hits /= 2);
+        self.sum() > 0
+    }
+
+    /// Hits of all parts.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        self.hits_of(Parts(u64::MAX))
+    }
+
+    /// Hits of the parts that are not among these.
+    #[must_use]
+    pub fn rest(&self, parts: Parts) -> u64 {
+        self.sum() - self.hits_of(parts)
     }
 
     /// The hot parts where they are few and have most hits; `None` where they are not, or the hits are too few to tell.
@@ -71,8 +82,8 @@ impl PartHits {
         } else {
             MOST_OF_MANY
         };
-        let is_proved =
-            sum >= ENOUGH.max(hot.count() * ENOUGH_OF_PART) && self.hits_of(hot) * 8 >= sum * most;
+        let is_proved = sum >= ENOUGH.max(u64::from(hot.count()) * ENOUGH_OF_PART)
+            && self.hits_of(hot) * 8 >= sum * most;
         (is_proved && hot.count() <= FEW).then_some(hot)
     }
 
@@ -85,31 +96,27 @@ impl PartHits {
 
     /// The parts with a quarter of the hits of the hottest, which are the fewest with half of all.
     fn hot(&self) -> Parts {
-        let mut hits: Vec<u32> = self.0.iter().map(|hits| u32::from(*hits)).collect();
+        let mut hits = self.0;
         hits.sort_unstable_by(|a, b| b.cmp(a));
         let (half, mut hottest, mut sum) = (self.sum().div_ceil(2), 0, 0);
         while sum < half {
-            sum += hits[hottest];
+            sum += u64::from(hits[hottest]);
             hottest += 1;
         }
-        let least = sum.div_ceil(4 * (hottest as u32).max(1)).max(2);
+        let least = sum.div_ceil(4 * (hottest as u64).max(1)).max(2);
         let mut hot = Parts::default();
         for (part, hits) in self.0.iter().enumerate() {
-            if u32::from(*hits) >= least {
+            if u64::from(*hits) >= least {
                 hot.add(part);
             }
         }
         hot
     }
 
-    fn hits_of(&self, parts: Parts) -> u32 {
+    fn hits_of(&self, parts: Parts) -> u64 {
         let hits = self.0.iter().enumerate();
         let inside = hits.filter(|(part, _)| parts.has(*part));
-        inside.map(|(_, hits)| u32::from(*hits)).sum()
-    }
-
-    fn sum(&self) -> u32 {
-        self.0.iter().map(|hits| u32::from(*hits)).sum()
+        inside.map(|(_, hits)| u64::from(*hits)).sum()
     }
 }
 
@@ -239,9 +246,14 @@ mod tests {
 
     #[test]
     fn hot_parts_that_moved_elsewhere_are_forgotten() {
-        let mut found = hits([(1, 200)]);
-        (0..200).for_each(|_| found.add(2));
+        let mut found = hits([(1, 40)]);
+        for _ in 0..4 {
+            assert!(found.halve());
+            (0..20).for_each(|_| found.add(2));
+        }
         assert_eq!(found.few(), Some(parts(&[2])));
+        assert_eq!((found.sum(), found.rest(parts(&[2]))), (39, 2));
+        assert_eq!((0..9).take_while(|_| found.halve()).count(), 5);
     }
 
     #[test]
@@ -269,12 +281,13 @@ mod tests {
             for (first, count, is_hot) in hot.runs() {
                 prop_assert_eq!(first, next);
                 next += count;
-                let hits: u32 = found.0[first..next].iter().map(|hits| u32::from(*hits)).sum();
+                let hits: u32 = found.0[first..next].iter().sum();
                 all += hits;
                 inside += if is_hot { hits } else { 0 };
             }
             prop_assert_eq!(next, PARTS);
-            prop_assert!(all < 128);
+            prop_assert_eq!(u64::from(all), found.sum());
+            prop_assert_eq!(u64::from(all - inside), found.rest(hot));
             prop_assert!(few.is_none() || (inside * 8 >= all * 5 && hot.count() <= 8));
             prop_assert!(few.is_none() || !found.is_dense());
         }

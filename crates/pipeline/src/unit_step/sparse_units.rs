@@ -1,12 +1,13 @@
 //! Units of which little is hot: their hot parts are placed in the fast tier, and the rest of them in the slow one.
 //!
 //! A unit is a huge page by default, and takes the fast memory of a whole one although a few of its objects are hot. Where that leaves
-//! other warm units without room, such a unit is split, as the executor splits its huge page, instead of being promoted or kept whole:
+//! other units without room that are warmer than the rest of it, such a unit is split, as the executor splits its huge page, instead of
+//! being promoted or kept whole:
 //!
 //! ```text
-//! promoted, kept --few hot parts, others lack room--> split --hits in many parts------> whole again
-//!                                                        |  +-no hit for 32 epochs-----> whole again, and demoted
-//!                                                        +--a further part is hot------> that part is promoted
+//! promoted, kept --few hot parts, others lack room--> split --hits in many parts, or the rest--> whole again
+//!                                                        |  +-no hit for 32 epochs------------> whole again, and demoted
+//!                                                        +--a further part is hot-------------> that part is promoted
 //! ```
 //!
 //! The policy sees neither split units nor the fast memory that they have, at most half of the tier. The kernel collapses pages into huge
@@ -28,6 +29,15 @@ use super::placement_requests::PlacementRequests;
 /// it takes little of the fast tier.
 pub(super) const QUIET_EPOCHS: u32 = 32;
 
+/// Epochs after which all hits are halved.
+const HALVED_AFTER: u32 = 16;
+
+/// Times that warm units without room are hotter than the rest of a unit that is split. While it is split they may be as hot.
+const HOTTER: u64 = 2;
+
+/// Hits of the rest of a split unit up to which they are chance.
+const REST_AT_LEAST: u64 = 8;
+
 /// Epochs after which a unit may be split anew.
 pub(super) const RENEWED_AFTER: u32 = 4;
 
@@ -39,6 +49,10 @@ const RENEWED_AT_MOST: usize = 64;
 pub(super) struct SparseUnits {
     hits: BTreeMap<PageIndex, PartHits>,
     split: BTreeMap<PageIndex, SplitState>,
+    /// Epochs since the hits were halved.
+    since_halved: u32,
+    /// Hits of a warm unit that has no room, on average; 0 where all have.
+    waiting: u64,
 }
 
 /// A split unit.
@@ -91,6 +105,11 @@ impl SparseUnits {
         for state in self.split.values_mut() {
             (state.quiet, state.age) = (state.quiet + 1, state.age + 1);
         }
+        self.since_halved += 1;
+        if self.since_halved == HALVED_AFTER {
+            self.since_halved = 0;
+            self.hits.retain(|_, hits| hits.halve());
+        }
         let part_bytes = unit_bytes / PARTS as u64;
         if part_bytes < page_bytes {
             return;
@@ -117,16 +136,23 @@ impl SparseUnits {
         }
     }
 
-    /// Ends the split of units that are hot in many parts, or cold. Returns those that are cold and have fast memory.
+    /// Ends the split of units that are hot in many parts, or cold, or of which the rest is hotter than what has no room. Returns those that
+    /// are cold and have fast memory.
     pub(super) fn end(&mut self) -> Vec<PageIndex> {
-        let hits = &self.hits;
+        let (hits, waiting) = (&self.hits, self.waiting);
+        let is_hot = |page: &PageIndex, hot: Parts| {
+            hits.get(page).is_some_and(|hits| {
+                let is_worth_it = waiting > 0 && hits.rest(hot) > waiting.max(REST_AT_LEAST);
+                is_worth_it || hits.is_dense()
+            })
+        };
         let mut cold = Vec::new();
         self.split.retain(|page, state| {
             let is_cold = state.quiet > QUIET_EPOCHS;
             if is_cold && state.fast > 0 {
                 cold.push(*page);
             }
-            !is_cold && !hits.get(page).is_some_and(PartHits::is_dense)
+            !is_cold && !is_hot(page, state.hot)
         });
         cold
     }
@@ -153,16 +179,14 @@ impl SparseUnits {
     /// tier, and split ones with further hot parts. `spare` is the fast bytes that each group may lose, and `bytes` the most that leave the
     /// fast tier.
     pub(super) fn choose(
-        &self,
+        &mut self,
         promotions: &mut Vec<PageIndex>,
         requests: PlacementRequests<'_>,
         spare: &[i64],
         (capacity, mut bytes): (u64, u64),
     ) -> Vec<UnitSplit> {
         let mut splits = self.renewed();
-        if !lacks_room(requests) {
-            return splits;
-        }
+        self.waiting = self.waiting(requests);
         let mut room = (capacity / 2).saturating_sub(self.fast_bytes());
         let [slow, fast] = self.candidates(requests);
         for (page, hot) in slow {
@@ -187,6 +211,19 @@ impl SparseUnits {
         splits
     }
 
+    /// Hits of the warm units that find no room in the fast tier, on average; 0 where all find it.
+    fn waiting(&self, requests: PlacementRequests<'_>) -> u64 {
+        let is_waiting = |page: &PageIndex| {
+            let is_slow = !requests.index.known()[page.at()].is_fast();
+            is_slow && !requests.wanted[page.at()] && !self.split.contains_key(page)
+        };
+        let hits = self.hits.iter().filter(|(page, _)| is_waiting(page));
+        let (units, sum) = hits.fold((0, 0), |(units, sum), (_, hits)| {
+            (units + 1, sum + hits.sum())
+        });
+        u64::div_ceil(sum, u64::max(units, 1))
+    }
+
     /// The units of which little is hot, the hottest first: slow ones, and fast ones that should stay.
     fn candidates(&self, requests: PlacementRequests<'_>) -> [Vec<(PageIndex, Parts)>; 2] {
         let is_movable = |page: &PageIndex| requests.movable[page.at()];
@@ -204,9 +241,14 @@ impl SparseUnits {
         [slow, kept.collect()]
     }
 
-    /// The few hot parts of a unit that may be split: it is not moved with others, and its group has no cap, which counts whole units.
+    /// The few hot parts of a unit that may be split: the rest of it is colder than what has no room, it is not moved with others, and its
+    /// group has no cap, which counts whole units.
     fn few(&self, page: PageIndex, requests: PlacementRequests<'_>) -> Option<Parts> {
-        let hot = self.hits.get(&page)?.few()?;
+        let hits = self.hits.get(&page)?;
+        let hot = hits.few()?;
+        if hits.rest(hot) * HOTTER > self.waiting || self.waiting == 0 {
+            return None;
+        }
         let group = requests.groups.of(page);
         let is_capped = group.is_some_and(|it| requests.groups.bounds()[it].cap < usize::MAX);
         (requests.grains.with(&page).len() == 1 && !is_capped).then_some(hot)
@@ -251,11 +293,4 @@ impl SparseUnits {
         let state = self.split.entry(split.page).or_default();
         (state.hot, state.fast, state.age) = (split.hot, fast, 0);
     }
-}
-
-/// True where a warm unit finds no room in the fast tier.
-fn lacks_room(requests: PlacementRequests<'_>) -> bool {
-    let units = requests.index.known().iter().zip(requests.ranks);
-    let mut units = units.zip(requests.wanted);
-    units.any(|((known, rank), wanted)| *rank > 0 && !wanted && !known.is_fast())
 }

@@ -169,6 +169,33 @@ fn a_unit_that_is_hot_as_a_whole_is_promoted_whole() {
     assert!((0..7).all(|unit| run.machine.fast_of(unit).len() == 2));
 }
 
+/// Hits in one part of a unit, and one hit in each of as many others.
+fn in_one_part(unit: u64, hits: usize, others: u64) -> Vec<(u64, u64)> {
+    let others = (10..10 + others).map(|part| (unit, part));
+    std::iter::repeat_n((unit, 3), hits).chain(others).collect()
+}
+
+#[test]
+fn a_unit_is_not_split_where_the_rest_of_it_is_as_hot_as_what_has_no_room() {
+    let hits = |others| -> Vec<_> {
+        let spots = (0..4).flat_map(|unit| in_one_part(unit, 40, others));
+        spots
+            .chain((4..8).flat_map(|unit| in_one_part(unit, 0, 20)))
+            .collect()
+    };
+    let mut run = Run::new(8);
+    assert_eq!(run.epochs(6, 4, &hits(12)).split_units, 0);
+    assert_eq!(run.machine.fast_of(0).len(), PARTS);
+    let mut run = Run::new(8);
+    assert_eq!(run.epochs(6, 4, &hits(4)).split_units, 4);
+    // The rest of one unit becomes hotter than those that have no room.
+    let mut hits = hits(0);
+    hits.extend(in_one_part(0, 0, 30));
+    let report = run.epochs(20, 4, &hits);
+    assert_eq!(run.machine.fast_of(0).len(), PARTS);
+    assert_eq!(report.split_units, 3);
+}
+
 #[test]
 fn units_that_are_not_split_are_moved_whole_and_not_tried_each_epoch() {
     let mut run = Run::new(8);
