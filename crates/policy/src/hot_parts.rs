@@ -39,7 +39,7 @@ const MANY: u32 = PARTS as u32 / 4;
 
 /// The hits of a unit by part. All units are halved at the same times, so that earlier hits count less, and units can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartHits([u32; PARTS]);
+pub struct PartHits([u16; PARTS]);
 
 impl Default for PartHits {
     fn default() -> Self {
@@ -281,7 +281,7 @@ mod tests {
             for (first, count, is_hot) in hot.runs() {
                 prop_assert_eq!(first, next);
                 next += count;
-                let hits: u32 = found.0[first..next].iter().sum();
+                let hits: u32 = found.0[first..next].iter().map(|hits| u32::from(*hits)).sum();
                 all += hits;
                 inside += if is_hot { hits } else { 0 };
             }

@@ -14,7 +14,7 @@
 //! ones again in time (khugepaged), and parts cool, so a split unit is split anew now and then.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::page::PageIndex;
@@ -48,6 +48,8 @@ const RENEWED_AT_MOST: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct SparseUnits {
     hits: BTreeMap<PageIndex, PartHits>,
+    /// The units with a hit in this epoch: only these are examined, so that the cost is by sample.
+    hit: BTreeSet<PageIndex>,
     split: BTreeMap<PageIndex, SplitState>,
     /// Epochs since the hits were halved.
     since_halved: u32,
@@ -110,6 +112,7 @@ impl SparseUnits {
             self.since_halved = 0;
             self.hits.retain(|_, hits| hits.halve());
         }
+        self.hit.clear();
         let part_bytes = unit_bytes / PARTS as u64;
         if part_bytes < page_bytes {
             return;
@@ -125,6 +128,7 @@ impl SparseUnits {
             };
             let part = (access.address - start) / part_bytes;
             self.hits.entry(page).or_default().add(part as usize);
+            self.hit.insert(page);
             if let Some(state) = self.split.get_mut(&page) {
                 state.quiet = 0;
             }
@@ -188,7 +192,7 @@ impl SparseUnits {
         let mut splits = self.renewed();
         self.waiting = self.waiting(requests);
         let mut room = (capacity / 2).saturating_sub(self.fast_bytes());
-        let [slow, fast] = self.candidates(requests);
+        let [slow, fast] = self.candidates(promotions, requests);
         for (page, hot) in slow {
             let needs = requests.resident(page) / PARTS as u64 * u64::from(hot.count());
             if needs <= room {
@@ -225,9 +229,14 @@ impl SparseUnits {
     }
 
     /// The units of which little is hot, the hottest first: slow ones, and fast ones that should stay.
-    fn candidates(&self, requests: PlacementRequests<'_>) -> [Vec<(PageIndex, Parts)>; 2] {
+    fn candidates(
+        &self,
+        promotions: &[PageIndex],
+        requests: PlacementRequests<'_>,
+    ) -> [Vec<(PageIndex, Parts)>; 2] {
         let is_movable = |page: &PageIndex| requests.movable[page.at()];
-        let all = self.hits.keys().copied().filter(is_movable);
+        let examined: BTreeSet<PageIndex> = self.hit.iter().chain(promotions).copied().collect();
+        let all = examined.into_iter().filter(is_movable);
         let all = all.filter_map(|page| Some((page, self.few(page, requests)?)));
         let mut all: Vec<_> = all.collect();
         all.sort_by_key(|(page, _)| (Reverse(requests.ranks[page.at()]), *page));
