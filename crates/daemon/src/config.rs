@@ -260,7 +260,7 @@ impl Config {
 type Keep = fn(&mut Config, &Config);
 
 /// The keys that are read at the start only.
-const AT_START: [(&str, Keep); 13] = [
+const AT_START: [(&str, Keep); 14] = [
     ("policy", |new, old| new.policy.clone_from(&old.policy)),
     ("memory.tiers", |new, old| {
         new.memory.tiers.clone_from(&old.memory.tiers)
@@ -285,6 +285,7 @@ const AT_START: [(&str, Keep); 13] = [
         new.sources.combine = old.sources.combine
     }),
     ("moves.mover", |new, old| new.moves.mover = old.moves.mover),
+    ("moves.split", |new, old| new.moves.split = old.moves.split),
     ("compressed.slowdown", |new, old| {
         new.compressed.slowdown = old.compressed.slowdown
     }),

@@ -1,6 +1,6 @@
 //! Tests of accepted and rejected configurations.
 
-use super::{COMMENTED, Config, FilterName, Written};
+use super::{AT_START, COMMENTED, Config, FilterName, Written};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_pipeline::{GroupLimit, Priority};
 
@@ -129,6 +129,50 @@ fn keys_that_need_a_restart_are_named() {
     let other = Config::parse("policy = \"history\"\n[memory]\nunit = \"64KiB\"\nfast = \"1GiB\"")
         .expect("valid");
     assert_eq!(one.needs_restart(&other), ["policy", "memory.unit"]);
+}
+
+/// The keys whose comment in the file says that they are read at the start only, with their tables.
+fn marked_keys() -> Vec<String> {
+    let (mut table, mut is_marked, mut found) = (String::new(), false, Vec::new());
+    for line in COMMENTED.lines() {
+        if let Some(comment) = line.strip_prefix('#') {
+            is_marked |= comment.trim_end().ends_with("[start]");
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            table = format!("{}.", name.trim_end_matches(']'));
+        } else if is_marked && let Some((key, _)) = line.split_once(" = ") {
+            found.push(format!("{table}{key}"));
+        }
+        is_marked = false;
+    }
+    found
+}
+
+#[test]
+fn the_keys_that_need_a_restart_are_those_that_the_file_marks() {
+    let marked = marked_keys();
+    assert!(marked.len() >= 12, "{marked:?}");
+    let is_named = |key: &String| {
+        let table = key.split('.').next();
+        AT_START
+            .iter()
+            .any(|(name, _)| name == key || table == Some(*name))
+    };
+    let unnamed: Vec<&String> = marked.iter().filter(|key| !is_named(key)).collect();
+    assert_eq!(unnamed, [""; 0], "they would be taken without an effect");
+    let is_marked = |name: &str| {
+        let in_table = format!("{name}.");
+        marked
+            .iter()
+            .any(|key| key == name || key.starts_with(&in_table))
+    };
+    let unmarked: Vec<&str> = AT_START
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !is_marked(name))
+        .collect();
+    assert_eq!(unmarked, [""; 0]);
 }
 
 #[test]
