@@ -386,7 +386,7 @@ impl Status {
         text
     }
 
-    /// New processes, samples by processor and by node, the counters of the sources, and the rights that are missing: a line
+    /// New processes, split units, samples by processor and by node, the counters of the sources, and the rights that are missing: a line
     /// each.
     fn details(&self) -> Vec<String> {
         let split = (self.units_split > 0).then(|| self.split_line());
@@ -565,6 +565,8 @@ mod tests {
             capacity_bytes: 512 << 20,
             resident_bytes: 1 << 30,
             fast_bytes: 256 << 20,
+            units_split: 12,
+            split_fast_bytes: 3 << 20,
             hit_rate: Some(0.9),
             total: MoveStatus {
                 not_moved_bytes: [("pinned".into(), 4096)].into(),
@@ -653,6 +655,7 @@ mod tests {
             "timer: 250 samples a second and processor, each takes 20.0 us: 0.5 % of a program's time",
             "process 4711 is new: it keeps up to 128 MiB of fast memory",
             "samples by processor: 812 0 790",
+            "split: 12 units of which little is hot, with 3 MiB of them in fast memory",
             "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
             "trace-samples: may rest by memory controllers (no cache misses)",
             "accessed-bits: never rest",
