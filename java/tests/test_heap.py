@@ -417,7 +417,7 @@ class Emulated(Heap):
         self.guide.write_text(f"class MemBench${cold} cold\n")
         summary = self.path / "summary.json"
         flags = ["-Xmx256m", "-XX:+UseG1GC", "-XX:IsothermHeapColors=2", f"-XX:IsothermHeapGuide={self.guide}"]
-        java = [self.java, *flags, "-cp", self.path, "MemBench", "--hot", 32, "--cold", 64, "--passes", 200]
+        java = [self.java, *flags, "-cp", self.path, "MemBench", "--hot", 32, "--cold", 64, "--passes", 1000]
         run = [ISOTHERM, "run", "--tiers", "emulated:cxl", "--fast", "1GiB", "--cache", "0B", "--summary", summary, "--", *java]
         done = subprocess.run([str(word) for word in run], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
