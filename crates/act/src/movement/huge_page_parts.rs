@@ -71,10 +71,11 @@ fn pages_to_split(runs: &[PageRun]) -> Vec<u64> {
     let mut pages = Vec::new();
     for run in runs.iter().filter(|run| run.huge) {
         let (start, end) = (run.range.start, run.range.end());
-        if !start.is_multiple_of(HUGE_BYTES) {
+        let is_cut_at_start = !start.is_multiple_of(HUGE_BYTES);
+        if is_cut_at_start {
             pages.push(start);
         }
-        let is_same = !pages.is_empty() && (end - 1) / HUGE_BYTES == start / HUGE_BYTES;
+        let is_same = is_cut_at_start && (end - 1) / HUGE_BYTES == start / HUGE_BYTES;
         if !end.is_multiple_of(HUGE_BYTES) && !is_same {
             pages.push(end - PAGE_BYTES);
         }
@@ -177,6 +178,9 @@ mod tests {
             pages_to_split(&[run(520, 1540, true)]),
             [520 * 4096, 1539 * 4096]
         );
+        // Each run is split for itself.
+        let runs = [run(520, 530, true), run(1024, 1030, true)];
+        assert_eq!(pages_to_split(&runs), [520 * 4096, 1029 * 4096]);
         assert_eq!(HUGE_BYTES, 512 * 4096);
     }
 }
