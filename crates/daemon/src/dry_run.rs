@@ -7,9 +7,10 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::{DrySystem, Kernel, MovePagesCall};
+use isotherm_act::movement::system::{DrySystem, Kernel};
 use isotherm_model::movement::{NodeId, Part, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
@@ -108,7 +109,7 @@ impl RangeExecutor for DryRun<'_> {
         let outcome = match self.target {
             Target::Imagined(_) => self.imagine(action),
             Target::Machine(_) => {
-                let say = |call: &MovePagesCall| {
+                let say = |call: &dyn fmt::Display| {
                     self.calls
                         .iter_mut()
                         .for_each(|calls| calls.push(call.to_string()))

@@ -19,11 +19,11 @@ const REGIONS: usize = 512;
 /// Bytes of a small page on every machine where `move_pages` by list is used.
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Bytes of a huge page.
-pub(super) const HUGE_BYTES: u64 = 2 << 20;
+pub const HUGE_BYTES: u64 = 2 << 20;
 
 /// A call of `move_pages(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MovePagesCall {
+struct MovePagesCall {
     /// 0 for the caller.
     pub process: u32,
     /// Number of pages.
@@ -42,6 +42,27 @@ impl fmt::Display for MovePagesCall {
         write!(
             f,
             "move_pages({process}, {pages} pages in {start:#x}-{end:#x}, node {node}, MPOL_MF_MOVE)"
+        )
+    }
+}
+
+/// A call of `process_madvise(2)` that splits a huge page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct SplitCall {
+    /// 0 for the caller.
+    process: u32,
+    /// A small page of it.
+    page: u64,
+}
+
+impl fmt::Display for SplitCall {
+    /// `process_madvise(7, 4 KiB at 0x7f5500000000, MADV_COLD)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (process, page, advice) = (self.process, self.page, PageAdvice::Cold.name());
+        let bytes = Bytes(PAGE_BYTES);
+        write!(
+            f,
+            "process_madvise({process}, {bytes} at {page:#x}, {advice})"
         )
     }
 }
@@ -234,14 +255,14 @@ pub struct DrySystem<S, F> {
     say: F,
 }
 
-impl<S, F: FnMut(&MovePagesCall)> DrySystem<S, F> {
+impl<S, F: FnMut(&dyn fmt::Display)> DrySystem<S, F> {
     /// `say` receives every call that would have been made, in order.
     pub const fn new(inner: S, say: F) -> Self {
         Self { inner, say }
     }
 }
 
-impl<S: PageSystem, F: FnMut(&MovePagesCall)> PageSystem for DrySystem<S, F> {
+impl<S: PageSystem, F: FnMut(&dyn fmt::Display)> PageSystem for DrySystem<S, F> {
     fn nodes_of(
         &mut self,
         process: u32,
@@ -277,7 +298,8 @@ impl<S: PageSystem, F: FnMut(&MovePagesCall)> PageSystem for DrySystem<S, F> {
         self.inner.resident(process, range)
     }
 
-    fn split(&mut self, _: u32, _: u64) -> Result<(), Refusal> {
+    fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
+        (self.say)(&SplitCall { process, page });
         Err(Refusal::DryRun)
     }
 
@@ -303,7 +325,9 @@ mod tests {
     fn a_dry_run_says_each_call_and_moves_nothing() {
         let mut machine = Machine::with_pages(&[0, 1, 0]);
         let mut calls = Vec::new();
-        let dry = DrySystem::new(&mut machine, |call: &_| calls.push(format!("{call}")));
+        let dry = DrySystem::new(&mut machine, |call: &dyn std::fmt::Display| {
+            calls.push(call.to_string())
+        });
         let outcome = Migration::new(dry).carry_out(action(7, 0, 3, NodeId(1)));
         assert_eq!(
             outcome.parts[0].fate,
@@ -315,5 +339,23 @@ mod tests {
             ["move_pages(7, 2 pages in 0x40000000-0x40003000, node 1, MPOL_MF_MOVE)"]
         );
         assert_eq!(machine.nodes(), [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_dry_run_says_which_huge_page_it_would_split() {
+        let mut machine = Machine::with_pages(&[0; 512]);
+        machine.huge = true;
+        let mut calls = Vec::new();
+        let say = |call: &dyn std::fmt::Display| calls.push(call.to_string());
+        let dry = DrySystem::new(&mut machine, say);
+        let outcome = Migration::new(dry)
+            .splitting()
+            .carry_out(action(7, 8, 4, NodeId(1)));
+        assert_eq!(outcome.parts[0].fate, Fate::NotAttempted(Reason::DryRun));
+        assert_eq!(
+            calls,
+            ["process_madvise(7, 4 KiB at 0x40008000, MADV_COLD)"]
+        );
+        assert_eq!(machine.split, []);
     }
 }
