@@ -17,7 +17,7 @@ use isotherm_act::movement::obeyed_requests::ObeyedRequests;
 use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::page_requests::PageRequestWriter;
-use isotherm_act::movement::system::Kernel;
+use isotherm_act::movement::system::{HUGE_BYTES, Kernel};
 use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::movement::NodeId;
@@ -53,9 +53,6 @@ use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
 /// Interval at which the loop checks for signals and elapsed times.
-/// Bytes of a huge page of a program's data; units of at least as many are whole huge pages.
-const HUGE_PAGE: u64 = 2 << 20;
-
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Interval at which the processes to watch are selected (as in TMP, section III) and their samples read.
@@ -613,5 +610,5 @@ pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> Un
 /// True where units of which little is hot are placed part by part. A unit of a huge page or more is never moved in part otherwise.
 fn splits(config: &Config, places: &MachineTiers) -> bool {
     let has_nodes = matches!(places.place, TierPlace::Nodes | TierPlace::Imagined);
-    config.moves.split && has_nodes && config.memory.unit.0.0 >= HUGE_PAGE
+    config.moves.split && has_nodes && config.memory.unit.0.0 >= HUGE_BYTES
 }

@@ -21,12 +21,10 @@ const ENOUGH: u64 = 8;
 /// Fewest hits of a hot part, on average.
 const ENOUGH_OF_PART: u64 = 4;
 
-/// Hits that prove it where the hot parts have [`MOST_OF_MANY`] of them, and not [`MOST_OF_FEW`].
+/// Hits that are many: [`MOST_OF_MANY`] of eight in the hot parts prove that little is hot. Of fewer hits it takes [`MOST_OF_FEW`].
 const MANY_HITS: u64 = 64;
-
-/// Least hits of eight that are in the hot parts.
-const MOST_OF_FEW: u64 = 6;
 const MOST_OF_MANY: u64 = 5;
+const MOST_OF_FEW: u64 = 6;
 
 /// Hits of eight in the hot parts below which a unit is hot as a whole. Between this and the others it stays as it is placed.
 const LEAST: u64 = 3;

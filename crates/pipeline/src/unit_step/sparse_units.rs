@@ -59,7 +59,7 @@ pub(super) struct SparseUnits {
 
 /// A split unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SplitState {
+struct SplitState {
     /// The parts that were promoted.
     hot: Parts,
     /// Bytes of them in the fast tier.
@@ -146,8 +146,8 @@ impl SparseUnits {
         let (hits, waiting) = (&self.hits, self.waiting);
         let is_hot = |page: &PageIndex, hot: Parts| {
             hits.get(page).is_some_and(|hits| {
-                let is_worth_it = waiting > 0 && hits.rest(hot) > waiting.max(REST_AT_LEAST);
-                is_worth_it || hits.is_dense()
+                let is_rest_hot = waiting > 0 && hits.rest(hot) > waiting.max(REST_AT_LEAST);
+                is_rest_hot || hits.is_dense()
             })
         };
         let mut cold = Vec::new();
@@ -200,7 +200,8 @@ impl SparseUnits {
                 splits.push(UnitSplit { page, hot });
             }
         }
-        promotions.retain(|page| splits.iter().all(|split| split.page != *page));
+        let pages: BTreeSet<PageIndex> = splits.iter().map(|split| split.page).collect();
+        promotions.retain(|page| !pages.contains(page));
         for (page, hot) in fast {
             let leaves = requests.fast(page);
             let may_lose = requests
