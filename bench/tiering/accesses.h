@@ -59,6 +59,17 @@ static inline unsigned long long draw(void) {
     return state ^= state << 17;
 }
 
+/* Makes words one cycle in random order (Sattolo). */
+static inline void make_cycle(size_t *words, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        words[i] = i;
+    for (size_t i = count - 1; i > 0; i--) {
+        size_t other = draw() % i, kept = words[i];
+        words[i] = words[other];
+        words[other] = kept;
+    }
+}
+
 /* The number of an argument, at least `least`. */
 static inline long long number(const char *text, const char *name, long long least) {
     char *end;

@@ -28,17 +28,6 @@ static int hot_chunks = HOT, order[ALL];
 static double at_most[ALL]; /* of the cumulated Zipf weights */
 static size_t at;
 
-/* All words of a chunk as one cycle in random order (Sattolo). */
-static void make_cycle(void) {
-    for (size_t i = 0; i < WORDS; i++)
-        cycle[i] = i;
-    for (size_t i = WORDS - 1; i > 0; i--) {
-        size_t other = draw() % i, kept = cycle[i];
-        cycle[i] = cycle[other];
-        cycle[other] = kept;
-    }
-}
-
 /* An emulated processor takes interrupts between blocks of instructions only: the load is the first of its block. */
 __attribute__((noinline)) static size_t walk(const size_t *next, size_t from, size_t steps) {
     do
@@ -144,7 +133,7 @@ int main(int argc, char **argv) {
     if (pattern == 'q')
         hot_chunks = 4;
     reserve(&memory, pattern == 'q' ? 8 : ALL, fast);
-    make_cycle();
+    make_cycle(cycle, WORDS);
     make_memory(slow);
     while (pattern == 'g')
         visit_chunks(pattern, 0, 0, 1);

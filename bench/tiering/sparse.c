@@ -41,24 +41,13 @@ __attribute__((noinline)) static size_t wander(const size_t *words, size_t from,
     return from;
 }
 
-/* The words of a block are one cycle in random order (Sattolo). */
-static void make_block(size_t *words) {
-    for (size_t i = 0; i < BLOCK_WORDS; i++)
-        words[i] = i;
-    for (size_t i = BLOCK_WORDS - 1; i > 0; i--) {
-        size_t other = draw() % i, kept = words[i];
-        words[i] = words[other];
-        words[other] = kept;
-    }
-}
-
 static void make_memory(int fast, int slow) {
     reserve(&memory, ALL, fast);
     for (int chunk = 0; chunk < ALL; chunk++) {
         bind_to(chunk < ON_FAST ? -1 : slow);
         memset(memory.memory + (size_t)chunk * CHUNK, 1, CHUNK);
         block_of[chunk] = draw() % (CHUNK / BLOCK);
-        make_block(block(chunk));
+        make_cycle(block(chunk), BLOCK_WORDS);
     }
     bind_to(-1);
 }
