@@ -14,14 +14,15 @@ use support::{guided, stderr, succeeds};
 const MIB: u64 = 1 << 20;
 
 /// An array of 48 MiB, of which the 8 MiB from 16 MiB on are read at random; a mapping with the same shape under MAPPED; and an array
-/// of which all is read under EVEN. Under LARGE it has 512 MiB, of which 192 KiB are read, 52 KiB behind MiB 217.
+/// of which all is read under EVEN. Under LARGE it has 512 MiB, of which 192 KiB are read, 52 KiB behind MiB 217; it is read four times as
+/// often there, so that each of its 48 pages has samples on a fast processor too.
 const SOURCE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #ifdef LARGE
-enum { SIZE = 512 };
+enum { SIZE = 512, READS = 600000000 };
 #else
-enum { SIZE = 48 };
+enum { SIZE = 48, READS = 150000000 };
 #endif
 enum { MIB = 1 << 20, COUNT = SIZE * (MIB / 8), WORD = 8 };
 #ifdef LARGE
@@ -42,7 +43,7 @@ int main(void) {
     double *array = make(), sum = 0;
     for (int i = 0; i < COUNT; i++) array[i] = i;
     unsigned random = 1;
-    for (int i = 0; i < 150000000; i++) {
+    for (int i = 0; i < READS; i++) {
         random = random * 1664525u + 1013904223u;
         sum += array[FROM + (random >> 8) % HOT];
     }
@@ -234,11 +235,19 @@ fn a_hot_place_of_192_kib_in_512_mib_is_found_to_a_few_pages() {
         common >= 40 * 4096,
         "{common} bytes of the hot place:\n{text}"
     );
-    let site = text.lines().find_map(|line| line.strip_prefix("part "));
-    let site = site.expect("a part").split(' ').next().expect("an id");
+    let lines: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("part "))
+        .collect();
+    let site = lines[0].split(' ').next().expect("an id");
     let explained = succeeds(&directory, &["explain", "app.plan", site]);
     let said = String::from_utf8(explained.stdout).expect("text");
-    assert!(said.contains("split: a part of"), "{said}");
+    // Room that the hot place leaves holds the next best part.
+    let split = match lines.len() {
+        1 => "split: a part of".to_owned(),
+        several => format!("split: {several} parts of"),
+    };
+    assert!(said.contains(&split), "{said}");
 }
 
 #[test]
