@@ -127,6 +127,22 @@ fn parts(directory: &TempDir) -> Vec<(u64, u64, String)> {
         .collect()
 }
 
+/// The explanation of the site that is planned in parts, which counts the plan's parts: room that the hot place leaves may hold another.
+fn explained(directory: &TempDir) -> String {
+    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
+    let parts = text.lines().filter_map(|line| line.strip_prefix("part "));
+    let parts: Vec<&str> = parts.collect();
+    let site = parts[0].split(' ').next().expect("an id");
+    let output = succeeds(directory, &["explain", "app.plan", site]);
+    let said = String::from_utf8(output.stdout).expect("text");
+    let split = match parts.len() {
+        1 => "split: a part of".to_owned(),
+        several => format!("split: {several} parts of"),
+    };
+    assert!(said.contains(&split), "{said}");
+    said
+}
+
 fn is_fast_part(directory: &TempDir) {
     let parts = parts(directory);
     let [(start, end, tier)] = parts.as_slice() else {
@@ -235,34 +251,14 @@ fn a_hot_place_of_192_kib_in_512_mib_is_found_to_a_few_pages() {
         common >= 40 * 4096,
         "{common} bytes of the hot place:\n{text}"
     );
-    let lines: Vec<_> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("part "))
-        .collect();
-    let site = lines[0].split(' ').next().expect("an id");
-    let explained = succeeds(&directory, &["explain", "app.plan", site]);
-    let said = String::from_utf8(explained.stdout).expect("text");
-    // Room that the hot place leaves holds the next best part.
-    let split = match lines.len() {
-        1 => "split: a part of".to_owned(),
-        several => format!("split: {several} parts of"),
-    };
-    assert!(said.contains(&split), "{said}");
+    explained(&directory);
 }
 
 #[test]
 fn explain_shows_the_part_and_split_never_plans_none() {
     let directory = planned(&[]);
-    let text = std::fs::read_to_string(directory.path().join("app.plan")).expect("was written");
-    let site = text
-        .lines()
-        .find_map(|line| line.strip_prefix("part "))
-        .expect("a part");
-    let site = site.split(' ').next().expect("an id");
-    let explained = succeeds(&directory, &["explain", "app.plan", site]);
-    let said = String::from_utf8(explained.stdout).expect("text");
+    let said = explained(&directory);
     assert!(said.contains("  part     fast (emulated) of 1"), "{said}");
-    assert!(said.contains("split: a part of"), "{said}");
     plan(&directory, &["--split", "never"]);
     assert_eq!(parts(&directory), []);
 }
