@@ -6,7 +6,7 @@ use crate::batch::{Batch, Epoch, Extent};
 use crate::movement::{RangeAction, RangeOutcome};
 use crate::outcome::{Action, Outcome};
 use crate::page::{EpochView, PageIndex};
-use crate::plan::{Item, Plan};
+use crate::plan::Item;
 use crate::profile::Segment;
 use crate::tier::{TierIndex, Tiers};
 use crate::tier_loads::TierLoads;
@@ -244,15 +244,4 @@ impl<R: Recorder> Recorder for Option<R> {
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error> {
         self.as_mut().map_or(Ok(()), |it| it.record(segment))
     }
-}
-
-/// The decision of a re-plan, and the actions that follow from it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// The plan that is now in force.
-    pub plan: Plan,
-    /// The actions that implement the plan.
-    pub actions: Vec<Action>,
-    /// Tier for new data of unnamed sites.
-    pub default_tier: TierIndex,
 }

@@ -16,13 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Batch, Epoch, Extent, Process};
 use isotherm_model::outcome::{Action, Fate, Outcome};
-use isotherm_model::plan::{Item, Plan, Value};
-use isotherm_model::port::Decision;
+use isotherm_model::plan::{Item, Value};
 use isotherm_model::profile::Segment;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
-use isotherm_policy::{PlanRequest, Thermos, plan, standing};
+use isotherm_policy::{PlanRequest, Thermos, plan};
 
 use crate::retry_backoff::RetryBackoff;
 pub use costs::OnlineConfig;
@@ -71,7 +70,7 @@ impl Online {
     }
 
     /// Decides the moves after this epoch, at whose end there are these extents. Demotions come first, so that promotions find room.
-    pub fn decide(&mut self, batch: &Batch, segment: &Segment, extents: &[Extent]) -> Decision {
+    pub fn decide(&mut self, batch: &Batch, segment: &Segment, extents: &[Extent]) -> Vec<Action> {
         self.epoch = batch.epoch;
         let bytes = bytes_by_site(extents);
         self.backoff.retain(|site| bytes.contains_key(&site));
@@ -82,10 +81,8 @@ impl Online {
             .map(|(site, weight)| self.item(*site, *weight))
             .collect();
         let thermos = Thermos::default();
-        let mut plan = plan(&PlanRequest {
+        let plan = plan(&PlanRequest {
             value: Value::Bandwidth,
-            command: &self.config.command,
-            depth: self.config.depth,
             ..PlanRequest::new(&thermos, &items, &self.config.tiers)
         });
         let mut candidates: Vec<Candidate> = plan
@@ -96,15 +93,13 @@ impl Online {
         let mut refreshed = moves::select(&self.config, &mut candidates);
         let due = |site: &&SiteId| !self.backoff.has(**site, self.epoch);
         refreshed.extend(self.spilled.iter().filter(due));
-        self.adopt(&mut plan, &candidates, &items);
-        let actions = actions(&candidates, &refreshed, extents);
-        self.settle_default(bytes.values().copied().sum());
-        plan.default_tier = self.default_tier;
-        Decision {
-            plan,
-            actions,
-            default_tier: self.default_tier,
+        for candidate in &candidates {
+            if let Some(memory) = self.sites.get_mut(&candidate.site) {
+                memory.at = candidate.at;
+            }
         }
+        self.settle_default(bytes.values().copied().sum());
+        actions(&candidates, &refreshed, extents)
     }
 
     /// Reverts actions that were not carried out, so that they are decided again; denied ones are
@@ -196,31 +191,6 @@ impl Online {
                 false => target,
             },
         }
-    }
-
-    /// Updates the plan to the tiers in force: where a move does not pay, the site stays.
-    fn adopt(&mut self, plan: &mut Plan, candidates: &[Candidate], items: &[Item]) {
-        for (request, candidate) in plan.assignments.iter_mut().zip(candidates) {
-            if request.tier != candidate.at {
-                request.reason = format!(
-                    "stays: a move to {} would not pay for itself within the horizon",
-                    self.config.tiers.all()[request.tier.0 as usize].name
-                );
-                request.tier = candidate.at;
-            }
-            if let Some(memory) = self.sites.get_mut(&candidate.site) {
-                memory.at = candidate.at;
-            }
-        }
-        let is_fast = |item: &&Item| {
-            self.sites
-                .get(&item.site)
-                .is_some_and(|memory| memory.at == TierIndex::FASTEST)
-        };
-        let fast: Vec<Item> = items.iter().filter(is_fast).copied().collect();
-        let capacity = self.config.tiers.all()[0].capacity;
-        plan.standing = standing(items, &fast, capacity);
-        "online".clone_into(&mut plan.policy);
     }
 
     fn settle_default(&mut self, all: Bytes) {

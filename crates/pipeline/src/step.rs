@@ -7,7 +7,7 @@
 use isotherm_model::batch::{Batch, Epoch};
 use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::outcome::Outcome;
-use isotherm_model::port::{Decision, Executor, Observer, Recorder};
+use isotherm_model::port::{Executor, Observer, Recorder};
 use isotherm_model::profile::{Meta, Segment};
 
 use crate::attribute::Attribution;
@@ -37,9 +37,7 @@ pub struct StepReport<F> {
     pub segment: Segment,
     /// The result of recording it.
     pub recorded: Result<(), F>,
-    /// The decision; `None` in a run that does not re-plan.
-    pub decision: Option<Decision>,
-    /// The results of the decision's actions, in their order.
+    /// The results of the actions that the online policy decided, in their order; none in a run that does not re-plan.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -105,11 +103,10 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         segment.counts.extend(self.moves.counts());
         let recorded = record(&mut self.recorder, &segment);
         let extents = self.attribution.extents();
-        let online = self.online.as_mut();
-        let decision = online.map(|online| online.decide(&batch, &segment, extents));
         let mut outcomes = Vec::new();
-        if let (Some(online), Some(decision)) = (&mut self.online, &decision) {
-            outcomes = self.executor.execute(&decision.actions, extents);
+        if let Some(online) = &mut self.online {
+            let actions = online.decide(&batch, &segment, extents);
+            outcomes = self.executor.execute(&actions, extents);
             online.learn(&outcomes);
             self.moves.add(&outcomes);
         }
@@ -117,7 +114,6 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             batch,
             segment,
             recorded,
-            decision,
             outcomes,
         })
     }
@@ -240,11 +236,7 @@ mod tests {
             .map(|count| (count.name.as_str(), count.value))
             .collect();
         assert_eq!(told, [("requested_moves", 2), ("requested_bytes", 2 << 20)]);
-        assert!(
-            still
-                .decision
-                .is_some_and(|decision| decision.actions.is_empty())
-        );
+        assert!(still.outcomes.is_empty());
     }
 
     #[test]
@@ -263,7 +255,7 @@ mod tests {
         let disk = Disk(Some(Profile::new(meta())));
         let mut step = Step::new(Program, Granted::default(), disk, &meta(), None);
         let report = step.run().unwrap();
-        assert!(report.recorded.is_ok() && report.decision.is_none());
+        assert!(report.recorded.is_ok() && report.outcomes.is_empty());
         assert!(step.executor.0.is_empty());
         let profile = step.recorder.0.unwrap();
         let facts: Vec<_> = items(&profile, Value::Accesses, Weight::PeakRss)

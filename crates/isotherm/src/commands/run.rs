@@ -23,7 +23,6 @@ use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::plan::{Caller, Plan};
-use isotherm_model::profile::Meta;
 use isotherm_model::site::{CallerId, Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
@@ -216,7 +215,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
     let ready = &prepared.ready;
     let executor = SiteExecutor::new(args, ready, &tiers, console);
-    let online = Online::new(online_config(&prepared.observing, &tiers, &prepared.meta));
+    let online = Online::new(online_config(&prepared.observing, &tiers));
     let optimizer = Optimizer::new(args, ready, &tiers, console);
     let mut outcomes = Vec::new();
     let note = |report: &StepReport<_>, _: &mut ObservedStep<_>| {
@@ -244,14 +243,12 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
 }
 
 /// The decisions of an online run.
-fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineConfig {
+fn online_config(observing: &Observing, tiers: &Tiers) -> OnlineConfig {
     let mut config = OnlineConfig::for_tiers(tiers.clone());
     // The counts of an instrumented program are accesses, not samples in time.
     if observing.source != [SourceKind::Instrumented] {
         config = config.sampled_every(recording::sample_interval(observing));
     }
-    config.command.clone_from(&meta.command);
-    config.depth = observing.depth;
     config
 }
 

@@ -15,10 +15,6 @@ const PAGE_COPY: Nanos = Nanos(2_000);
 pub struct OnlineConfig {
     /// The tiers.
     pub tiers: Tiers,
-    /// The program, for the plans.
-    pub command: Vec<String>,
-    /// Callers in a calling context, for the plans.
-    pub depth: u32,
     /// Share of the newest epoch in the quick average, above 0 and at most 1.
     pub quick: f64,
     /// Share of the newest epoch in the slow average, above 0 and at most 1.
@@ -61,8 +57,6 @@ impl OnlineConfig {
         }
         Self {
             tiers,
-            command: Vec::new(),
-            depth: 0,
             quick: 0.5,
             slow: 0.1,
             horizon: Nanos(10_000_000_000),

@@ -28,7 +28,7 @@ pub(super) struct PreparedRun {
     pub observing: Observing,
     pub ready: Ready,
     observer: LiveRun,
-    pub meta: Meta,
+    meta: Meta,
     /// Where the recording goes, if the flags name a file.
     profile: Option<Writer>,
 }
