@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!     profile --- cold_set ---------> which sites are cold          (offline, section 7.1.1)
-//!     stacks  --- Temperatures -----> which new objects are cold    (online, section 7.1.2)
+//!     stacks  --- Temperatures -----> which methods are cold         (online, section 7.1.2)
 //!     counters -- Remapper ---------> how many devices hold hot data (section 7.2)
 //!     accesses -- DramRank ---------> energy of each rank           (section 3.2)
 //!     nodes ----- NodeSleep --------> which memory nodes are empty  (the daemon, for all programs)
@@ -29,6 +29,6 @@ pub use dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip, HBM2_8GBIT, LPD
 pub use dram_power::{Activity, DramEnergy, DramRank};
 pub use node_sleep::{AwakeNode, NodeChange, NodeSleep};
 pub use packing::{DeviceSet, Packing, PackingLimit};
-pub use power_state::{PowerState, Residency, Thresholds, ThresholdsError};
+pub use power_state::{PowerState, Residency, Thresholds};
 pub use remapper::{Remap, RemapSettings, Remapper};
-pub use temperature::{COOL_DOWN, ClassId, MethodId, Temperatures};
+pub use temperature::{COOL_DOWN, MethodId, Temperatures};

@@ -1,9 +1,8 @@
-//! Temperatures of methods and classes from sampled call stacks (Cross-Layer, section 7.1.2).
+//! Temperatures of methods from sampled call stacks (Cross-Layer, section 7.1.2).
 //!
-//! A method becomes hot when it is sampled at the top of a stack, and so do the classes that its
-//! code may access. Time is divided into intervals; at the end of each, every method and class
-//! without a sample in it becomes cold (section 8.2: every 0.1 s). A new object is hot if its
-//! method or its class is.
+//! A method becomes hot when it is sampled at the top of a stack. Time is divided into intervals; at the end of each, every method
+//! without a sample in it becomes cold (section 8.2: every 0.1 s). The temperatures of classes follow from those of the methods
+//! (`crate::class_colours`).
 //!
 //! ```text
 //!     interval   0        1        2        3
@@ -14,7 +13,7 @@
 //! So a sample lasts through the interval after its own. The state is computed on query; no code
 //! has to run at the end of an interval, and time is an argument.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use isotherm_model::units::Nanos;
 
@@ -27,17 +26,11 @@ pub const COOL_DOWN: Nanos = Nanos(100_000_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodId(pub u64);
 
-/// A class of the program, numbered by the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ClassId(pub u64);
-
-/// The last sample of each method and class. All are cold at first.
+/// The last sample of each method. All are cold at first.
 #[derive(Clone, Debug)]
 pub struct Temperatures {
     interval: u64,
-    accessed: BTreeMap<MethodId, BTreeSet<ClassId>>,
     methods: BTreeMap<MethodId, u64>,
-    classes: BTreeMap<ClassId, u64>,
 }
 
 impl Temperatures {
@@ -48,53 +41,22 @@ impl Temperatures {
         let interval = if interval.0 == 0 { 1 } else { interval.0 };
         Self {
             interval,
-            accessed: BTreeMap::new(),
             methods: BTreeMap::new(),
-            classes: BTreeMap::new(),
         }
-    }
-
-    /// Records the classes that the code of a method may access, in place of its earlier classes.
-    pub fn compiled(&mut self, method: MethodId, classes: impl IntoIterator<Item = ClassId>) {
-        self.accessed.insert(method, classes.into_iter().collect());
     }
 
     /// Records that a method was at the top of a stack at this time. Samples may come out of order.
     pub fn sample(&mut self, method: MethodId, at: Nanos) {
         let interval = at.0 / self.interval;
-        let note = |last: &mut u64| *last = interval.max(*last);
-        note(self.methods.entry(method).or_insert(interval));
-        for class in self.accessed.get(&method).into_iter().flatten() {
-            note(self.classes.entry(*class).or_insert(interval));
-        }
+        let last = self.methods.entry(method).or_insert(interval);
+        *last = interval.max(*last);
     }
 
     /// The colour of a method at this time.
     #[must_use]
     pub fn method(&self, method: MethodId, at: Nanos) -> Colour {
-        self.colour(self.methods.get(&method), at)
-    }
-
-    /// The colour of a class at this time. Objects that survive a collection get it again.
-    #[must_use]
-    pub fn class(&self, class: ClassId, at: Nanos) -> Colour {
-        self.colour(self.classes.get(&class), at)
-    }
-
-    /// The colour at this time of an object of this class that this method allocates.
-    #[must_use]
-    pub fn object(&self, method: MethodId, class: ClassId, at: Nanos) -> Colour {
-        let colours = [self.method(method, at), self.class(class, at)];
-        if colours.contains(&Colour::Hot) {
-            Colour::Hot
-        } else {
-            Colour::Cold
-        }
-    }
-
-    fn colour(&self, last: Option<&u64>, at: Nanos) -> Colour {
         let now = at.0 / self.interval;
-        match last {
+        match self.methods.get(&method) {
             Some(last) if now.saturating_sub(*last) <= 1 => Colour::Hot,
             _ => Colour::Cold,
         }
@@ -103,40 +65,29 @@ impl Temperatures {
 
 #[cfg(test)]
 mod tests {
-    use super::{COOL_DOWN, ClassId, MethodId, Temperatures};
+    use super::{COOL_DOWN, MethodId, Temperatures};
     use isotherm_model::colour::Colour::{Cold, Hot};
     use isotherm_model::units::Nanos;
 
     const INNER: MethodId = MethodId(1);
     const OUTER: MethodId = MethodId(2);
-    const MATRIX: ClassId = ClassId(10);
-    const LOG: ClassId = ClassId(11);
 
     fn at(milliseconds: u64) -> Nanos {
         Nanos(milliseconds * 1_000_000)
     }
 
-    fn program() -> Temperatures {
-        let mut temperatures = Temperatures::new(COOL_DOWN);
-        temperatures.compiled(INNER, [MATRIX]);
-        temperatures.compiled(OUTER, [LOG]);
-        temperatures
-    }
-
     #[test]
-    fn all_is_cold_until_it_is_sampled_and_then_its_classes_are_hot_with_it() {
-        let mut temperatures = program();
-        assert_eq!(temperatures.object(INNER, MATRIX, at(0)), Cold);
+    fn a_method_is_cold_until_it_is_sampled() {
+        let mut temperatures = Temperatures::new(COOL_DOWN);
+        assert_eq!(temperatures.method(INNER, at(0)), Cold);
         temperatures.sample(INNER, at(5));
         assert_eq!(temperatures.method(INNER, at(5)), Hot);
-        assert_eq!(temperatures.class(MATRIX, at(5)), Hot);
         assert_eq!(temperatures.method(OUTER, at(5)), Cold);
-        assert_eq!(temperatures.class(LOG, at(5)), Cold);
     }
 
     #[test]
     fn what_is_not_sampled_in_a_whole_interval_is_cold_at_its_end() {
-        let mut temperatures = program();
+        let mut temperatures = Temperatures::new(COOL_DOWN);
         temperatures.sample(INNER, at(5));
         for (milliseconds, colour) in [(99, Hot), (100, Hot), (199, Hot), (200, Cold)] {
             assert_eq!(
@@ -151,17 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_hot_where_its_method_or_its_class_is() {
-        let mut temperatures = program();
-        temperatures.sample(INNER, at(0));
-        assert_eq!(temperatures.object(INNER, LOG, at(1)), Hot);
-        assert_eq!(temperatures.object(OUTER, MATRIX, at(1)), Hot);
-        assert_eq!(temperatures.object(OUTER, LOG, at(1)), Cold);
-    }
-
-    #[test]
     fn a_late_sample_does_not_cool_what_a_newer_one_made_hot() {
-        let mut temperatures = program();
+        let mut temperatures = Temperatures::new(COOL_DOWN);
         temperatures.sample(INNER, at(450));
         temperatures.sample(INNER, at(5));
         assert_eq!(temperatures.method(INNER, at(500)), Hot);
