@@ -43,18 +43,6 @@ impl LoadedLatency {
         (!points.is_empty()).then_some(Self(points))
     }
 
-    /// The points, by bandwidth.
-    #[must_use]
-    pub fn points(&self) -> &[LoadPoint] {
-        &self.0
-    }
-
-    /// The highest bandwidth that was served.
-    #[must_use]
-    pub fn peak(&self) -> u64 {
-        self.0.last().map_or(0, |point| point.bandwidth)
-    }
-
     /// The latency in nanoseconds under a demand of so many bytes a second.
     #[must_use]
     pub fn at(&self, demand: u64) -> f64 {
@@ -99,7 +87,6 @@ mod tests {
             let found = curve.at(demand);
             assert!((found - latency).abs() < 1e-9, "{demand}: {found}");
         }
-        assert_eq!(curve.peak(), 30);
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Why data stays in the tier where it was, and how many bytes of it: of data that is not chosen for fast memory, and of moves that
 //! fail.
 
-use std::ops::AddAssign;
-
 use crate::batch::Process;
 use crate::movement::AddressRange;
 use crate::units::Bytes;
@@ -91,14 +89,6 @@ impl<'a> FromIterator<&'a StayedRange> for StayedBytes {
     }
 }
 
-impl AddAssign for StayedBytes {
-    fn add_assign(&mut self, other: Self) {
-        for (sum, bytes) in self.0.iter_mut().zip(other.0) {
-            *sum += bytes;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{StayReason, StayedBytes};
@@ -108,9 +98,7 @@ mod tests {
     fn what_was_not_chosen_or_has_no_pages_is_no_move_that_failed() {
         let mut sum = StayedBytes::default();
         for (power, reason) in StayReason::ALL.into_iter().enumerate() {
-            let mut one = StayedBytes::default();
-            one.add(reason, Bytes(1 << power));
-            sum += one;
+            sum.add(reason, Bytes(1 << power));
         }
         assert_eq!(sum.of(StayReason::NotTouched), Bytes(4));
         assert_eq!(sum.failed(), Bytes(16 + 32 + 64 + 128));

@@ -170,7 +170,7 @@ fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
         if let FeatureState::Missing { why, remedy } | FeatureState::Degraded { why, remedy } =
             &finding.state
         {
-            assert!(!why.is_empty() && !remedy.is_empty(), "{finding}");
+            assert!(!why.is_empty() && !remedy.is_empty(), "{finding:?}");
         }
     }
     let paranoid = state(&found, "kernel.perf_event_paranoid");
@@ -362,7 +362,7 @@ fn an_event_that_opens_and_tells_nothing_is_not_praised() {
 fn this_machine_is_examined_without_a_panic_and_every_source_is_ranked_once() {
     let found = examine(Path::new("/"));
     for finding in &found.findings {
-        println!("{finding}");
+        println!("{finding:?}");
     }
     let mut sources: Vec<SourceKind> = found.ranking.iter().map(|it| it.source).collect();
     sources.dedup();

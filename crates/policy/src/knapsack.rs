@@ -30,8 +30,8 @@ impl Knapsack {
     };
 
     /// The same with a limit on the number of visited states.
-    #[must_use]
-    pub const fn with_steps(steps: u64) -> Self {
+    #[cfg(test)]
+    pub(crate) const fn with_steps(steps: u64) -> Self {
         Self {
             effort: Effort {
                 steps,

@@ -221,12 +221,6 @@ impl Writer {
         &self.path
     }
 
-    /// Epochs that are on disk.
-    #[must_use]
-    pub const fn kept_epochs(&self) -> usize {
-        self.kept_epochs
-    }
-
     fn note_sites(&mut self, sites: &[Site]) {
         let mut new = Vec::new();
         for site in sites {

@@ -62,7 +62,7 @@ pub use energy::{
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, MonitorSource};
 pub use profile_energy::{ProfileEnergy, TierJoules, profile_energy};
-pub use report::{AtCapacity, CurvePoint, PolicyResult, SimulationReport};
+pub use report::{AtCapacity, PolicyResult, SimulationReport};
 pub use request::{HALVINGS, SimulateError, SimulationRequest};
 pub use simulate::{replay, simulate};
 pub use workload::{EpochLength, Workload, WorkloadError};

@@ -53,12 +53,6 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Starts with an empty cache.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Starts with the names that this user resolved before, from this folder.
     #[must_use]
     pub fn with_cache(cache: Option<NameCache>) -> Self {
@@ -330,7 +324,7 @@ mod tests {
         let text = text.to_str().expect("a path");
         for module in ["/nonexistent", "", "/dev/null", "/", text] {
             let mut sites = [site(module, 0x1234, None)];
-            Symbols::new().symbolise(&mut sites);
+            Symbols::default().symbolise(&mut sites);
             assert_eq!(sites[0].frames[0].function, None, "{module}");
         }
     }
@@ -354,7 +348,7 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let own = own.to_str().expect("a path");
         let mut sites = [site(own, 0x1234, Some("00112233"))];
-        Symbols::new().symbolise(&mut sites);
+        Symbols::default().symbolise(&mut sites);
         assert_eq!(sites[0].frames[0].function, None);
     }
 }

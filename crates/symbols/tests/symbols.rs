@@ -26,7 +26,7 @@ fn a_call_is_named_by_function_file_and_line() {
         frames: vec![frame].into(),
         ..Site::new(SiteId(9), SiteKind::Heap)
     }];
-    Symbols::new().symbolise(&mut sites);
+    Symbols::default().symbolise(&mut sites);
     let source = include_str!("programs/symbols.c");
     let call = 1 + source
         .lines()

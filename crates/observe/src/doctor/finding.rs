@@ -1,7 +1,5 @@
 //! The result for one feature of the machine.
 
-use std::fmt;
-
 /// The state of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureState {
@@ -32,20 +30,6 @@ pub struct Finding {
     pub detail: String,
     /// Its state.
     pub state: FeatureState,
-}
-
-impl fmt::Display for Finding {
-    /// `timer samples: missing: perf_event_open is not allowed. Remedy: ...`
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (word, why, remedy) = match &self.state {
-            FeatureState::Available => {
-                return write!(f, "{}: available ({})", self.feature, self.detail);
-            }
-            FeatureState::Degraded { why, remedy } => ("degraded", why, remedy),
-            FeatureState::Missing { why, remedy } => ("missing", why, remedy),
-        };
-        write!(f, "{}: {word}: {why}. Remedy: {remedy}", self.feature)
-    }
 }
 
 pub(super) fn available(feature: &'static str, detail: impl Into<String>) -> Finding {

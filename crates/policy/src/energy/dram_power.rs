@@ -208,8 +208,7 @@ mod tests {
     const SECOND: Nanos = Nanos(1_000_000_000);
 
     fn thresholds(power_down: u64, self_refresh: Option<u64>) -> Thresholds {
-        let power_down = Some(Nanos(power_down));
-        Thresholds::new(Some(Nanos(0)), power_down, self_refresh.map(Nanos)).unwrap()
+        Thresholds::rising([Some(0), Some(power_down), self_refresh])
     }
 
     #[test]
@@ -250,7 +249,7 @@ mod tests {
         // 32 MB written: (123 - 43) mA * 1.2 V = 96 mW for 13.33 ms: 1.28 mJ.
         // A million rows: 8 chips * 1.2 V * (14 mA * 46.16 ns - 9 mA / 16 * 32 ns) = 6031.104 pJ.
         // One second all in precharge standby: 508.8 mJ.
-        let open = Thresholds::new(Some(Nanos(0)), None, None).unwrap();
+        let open = Thresholds::rising([Some(0), None, None]);
         let activity = Activity {
             read: Bytes(64_000_000),
             written: Bytes(32_000_000),

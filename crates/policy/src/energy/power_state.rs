@@ -39,20 +39,12 @@ impl PowerState {
     ];
 }
 
-/// Idle time after which the controller puts a rank into each state; `None` where it never does.
-/// These are settings of the controller and appear in no data sheet, so the caller provides them.
+/// Idle time after which the controller puts a rank into each state. These are settings of the controller and appear in no data
+/// sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     starts: [u64; 4],
 }
-
-/// A threshold that is lower than that of a state before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a rank cannot enter a deeper power state before a lighter one; give thresholds that rise from \
-     precharge to power-down to self-refresh"
-)]
-pub struct ThresholdsError;
 
 impl Thresholds {
     /// Rows are closed after 100 ns, the clock is off after 1 us, self-refresh begins after 1 ms:
@@ -61,29 +53,19 @@ impl Thresholds {
         starts: [0, 100, 1_000, 1_000_000],
     };
 
-    /// Thresholds of precharge standby, power-down and self-refresh. Equal thresholds skip the
-    /// lighter state.
-    ///
-    /// # Errors
-    /// A threshold is lower than one before it.
-    pub fn new(
-        precharge: Option<Nanos>,
-        power_down: Option<Nanos>,
-        self_refresh: Option<Nanos>,
-    ) -> Result<Self, ThresholdsError> {
-        let given = [Some(Nanos::ZERO), precharge, power_down, self_refresh];
-        let mut starts = given.map(|start| start.map_or(u64::MAX, |start| start.0));
-        // A state that is never entered is skipped: it starts where the next one does.
+    /// Thresholds of precharge standby, power-down and self-refresh, which rise. A state without one is skipped.
+    #[cfg(test)]
+    pub(super) fn rising(later: [Option<u64>; 3]) -> Self {
+        let given = [Some(0), later[0], later[1], later[2]];
+        let mut starts = given.map(|start| start.unwrap_or(u64::MAX));
+        // A state that is never entered starts where the next one does.
         for index in (0..3).rev() {
             if given[index].is_none() {
                 starts[index] = starts[index + 1];
             }
         }
-        if starts.is_sorted() {
-            Ok(Self { starts })
-        } else {
-            Err(ThresholdsError)
-        }
+        assert!(starts.is_sorted(), "{given:?}");
+        Self { starts }
     }
 
     /// The time that a gap of this length spends in each state.
@@ -172,18 +154,13 @@ mod tests {
     use isotherm_model::units::Nanos;
     use proptest::prelude::*;
 
-    fn thresholds(starts: [Option<u64>; 3]) -> Thresholds {
-        let [precharge, power_down, self_refresh] = starts.map(|start| start.map(Nanos));
-        Thresholds::new(precharge, power_down, self_refresh).unwrap()
-    }
-
     fn times(residency: &Residency) -> [u64; 4] {
         PowerState::ALL.map(|state| residency.time(state).0)
     }
 
     #[test]
     fn a_gap_is_cut_at_the_thresholds_and_wakes_the_state_it_ends_in() {
-        let steps = thresholds([Some(50), Some(100), Some(1_000)]);
+        let steps = Thresholds::rising([Some(50), Some(100), Some(1_000)]);
         let gaps = [(Nanos(40), 3), (Nanos(70), 2), (Nanos(1_500), 1)];
         let residency = Residency::of_gaps(gaps, &steps);
         assert_eq!(
@@ -197,7 +174,7 @@ mod tests {
     #[test]
     fn a_rank_that_is_accessed_a_little_more_often_than_its_threshold_never_sleeps() {
         // Figure 3 of the paper: a step, not a slope.
-        let steps = thresholds([Some(50), Some(1_000), None]);
+        let steps = Thresholds::rising([Some(50), Some(1_000), None]);
         let second = Nanos(1_000_000_000);
         let often = Residency::evenly(1_000_000, second, &steps);
         assert_eq!(often.time(PowerDown), Nanos(0));
@@ -208,22 +185,21 @@ mod tests {
 
     #[test]
     fn an_idle_rank_sleeps_to_the_end_and_is_not_woken() {
-        let steps = thresholds([Some(50), Some(100), Some(1_000)]);
+        let steps = Thresholds::rising([Some(50), Some(100), Some(1_000)]);
         let idle = Residency::evenly(0, Nanos(5_000), &steps);
         assert_eq!(times(&idle), [50, 50, 900, 4_000]);
         assert_eq!(PowerState::ALL.map(|state| idle.wakes(state)), [0; 4]);
     }
 
     #[test]
-    fn a_state_that_is_never_entered_is_passed_over_and_thresholds_must_rise() {
-        let open = Residency::evenly(0, Nanos(500), &thresholds([None, None, None]));
+    fn a_state_that_is_never_entered_is_passed_over() {
+        let open = Residency::evenly(0, Nanos(500), &Thresholds::rising([None, None, None]));
         assert_eq!(open.time(ActiveStandby), Nanos(500));
-        let straight = Residency::evenly(0, Nanos(500), &thresholds([None, None, Some(100)]));
+        let straight =
+            Residency::evenly(0, Nanos(500), &Thresholds::rising([None, None, Some(100)]));
         assert_eq!(times(&straight), [100, 0, 0, 400]);
         assert_eq!(straight.time(PrechargeStandby), Nanos(0));
         assert_eq!(straight.time(SelfRefresh), Nanos(400));
-        assert!(Thresholds::new(Some(Nanos(5)), Some(Nanos(4)), None).is_err());
-        assert!(Thresholds::new(None, Some(Nanos(5)), Some(Nanos(4))).is_err());
     }
 
     proptest! {
@@ -232,7 +208,7 @@ mod tests {
             accesses in 0_u64..10_000, span in 0_u64..1_000_000_000,
             precharge in 0_u64..200, more in 0_u64..2_000, deeper in 0_u64..20_000
         ) {
-            let steps = thresholds(
+            let steps = Thresholds::rising(
                 [Some(precharge), Some(precharge + more), Some(precharge + more + deeper)]
             );
             let residency = Residency::evenly(accesses, Nanos(span), &steps);
@@ -245,7 +221,7 @@ mod tests {
         fn more_accesses_never_let_a_rank_sleep_longer(
             accesses in 1_u64..10_000, more in 0_u64..10_000, span in 0_u64..1_000_000_000
         ) {
-            let steps = thresholds([Some(50), Some(300), Some(9_000)]);
+            let steps = Thresholds::rising([Some(50), Some(300), Some(9_000)]);
             let asleep = |accesses| {
                 let residency = Residency::evenly(accesses, Nanos(span), &steps);
                 residency.time(PowerDown).0 + residency.time(SelfRefresh).0
