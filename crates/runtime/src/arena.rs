@@ -19,7 +19,7 @@ use crate::tables::{self, Tables, part};
 /// jemalloc encodes an arena in 12 bits and keeps some for itself.
 pub(crate) const ARENAS_MAX: u32 = 4_000;
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 /// jemalloc's number of each of our arenas.
 static JEMALLOC_NUMBERS: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
@@ -70,7 +70,7 @@ pub(crate) fn follow_tier(number: u32) {
 }
 
 /// Copies the current tiers of the session's records, for a child's own session.
-fn remember_tiers() {
+pub(crate) fn remember_tiers() {
     let (Some(private), Some(session)) = (tables::private(), session::current()) else {
         return;
     };
@@ -138,15 +138,4 @@ pub(crate) fn add(site: u32, tier: u32, make: impl FnOnce(u32) -> Option<u32>) -
     JEMALLOC_NUMBERS[number as usize].store(index, Ordering::Release);
     register(private, number, site, tier);
     Some(number)
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-    remember_tiers();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }

@@ -9,6 +9,7 @@ use crate::delay;
 use crate::emulation::{self, ForkPhase};
 use crate::hints;
 use crate::instance;
+use crate::lock::Lock;
 use crate::mapping;
 use crate::module;
 use crate::mover_lock;
@@ -17,6 +18,16 @@ use crate::session;
 use crate::site;
 use crate::text_area;
 use crate::thread_list;
+
+/// The locks that are held while a lock of jemalloc is taken, outermost first.
+static OUTER: [&Lock; 4] = [
+    &mapping::LOCK,
+    &site::LOCK,
+    &arena::LOCK,
+    &thread_list::LOCK,
+];
+/// The locks that are taken under those of jemalloc, outermost first. Only that of the session comes after them.
+static INNER: [&Lock; 4] = [&pool::LOCK, &module::LOCK, &text_area::LOCK, &hints::LOCK];
 
 /// Registers the handlers. Called once, at start.
 pub(crate) fn start() {
@@ -27,18 +38,13 @@ pub(crate) fn start() {
 
 /// Takes every lock, outermost first.
 unsafe extern "C" fn before() {
-    mapping::before_fork();
-    site::before_fork();
-    arena::before_fork();
-    thread_list::before_fork();
+    OUTER.iter().for_each(|lock| lock.acquire());
+    arena::remember_tiers();
     for instance in instance::all_running() {
         // SAFETY: the instance was started, and the handler is called before a fork.
         unsafe { (instance.prefork)() };
     }
-    pool::before_fork();
-    module::before_fork();
-    text_area::before_fork();
-    hints::before_fork();
+    INNER.iter().for_each(|lock| lock.acquire());
     session::before_fork();
     bring_home();
 }
@@ -47,23 +53,23 @@ unsafe extern "C" fn before() {
 unsafe extern "C" fn after_in_parent() {
     let_go();
     session::after_fork_parent();
-    release_inner();
+    release(&INNER);
     for instance in instance::all_running().iter().rev() {
         // SAFETY: the instance was prepared by `before`.
         unsafe { (instance.postfork_parent)() };
     }
-    release_outer();
+    release(&OUTER);
 }
 
 /// Frees every lock in the child, and drops the parent's session.
 unsafe extern "C" fn after_in_child() {
     forget_parent();
-    release_inner();
+    release(&INNER);
     for instance in instance::all_running().iter().rev() {
         // SAFETY: the instance was prepared by `before`.
         unsafe { (instance.postfork_child)() };
     }
-    release_outer();
+    release(&OUTER);
     serve_child();
 }
 
@@ -105,16 +111,7 @@ fn serve_child() {
     }
 }
 
-fn release_inner() {
-    hints::after_fork();
-    text_area::after_fork();
-    module::after_fork();
-    pool::after_fork();
-}
-
-fn release_outer() {
-    thread_list::after_fork();
-    arena::after_fork();
-    site::after_fork();
-    mapping::after_fork();
+/// Releases locks, innermost first.
+fn release(locks: &[&Lock]) {
+    locks.iter().rev().for_each(|lock| lock.release());
 }

@@ -8,7 +8,7 @@ use isotherm_abi::interface::{HintRecord, InterfaceHint, InterfaceStatus};
 use crate::lock::Lock;
 use crate::session;
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 /// Hints so far.
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 
@@ -47,14 +47,4 @@ fn is_within(slot: &HintRecord, range: &Range<usize>) -> bool {
     slot.number.load(Ordering::Relaxed) > 0
         && first >= range.start as u64
         && end <= range.end as u64
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }

@@ -23,7 +23,7 @@ use crate::pool::{self, CHUNK};
 use crate::session;
 use crate::tables::{self, Tables, part};
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 
 /// One mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,14 +230,4 @@ impl Mappings {
             }
         }
     }
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }

@@ -30,7 +30,7 @@ static SEGMENTS: [Segments; MODULES_MAX] = [const { Segments::none() }; MODULES_
 /// The module that was found last. Callers lie in few modules, and the program itself, which holds most of them, is
 /// the oldest of a hundred.
 static RECENT: AtomicU32 = AtomicU32::new(0);
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 /// Whether the module's allocations may be unwound.
 static OPAQUE: [AtomicU8; MODULES_MAX] = [const { AtomicU8::new(0) }; MODULES_MAX];
 
@@ -399,16 +399,6 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
         }
         notes = notes.get(end.checked_next_multiple_of(4)?..)?;
     }
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }
 
 #[cfg(test)]

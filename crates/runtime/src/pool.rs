@@ -42,7 +42,7 @@ const FOR_HANDLERS: usize = 64;
 
 /// No chunk from those for handlers up to this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 
 /// The address range of the pool; empty where there is none.
 pub(crate) fn range() -> Range<usize> {
@@ -304,16 +304,6 @@ fn publish(first: usize, chunks: usize, owner: u32) {
             session.chunk(index).store(owner, Ordering::Release);
         }
     }
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }
 
 #[cfg(test)]

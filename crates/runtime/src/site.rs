@@ -27,7 +27,7 @@ const BATCH_BYTES: u64 = 64 << 10;
 /// Marks "no record was free"; such a site stays in the shared arena.
 pub(crate) const NO_SITE: u32 = (1 << 20) - 1;
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 /// Begins with the number of slots, a power of two. A former one stays mapped, for threads that look at it: together
 /// they take as much as the last.
 static INDEX: AtomicPtr<usize> = AtomicPtr::new(core::ptr::null_mut());
@@ -301,19 +301,8 @@ pub(crate) fn add(config: &Config, site: u32, allocations: u64, bytes: u64) -> u
     if site == NO_SITE {
         return 0;
     }
-    let record = private.site(site);
-    let allocations = record.allocations.fetch_add(allocations, Ordering::Relaxed) + allocations;
-    let requested = record
-        .requested_bytes
-        .fetch_add(bytes, Ordering::Relaxed)
-        .wrapping_add(bytes);
-    let told = session::writable(offset(private, site), SITE_BYTES);
-    if let Some(session) = told {
-        let told = session.site(site);
-        told.allocations.store(allocations, Ordering::Relaxed);
-        told.requested_bytes.store(requested, Ordering::Relaxed);
-    }
-    let arena = record.arena.load(Ordering::Acquire);
+    let requested = count(private, site, allocations, bytes);
+    let arena = private.site(site).arena.load(Ordering::Acquire);
     if arena != 0 || requested < config.own_arena_bytes {
         return arena;
     }
@@ -325,20 +314,25 @@ pub(crate) fn add_mapping(site: u32, bytes: u64) {
     if site == NO_SITE {
         return;
     }
-    let Some(private) = tables::private() else {
-        return;
-    };
+    if let Some(private) = tables::private() {
+        count(private, site, 1, bytes);
+    }
+}
+
+/// Counts allocations of a site, here and in the session, and returns the bytes that it has requested in all.
+fn count(private: &Tables, site: u32, allocations: u64, bytes: u64) -> u64 {
     let record = private.site(site);
-    let mappings = record.allocations.fetch_add(1, Ordering::Relaxed) + 1;
+    let allocations = record.allocations.fetch_add(allocations, Ordering::Relaxed) + allocations;
     let requested = record
         .requested_bytes
         .fetch_add(bytes, Ordering::Relaxed)
         .wrapping_add(bytes);
     if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
         let told = session.site(site);
-        told.allocations.store(mappings, Ordering::Relaxed);
+        told.allocations.store(allocations, Ordering::Relaxed);
         told.requested_bytes.store(requested, Ordering::Relaxed);
     }
+    requested
 }
 
 /// Gives the site its own arena, if one is left.
@@ -399,16 +393,6 @@ pub(crate) fn target(config: &Config, site: u32) -> Target {
         return Target::Tier(config.default_tier);
     };
     config.target_or_default(private.site(site).hash.load(Ordering::Relaxed))
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }
 
 #[cfg(test)]

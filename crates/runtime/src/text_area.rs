@@ -6,7 +6,7 @@ use crate::lock::Lock;
 use crate::session;
 use crate::tables::{self, Tables, part};
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 
 /// Appends these parts as one text and returns its place, for the private tables and the session file alike. `None` where there is no
 /// room, or where this thread is appending already.
@@ -38,14 +38,4 @@ pub(crate) fn append(parts: &[&[u8]]) -> Option<u32> {
         store(session);
     }
     Some(used)
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lock::Lock;
 
-static LOCK: Lock = Lock::new();
+pub(crate) static LOCK: Lock = Lock::new();
 /// The first; 0 where there is none.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 
@@ -26,14 +26,4 @@ pub(crate) fn give(address: usize, link: impl FnOnce(usize)) {
         link(FIRST.load(Ordering::Relaxed));
         FIRST.store(address, Ordering::Relaxed);
     }
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }
