@@ -11,9 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use isotherm_model::spans;
-use isotherm_sys::pagemap::{
-    self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, present_regions, regions_of,
-};
+use isotherm_sys::pagemap::{self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, present_regions};
 
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
@@ -212,19 +210,8 @@ impl PageTables {
         // The last page of the address space has no end that fits; no program has memory there.
         let end = span.end.checked_next_multiple_of(self.page_bytes);
         let end = end.unwrap_or(u64::MAX - u64::MAX % self.page_bytes);
-        let mut start = span.start - span.start % self.page_bytes;
-        while start < end {
-            let (count, walked) = regions_of(&self.pagemap, start, end, wanted, &mut regions)?;
-            regions[..count].iter().for_each(&mut *found);
-            // Linux 6.18 reports the end of the 512th run as the end of the walk where it found
-            // more.
-            let last = regions[..count].last().map_or(0, |region| region.end);
-            let reached = walked.max(last);
-            if reached <= start {
-                break;
-            }
-            start = reached;
-        }
+        let start = span.start - span.start % self.page_bytes;
+        pagemap::walk(&self.pagemap, start..end, wanted, &mut regions, found)?;
         Ok(())
     }
 

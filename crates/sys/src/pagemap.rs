@@ -5,6 +5,7 @@
 //! Documentation: `Documentation/admin-guide/mm/pagemap.rst` in the kernel.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
 
 /// `struct page_region` of `linux/fs.h`.
@@ -104,11 +105,35 @@ impl Wanted {
     };
 }
 
-/// Finds runs of matching pages, as [`present_regions`] does of resident ones.
+/// Passes every run of matching pages in the range to `each`, in calls of as many as `regions` has room for. Returns the address at
+/// which the walk ended: that of the range, unless the kernel did not go on.
 ///
 /// # Errors
 /// As [`present_regions`].
-pub fn regions_of(
+pub fn walk(
+    pagemap: impl AsFd,
+    range: Range<u64>,
+    wanted: Wanted,
+    regions: &mut [Region],
+    mut each: impl FnMut(&Region),
+) -> io::Result<u64> {
+    let mut at = range.start;
+    while at < range.end {
+        let (count, walked) = regions_of(&pagemap, at, range.end, wanted, regions)?;
+        regions[..count].iter().for_each(&mut each);
+        // Linux 6.18 reports the end of the 512th run as the end of the walk where it found more.
+        let last = regions[..count].last().map_or(0, |region| region.end);
+        let reached = walked.max(last);
+        if reached <= at {
+            break;
+        }
+        at = reached;
+    }
+    Ok(at)
+}
+
+/// Finds runs of matching pages, as [`present_regions`] does of resident ones.
+fn regions_of(
     pagemap: impl AsFd,
     start: u64,
     end: u64,

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use isotherm_sys::memory;
-use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, regions_of};
+use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, walk};
 use isotherm_sys::staged::UNIT_BYTES;
 
 /// Fully resident memory.
@@ -38,20 +38,12 @@ impl Field {
             any: 0,
             told: HUGE,
         };
-        let (mut at, end) = (self.start as u64, (self.start + self.bytes) as u64);
+        let whole = self.start as u64..(self.start + self.bytes) as u64;
         let mut bytes = 0;
-        while at < end {
-            let mut regions = [Region::default(); 64];
-            let (found, walked) = regions_of(&pagemap, at, end, wanted, &mut regions)?;
-            bytes += regions[..found]
-                .iter()
-                .map(|r| r.end - r.start)
-                .sum::<u64>();
-            if walked <= at {
-                break;
-            }
-            at = walked;
-        }
+        let mut regions = [Region::default(); 64];
+        walk(&pagemap, whole, wanted, &mut regions, |region| {
+            bytes += region.end - region.start;
+        })?;
         Ok(bytes)
     }
 

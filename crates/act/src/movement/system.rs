@@ -229,24 +229,19 @@ fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
         told: HUGE,
     };
     let mut found = Vec::new();
-    let mut at = range.start;
-    while at < range.end() {
-        let mut regions = [Region::default(); REGIONS];
-        let (count, walked) =
-            pagemap::regions_of(file, at, range.end(), wanted, &mut regions).ok()?;
-        found.extend(regions[..count].iter().map(|region| PageRun {
+    let mut regions = [Region::default(); REGIONS];
+    let add = |region: &Region| {
+        found.push(PageRun {
             range: AddressRange {
                 start: region.start,
                 bytes: Bytes(region.end - region.start),
             },
             huge: region.categories & HUGE != 0,
-        }));
-        if walked <= at {
-            return None;
-        }
-        at = walked;
-    }
-    Some(found)
+        });
+    };
+    let whole = range.start..range.end();
+    let reached = pagemap::walk(file, whole, wanted, &mut regions, add).ok()?;
+    (reached >= range.end()).then_some(found)
 }
 
 /// Queries the machine without changing it: each call that would is passed to `say` instead.

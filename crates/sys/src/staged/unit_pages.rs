@@ -131,25 +131,18 @@ impl Reader {
             told: FILE | HUGE,
         };
         let mut view = View::default();
-        let (mut at, end) = (unit as u64, (unit + UNIT_BYTES) as u64);
+        let whole = unit as u64..(unit + UNIT_BYTES) as u64;
         let mut huge_pages = 0;
-        while at < end {
-            let mut regions = [Region::default(); REGIONS];
-            let (found, walked) = pagemap::regions_of(&self.0, at, end, wanted, &mut regions)?;
-            for region in &regions[..found] {
-                let page = |address: u64| (address as usize - unit) / PAGE_BYTES;
-                let pages = page(region.start)..page(region.end);
-                view.file |= region.categories & FILE != 0;
-                if region.categories & HUGE != 0 {
-                    huge_pages += pages.len();
-                }
-                view.there.insert(pages);
+        let mut regions = [Region::default(); REGIONS];
+        pagemap::walk(&self.0, whole, wanted, &mut regions, |region| {
+            let page = |address: u64| (address as usize - unit) / PAGE_BYTES;
+            let pages = page(region.start)..page(region.end);
+            view.file |= region.categories & FILE != 0;
+            if region.categories & HUGE != 0 {
+                huge_pages += pages.len();
             }
-            if walked <= at {
-                break;
-            }
-            at = walked;
-        }
+            view.there.insert(pages);
+        })?;
         view.huge = huge_pages == PAGES;
         Ok(view)
     }

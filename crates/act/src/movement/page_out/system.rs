@@ -243,24 +243,16 @@ fn scan(pagemap: &File, range: AddressRange) -> Option<Vec<PlacedRun>> {
         told: PRESENT | SWAPPED | HUGE | FILE,
     };
     let mut found = Vec::new();
-    let mut at = range.start;
-    while at < range.end() {
-        let mut regions = [Region::default(); REGIONS];
-        let (count, walked) =
-            pagemap::regions_of(pagemap, at, range.end(), wanted, &mut regions).ok()?;
-        found.extend(regions[..count].iter().map(|region| PlacedRun {
+    let mut regions = [Region::default(); REGIONS];
+    let add = |region: &Region| {
+        found.push(PlacedRun {
             range: span(region.start, region.end),
             place: place(region.categories),
-        }));
-        // Linux 6.18 reports the end of the 512th run as the end of the walk where it found more.
-        let last = regions[..count].last().map_or(0, |region| region.end);
-        let reached = walked.max(last);
-        if reached <= at {
-            return None;
-        }
-        at = reached;
-    }
-    Some(found)
+        });
+    };
+    let whole = range.start..range.end();
+    let reached = pagemap::walk(pagemap, whole, wanted, &mut regions, add).ok()?;
+    (reached >= range.end()).then_some(found)
 }
 
 const fn place(categories: u64) -> PagePlace {
