@@ -314,11 +314,7 @@ impl Configuration {
 
     /// How the slow tier is emulated, if it is.
     fn slow_tier(&self) -> Option<Emulation> {
-        let all = self.tiers.as_ref().map_or(&[][..], Tiers::all);
-        all.iter().find_map(|tier| match tier.kind {
-            TierKind::EmulatedSlow(emulation) => Some(emulation),
-            TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-        })
+        self.tiers.as_ref().and_then(Tiers::emulation)
     }
 
     fn emulation(&self) -> EmulationConfig {

@@ -83,13 +83,9 @@ impl TierMeter {
 
 /// Latencies by load of an emulated machine whose bandwidths are limited.
 fn limited(tiers: &Tiers) -> Result<[LoadedLatency; 2]> {
-    let latency = |tier| {
-        tiers.bandwidth(tier)?;
-        tiers.loaded_latency(tier)
-    };
-    match [TierIndex::FASTEST, tiers.slowest()].map(latency) {
-        [Some(fast), Some(slow)] => Ok([fast, slow]),
-        _ => bail!(
+    match tiers.loaded_latencies() {
+        Some(latencies) => Ok(latencies),
+        None => bail!(
             "policy = \"balance\": compares the latencies of the tiers under load, and these have no limit of their bandwidth; write a tiers file of the \
              programs' machine: isotherm tiers --tiers emulated:lab,limit:5GiB/s,fast-limit:10GiB/s -o lab.toml; then memory.tiers = \"lab.toml\""
         ),

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::footprint::Footprint;
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::doctor::{self, FeatureState};
 use isotherm_observe::probe::{KernelProbe, Probe};
@@ -111,10 +111,10 @@ fn stand_in(
 
 /// The costs of the pair by time; `None` for other tiers.
 fn by_time(tiers: &Tiers) -> Option<TimeCosts> {
-    tiers.all().iter().find_map(|tier| match tier.kind {
-        TierKind::EmulatedSlow(Emulation::Time(costs)) => Some(costs),
-        TierKind::EmulatedSlow(_) | TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-    })
+    match tiers.emulation()? {
+        Emulation::Time(costs) => Some(costs),
+        Emulation::PageTrap(_) => None,
+    }
 }
 
 /// The size of the caches for runs that are placed on these tiers, as `--cache` gives it; `None` for that of this machine.
@@ -133,11 +133,7 @@ pub(crate) fn cache(size: Option<Bytes>, tiers: &Tiers) -> Result<Option<Bytes>>
 
 /// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
 pub(crate) fn problem(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
-    let emulation = tiers.all().iter().find_map(|tier| match tier.kind {
-        TierKind::EmulatedSlow(emulation) => Some(emulation),
-        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-    })?;
-    let needs = match emulation {
+    let needs = match tiers.emulation()? {
         Emulation::Time(_) => doctor::timer(probe),
         Emulation::PageTrap(_) => doctor::userfaultfd(probe),
     };

@@ -78,6 +78,15 @@ impl Tier {
         }
     }
 
+    /// How the slow half of the emulated pair is emulated; `None` of any other tier.
+    #[must_use]
+    pub const fn emulation(&self) -> Option<Emulation> {
+        match self.kind {
+            TierKind::EmulatedSlow(emulation) => Some(emulation),
+            TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+        }
+    }
+
     /// True for both halves of the emulated pair.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {
@@ -277,6 +286,22 @@ impl Tiers {
             bandwidth: self.bandwidth(index)?,
             latency,
         }])
+    }
+
+    /// Latency by load of the fastest and the slowest tier, where the bandwidth of both is known or limited.
+    #[must_use]
+    pub fn loaded_latencies(&self) -> Option<[LoadedLatency; 2]> {
+        let of = |tier| {
+            self.bandwidth(tier)?;
+            self.loaded_latency(tier)
+        };
+        Some([of(TierIndex::FASTEST)?, of(self.slowest())?])
+    }
+
+    /// How the slow tier is emulated, if it is.
+    #[must_use]
+    pub fn emulation(&self) -> Option<Emulation> {
+        self.0.iter().find_map(Tier::emulation)
     }
 
     /// The limits of the emulated pair, where it is emulated by time.

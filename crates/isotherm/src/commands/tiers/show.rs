@@ -68,7 +68,7 @@ impl Shown {
     /// Tables, and a line for each note.
     pub(super) fn text(&self) -> String {
         let mut text = tiers_table(&self.tiers);
-        if let Some(emulation) = self.tiers.all().iter().find_map(emulation) {
+        if let Some(emulation) = self.tiers.emulation() {
             text.push_str(&sentence(&emulation));
         }
         if !self.nodes.is_empty() {
@@ -185,13 +185,6 @@ fn kept(pages: &HugePages) -> String {
     format!("{} x {}, {} free", pages.total, pages.size, pages.free)
 }
 
-const fn emulation(tier: &Tier) -> Option<Emulation> {
-    match tier.kind {
-        TierKind::EmulatedSlow(costs) => Some(costs),
-        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-    }
-}
-
 /// What an access to slow memory costs, in a line.
 fn sentence(emulation: &Emulation) -> String {
     match emulation {
@@ -290,7 +283,7 @@ fn tier_json(tier: &Tier) -> Value {
         TierKind::Nodes(nodes) => Some(nodes.clone()),
         TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
     };
-    let costs = emulation(tier).map(|emulation| match emulation {
+    let costs = tier.emulation().map(|emulation| match emulation {
         Emulation::Time(costs) => {
             let limit = |of: fn(&SharedBandwidth) -> Option<BytesPerSecond>| {
                 costs.shared.as_ref().and_then(of).map(BytesPerSecond::get)
