@@ -1,12 +1,20 @@
 //! Shell quoting for the follow-up commands that Isotherm prints, so that a copied line names the same files.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 pub use isotherm_report::shell::{line, word};
 
 /// The default socket of the daemon.
 pub const SOCKET: &str = "/run/isotherm/isotherm.sock";
+
+/// The words of a command line as text, in which what is not UTF-8 is replaced.
+pub fn as_text(words: &[OsString]) -> Vec<String> {
+    let words = words.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
 
 /// A file as a shell word. If its name begins like an option, `./` is put before it.
 pub fn file(path: &Path) -> String {

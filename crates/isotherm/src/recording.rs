@@ -24,7 +24,7 @@ use crate::java;
 use crate::launch::Ready;
 use crate::program;
 use crate::running_process::RunningProcess;
-use isotherm_console::Console;
+use isotherm_console::{Console, shell_quoting};
 
 /// Pages trapped at a time by the source `trapped-pages`, and the length of a window: measurements of the kernel
 /// gave 0.97 to 0.995 of the ideal capture for 32 to 128 chunks at 100 ms.
@@ -264,10 +264,7 @@ pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) ->
     ];
     Meta {
         isotherm: env!("CARGO_PKG_VERSION").to_owned(),
-        command: words
-            .iter()
-            .map(|word| word.to_string_lossy().into_owned())
-            .collect(),
+        command: shell_quoting::as_text(words),
         started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         machine: pairs.map(|(name, value)| (name.to_owned(), value)).to_vec(),
         depth: observing.depth,

@@ -154,20 +154,14 @@ pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitSta
         return Ok(interrupted);
     }
     let runs = Runs::in_order(results);
-    print(&shown(plan, &command(args), &runs, args.json))?;
+    // The command that is run may differ from that of the plan.
+    let command = shell_quoting::as_text(&args.program.words);
+    print(&shown(plan, &command, &runs, args.json))?;
     console.next(&format!(
         "isotherm explain {} SITE",
         shell_quoting::file(&args.plan)
     ));
     Ok(interrupted)
-}
-
-/// The command that is run, which may differ from that of the plan.
-fn command(args: &CompareArgs) -> Vec<String> {
-    let words = args.program.words.iter();
-    words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
 }
 
 /// Times every placement in turn, and checks after the first guided run that the plan fits.

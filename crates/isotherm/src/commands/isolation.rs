@@ -85,10 +85,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
 /// It is of another program, or was cut short.
 fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
     let shown = args.output.display();
-    let words = args.words.iter();
-    let words: Vec<_> = words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words = shell_quoting::as_text(&args.words);
     if profile.meta.command != words {
         bail!(
             "{shown}: is a profile of `{}`, to which runs of `{}` cannot be added; name another one with --output, or replace it with --force",

@@ -2,7 +2,6 @@
 
 mod placements;
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -283,7 +282,7 @@ impl Subject {
         let factors = self.tiers.slow_factors();
         let command = match args.words.is_empty() {
             true => self.profile.meta.command.clone(),
-            false => words(&args.words),
+            false => shell_quoting::as_text(&args.words),
         };
         SensitivityTable {
             schema_version: SCHEMA_VERSION,
@@ -419,14 +418,6 @@ fn predicted(profile: &Profile, tiers: &Tiers) -> Result<MeasuredProgram> {
     )?)
 }
 
-/// The words of a command line, as they are shown.
-fn words(words: &[OsString]) -> Vec<String> {
-    words
-        .iter()
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect()
-}
-
 /// The next useful command: a share of fast memory for this program and others, by profiles that tell times.
 fn next(args: &SensitivityArgs) -> String {
     let profile: Option<&PathBuf> = args.output.as_ref().or(args.profile.as_ref());
@@ -441,7 +432,7 @@ fn next(args: &SensitivityArgs) -> String {
             format!("isotherm colocate {profile} {tiers}--fast 25%")
         }
         None => {
-            let program = shell_quoting::line(&words(&args.words));
+            let program = shell_quoting::line(&shell_quoting::as_text(&args.words));
             format!("isotherm record --source timer -o app.iso -- {program}")
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use isotherm_console::Console;
+use isotherm_console::{Console, shell_quoting};
 use isotherm_model::batch::{Batch, Extent, ObservedAccess};
 use isotherm_model::units::Nanos;
 use isotherm_pipeline::RecordedFuture;
@@ -26,7 +26,7 @@ impl OracleFuture {
     pub(super) fn read(path: &Path, words: &[OsString], console: Console) -> Result<Self> {
         let profile = read_placeable(path, console)?;
         let shown = path.display();
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let words = shell_quoting::as_text(words);
         if profile.meta.command != words {
             bail!(
                 "{shown}: is a profile of `{}`, which tells nothing of the future of `{}`; name one of the same command with --profile",

@@ -24,7 +24,7 @@ use isotherm_model::outcome::Reason;
 use isotherm_model::port::EpochPolicy;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
-use isotherm_model::tier::{TierIndex, TierKind, Tiers};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{
@@ -75,14 +75,7 @@ fn check_future(args: &RunArgs, policy: &str) -> Result<()> {
         (true, None) => bail!(
             "--policy oracle: decides by the accesses to come, which only an earlier run of the program tells; make one with \
              `isotherm record -o app.iso -- {}` and add --profile app.iso",
-            shell_quoting::line(
-                &args
-                    .program
-                    .words
-                    .iter()
-                    .map(|word| word.to_string_lossy().into_owned())
-                    .collect::<Vec<_>>()
-            )
+            shell_quoting::line(&shell_quoting::as_text(&args.program.words))
         ),
         (false, Some(_)) => bail!(
             "--profile: is the future of --policy oracle, and --policy {policy} decides by the past; leave it out"
@@ -104,12 +97,8 @@ fn demand(args: &RunArgs, policy: &str, tiers: &Tiers) -> Result<Option<TierDema
             "--policy {policy}: each move answers what the move before it changed, and a dry run changes nothing; leave out --dry-run"
         );
     }
-    let latency = |tier| {
-        tiers.bandwidth(tier)?;
-        tiers.loaded_latency(tier)
-    };
-    match [TierIndex::FASTEST, tiers.slowest()].map(latency) {
-        [Some(fast), Some(slow)] if tiers.emulates() => Ok(Some(TierDemand::new([fast, slow]))),
+    match tiers.loaded_latencies() {
+        Some(latencies) if tiers.emulates() => Ok(Some(TierDemand::new(latencies))),
         _ => bail!(
             "--policy {policy}: compares the latencies of the tiers under load, by the bytes that each serves, and only a machine that is \
              emulated by time with limited bandwidths counts these; add --tiers emulated:cxl,limit:5GiB/s,fast-limit:10GiB/s"
@@ -330,11 +319,7 @@ fn last_loads(loads: TierLoads) -> LastLoads {
 
 /// What a hit in slow memory costs the program more than one in fast memory, and what moving a unit does.
 fn costs(tiers: &Tiers, observing: &Observing, unit: Bytes) -> MoveCosts {
-    let emulated = tiers.all().iter().find_map(|tier| match tier.kind {
-        TierKind::EmulatedSlow(emulation) => Some(emulation),
-        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-    });
-    let Some(emulation) = emulated else {
+    let Some(emulation) = tiers.emulation() else {
         return MoveCosts::TYPICAL;
     };
     let saved = match emulation {
