@@ -48,13 +48,9 @@ fn colour(line: &Line, tiers: &Tiers) -> Result<ColourDevices, PlanTextError> {
     };
     let tier = tier_named(line, tiers, tier)?;
     let mut pairs = line.pairs(3)?;
-    let devices = line.bounded(
-        "devices",
-        line.take(&mut pairs, "devices")?,
-        DEVICES_AT_MOST,
-    )?;
-    let device: Bytes = line.quantity("device", line.take(&mut pairs, "device")?)?;
-    line.done(&pairs)?;
+    let devices = pairs.bounded("devices", DEVICES_AT_MOST)?;
+    let device: Bytes = pairs.quantity("device")?;
+    pairs.done()?;
     Ok(ColourDevices {
         colour,
         tier,

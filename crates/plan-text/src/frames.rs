@@ -74,8 +74,8 @@ pub(super) fn modules(
         };
         let number: u32 = line.number("code", number)?;
         let mut pairs = line.pairs(3)?;
-        let build_id = pairs.remove("build-id").map(str::to_owned);
-        line.done(&pairs)?;
+        let build_id = pairs.given("build-id").map(str::to_owned);
+        pairs.done()?;
         if modules.insert(number, (path.clone(), build_id)).is_some() {
             return line.wrong(format!("code {number} is given twice"));
         }
@@ -106,10 +106,10 @@ pub(super) fn frames(
             ));
         };
         let mut pairs = line.pairs(4)?;
-        let mut word = |name: &str| pairs.remove(name).map(str::to_owned);
+        let mut word = |name: &str| pairs.given(name).map(str::to_owned);
         let (function, file, variable) = (word("function"), word("file"), word("variable"));
         let mut number = |name: &str| {
-            let text = pairs.remove(name);
+            let text = pairs.given(name);
             text.map(|text| line.number(name, text)).transpose()
         };
         let frame = Frame {
@@ -123,7 +123,7 @@ pub(super) fn frames(
             function_line: number("function-line")?,
             variable,
         };
-        line.done(&pairs)?;
+        pairs.done()?;
         frames.entry(site).or_default().push(frame);
     }
     Ok(frames)

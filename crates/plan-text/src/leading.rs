@@ -51,13 +51,12 @@ fn leading(line: &Line, tiers: &Tiers) -> Result<LeadingBytes, PlanTextError> {
     }
     let tier = tier_named(line, tiers, tier)?;
     let mut pairs = line.pairs(3)?;
-    let bytes: Bytes = line.quantity("bytes", line.take(&mut pairs, "bytes")?)?;
-    line.at_most("bytes", bytes, &WEIGHT_AT_MOST)?;
+    let bytes = pairs.quantity_to("bytes", &WEIGHT_AT_MOST)?;
     if bytes == Bytes::ZERO {
         return line.wrong("bytes 0B: no memory is first; remove the line");
     }
-    let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
-    line.done(&pairs)?;
+    let value = pairs.bounded("value", VALUE_AT_MOST)?;
+    pairs.done()?;
     Ok(LeadingBytes {
         site,
         tier,

@@ -117,33 +117,87 @@ impl Line {
     }
 
     /// The words from `first` on as name and value pairs, each name at most once.
-    pub(super) fn pairs(&self, first: usize) -> Result<BTreeMap<&str, &str>, PlanTextError> {
-        let mut pairs = BTreeMap::new();
+    pub(super) fn pairs(&self, first: usize) -> Result<Pairs<'_>, PlanTextError> {
+        let mut values = BTreeMap::new();
         for pair in self.words.get(first..).unwrap_or_default().chunks(2) {
             let [name, value] = pair else {
                 return self.wrong(format!("`{}` lacks its value", pair[0]));
             };
-            if pairs.insert(name.as_str(), value.as_str()).is_some() {
+            if values.insert(name.as_str(), value.as_str()).is_some() {
                 return self.wrong(format!("`{name}` is given twice"));
             }
         }
-        Ok(pairs)
+        Ok(Pairs { line: self, values })
+    }
+}
+
+/// The pairs of a line that were not read yet.
+pub(super) struct Pairs<'a> {
+    line: &'a Line,
+    values: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Pairs<'a> {
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
     }
 
-    pub(super) fn take<'a>(
-        &self,
-        pairs: &mut BTreeMap<&str, &'a str>,
-        name: &str,
-    ) -> Result<&'a str, PlanTextError> {
-        match pairs.remove(name) {
+    /// The value of this name, if it is given.
+    pub(super) fn given(&mut self, name: &str) -> Option<&'a str> {
+        self.values.remove(name)
+    }
+
+    /// The value of this name, which must be given.
+    pub(super) fn text(&mut self, name: &str) -> Result<&'a str, PlanTextError> {
+        match self.given(name) {
             Some(value) => Ok(value),
-            None => self.wrong(format!("`{name}` is missing")),
+            None => self.line.wrong(format!("`{name}` is missing")),
         }
     }
 
-    pub(super) fn done(&self, pairs: &BTreeMap<&str, &str>) -> Result<(), PlanTextError> {
-        match pairs.keys().next() {
-            Some(name) => self.wrong(format!("`{name}` is not known here")),
+    /// The same with [`Line::quantity`].
+    pub(super) fn quantity<T>(&mut self, name: &str) -> Result<T, PlanTextError>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let text = self.text(name)?;
+        self.line.quantity(name, text)
+    }
+
+    /// The same for a value that may be absent.
+    pub(super) fn optional<T>(&mut self, name: &str) -> Result<Option<T>, PlanTextError>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        let text = self.given(name);
+        text.map(|text| self.line.quantity(name, text)).transpose()
+    }
+
+    /// A quantity of at most `most`.
+    pub(super) fn quantity_to<T>(&mut self, name: &str, most: &T) -> Result<T, PlanTextError>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+        T::Err: fmt::Display,
+    {
+        let quantity = self.quantity(name)?;
+        self.line.at_most(name, quantity, most)
+    }
+
+    /// A whole number of at most `most`.
+    pub(super) fn bounded<T>(&mut self, name: &str, most: T) -> Result<T, PlanTextError>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+    {
+        let text = self.text(name)?;
+        self.line.bounded(name, text, most)
+    }
+
+    /// Refuses what was not read.
+    pub(super) fn done(&self) -> Result<(), PlanTextError> {
+        match self.values.keys().next() {
+            Some(name) => self.line.wrong(format!("`{name}` is not known here")),
             None => Ok(()),
         }
     }

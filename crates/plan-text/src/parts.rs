@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use isotherm_model::plan::{Assignment, PlacedPart};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
-use isotherm_model::units::Bytes;
 
 use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, PlanTextError};
@@ -77,10 +76,7 @@ fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, PlacedPart), PlanTextErro
     }
     let tier = tier_named(line, tiers, tier)?;
     let mut pairs = line.pairs(3)?;
-    let mut size = |name: &str| -> Result<Bytes, PlanTextError> {
-        let size = line.quantity(name, line.take(&mut pairs, name)?)?;
-        line.at_most(name, size, &WEIGHT_AT_MOST)
-    };
+    let mut size = |name: &str| pairs.quantity_to(name, &WEIGHT_AT_MOST);
     let (start, end, weight) = (size("from")?, size("to")?, size("weight")?);
     if start >= end || !start.0.is_multiple_of(PAGE) || !end.0.is_multiple_of(PAGE) {
         return line.wrong(format!(
@@ -89,8 +85,8 @@ fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, PlacedPart), PlanTextErro
             end.exact()
         ));
     }
-    let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
-    line.done(&pairs)?;
+    let value = pairs.bounded("value", VALUE_AT_MOST)?;
+    pairs.done()?;
     Ok((
         site,
         PlacedPart {

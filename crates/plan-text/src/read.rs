@@ -12,7 +12,7 @@ use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
-use super::line::{Line, PlanTextError};
+use super::line::{Line, Pairs, PlanTextError};
 use super::tier_names::tier_named;
 use super::words::unescaped;
 use super::write::{FORMAT, VERSION};
@@ -212,21 +212,21 @@ fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, P
 
 fn standing(line: &Line) -> Result<PlanBounds, PlanTextError> {
     let mut pairs = line.pairs(1)?;
-    let mut number = |name: &str| line.bounded(name, line.take(&mut pairs, name)?, VALUE_AT_MOST);
+    let mut number = |name: &str| pairs.bounded(name, VALUE_AT_MOST);
     let standing = PlanBounds {
         planned: number("planned")?,
         first_touch: number("first-touch")?,
         bound: number("bound")?,
         total: number("total")?,
     };
-    line.done(&pairs)?;
+    pairs.done()?;
     Ok(standing)
 }
 
 fn expected(line: &Line) -> Result<ExpectedTimes, PlanTextError> {
     let mut pairs = line.pairs(1)?;
     let mut time = |name: &str| {
-        let text = line.take(&mut pairs, name)?;
+        let text = pairs.text(name)?;
         match text.parse::<f64>() {
             Ok(time) if (TIME_AT_LEAST..=TIME_AT_MOST).contains(&time) => Ok(time),
             _ => line.wrong(format!(
@@ -240,7 +240,7 @@ fn expected(line: &Line) -> Result<ExpectedTimes, PlanTextError> {
         planned: time("planned")?,
         bound: time("bound")?,
     };
-    line.done(&pairs)?;
+    pairs.done()?;
     Ok(expected)
 }
 
@@ -251,7 +251,7 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
     let mut pairs = line.pairs(if kind == "nodes" { 2 } else { 3 })?;
     let kind = match kind.as_str() {
         "nodes" => {
-            let list = line.take(&mut pairs, "nodes")?;
+            let list = pairs.text("nodes")?;
             let numbers = list.split(',').filter(|word| !word.is_empty());
             let nodes: Result<_, _> = numbers
                 .map(|word| line.bounded("node", word, NODE_AT_MOST))
@@ -266,8 +266,8 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
             ));
         }
     };
-    let capacity: Bytes = line.quantity("capacity", line.take(&mut pairs, "capacity")?)?;
-    let placement = match line.take(&mut pairs, "placement")? {
+    let capacity: Bytes = pairs.quantity("capacity")?;
+    let placement = match pairs.text("placement")? {
         "preferred" => Placement::Preferred,
         "bind" => Placement::Bind,
         other => {
@@ -276,23 +276,20 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
             ));
         }
     };
-    let latency = pairs.remove("latency");
-    let latency = latency
-        .map(|text| line.quantity("latency", text))
-        .transpose()?;
+    let latency = pairs.optional("latency")?;
     if let Some(latency) = latency {
         line.at_most("latency", latency, &LATENCY_AT_MOST)?;
     }
     let mut bandwidth = |name: &str| {
-        let text = pairs.remove(name);
+        let text = pairs.given(name);
         text.map(|text| line.bounded(name, text, BANDWIDTH_AT_MOST))
             .transpose()
     };
     let (read_bandwidth, write_bandwidth) =
         (bandwidth("read-bandwidth")?, bandwidth("write-bandwidth")?);
-    let loaded = pairs.remove("loaded");
+    let loaded = pairs.given("loaded");
     let loaded = loaded.map(|text| loaded_points(line, text)).transpose()?;
-    line.done(&pairs)?;
+    pairs.done()?;
     Ok(Tier {
         name: name.clone(),
         kind,
@@ -331,8 +328,8 @@ fn loaded_points(line: &Line, text: &str) -> Result<Vec<LoadPoint>, PlanTextErro
     points.iter().map(point).collect()
 }
 
-fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation, PlanTextError> {
-    let emulation = match pairs.contains_key("latency-factor") {
+fn emulation(line: &Line, pairs: &mut Pairs<'_>) -> Result<Emulation, PlanTextError> {
+    let emulation = match pairs.has("latency-factor") {
         true => Emulation::Time(time_costs(line, pairs)?),
         false => Emulation::PageTrap(page_trap_costs(line, pairs)?),
     };
@@ -344,11 +341,11 @@ fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation,
 
 /// `latency-factor 2.5 bandwidth-factor 2 migrate 5us`: the factors of an emulation by time. A limit of the bandwidth may
 /// follow.
-fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts, PlanTextError> {
+fn time_costs(line: &Line, pairs: &mut Pairs<'_>) -> Result<TimeCosts, PlanTextError> {
     Ok(TimeCosts {
-        latency: line.quantity("latency-factor", line.take(pairs, "latency-factor")?)?,
-        bandwidth: line.quantity("bandwidth-factor", line.take(pairs, "bandwidth-factor")?)?,
-        migrate: line.quantity("migrate", line.take(pairs, "migrate")?)?,
+        latency: pairs.quantity("latency-factor")?,
+        bandwidth: pairs.quantity("bandwidth-factor")?,
+        migrate: pairs.quantity("migrate")?,
         shared: shared_bandwidth(line, pairs)?,
     })
 }
@@ -357,21 +354,15 @@ fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts
 /// machine has fast memory of which the fast tier is a part.
 fn shared_bandwidth(
     line: &Line,
-    pairs: &mut BTreeMap<&str, &str>,
+    pairs: &mut Pairs<'_>,
 ) -> Result<Option<SharedBandwidth>, PlanTextError> {
-    let mut limit = |name| {
-        let limit = pairs.remove(name);
-        limit.map(|limit| line.quantity(name, limit)).transpose()
+    let fast = pairs.optional("fast-bandwidth-limit")?;
+    let slow = pairs.optional("bandwidth-limit")?;
+    let machine: Option<MachineName> = pairs.optional("machine")?;
+    let capacity = match machine {
+        Some(_) => pairs.optional("machine-fast")?,
+        None => None,
     };
-    let (fast, slow) = (limit("fast-bandwidth-limit")?, limit("bandwidth-limit")?);
-    let machine = pairs.remove("machine");
-    let machine = machine
-        .map(|name| line.quantity("machine", name))
-        .transpose()?;
-    let capacity = machine.and_then(|_: MachineName| pairs.remove("machine-fast"));
-    let capacity = capacity
-        .map(|capacity| line.quantity("machine-fast", capacity))
-        .transpose()?;
     let shared = SharedBandwidth::new(fast, slow, machine);
     let shared = match (shared, capacity) {
         (Some(shared), Some(capacity)) => Some(shared.with_capacity(capacity)),
@@ -386,11 +377,8 @@ fn shared_bandwidth(
 }
 
 /// `period 100ms access 10us hot 13us migrate 50us`: the costs of an emulation by page trap.
-fn page_trap_costs(
-    line: &Line,
-    pairs: &mut BTreeMap<&str, &str>,
-) -> Result<PageTrapCosts, PlanTextError> {
-    let mut span = |name: &str| line.quantity(name, line.take(pairs, name)?);
+fn page_trap_costs(line: &Line, pairs: &mut Pairs<'_>) -> Result<PageTrapCosts, PlanTextError> {
+    let mut span = |name: &str| pairs.quantity(name);
     let costs = PageTrapCosts {
         period: span("period")?,
         access: span("access")?,
@@ -447,14 +435,13 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     }
     let tier = tier_named(line, tiers, tier)?;
     let mut pairs = line.pairs(3)?;
-    let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
-    let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
-    line.at_most("weight", weight, &WEIGHT_AT_MOST)?;
-    let caller = match pairs.remove("caller") {
+    let value = pairs.bounded("value", VALUE_AT_MOST)?;
+    let weight = pairs.quantity_to("weight", &WEIGHT_AT_MOST)?;
+    let caller = match pairs.given("caller") {
         Some(text) => caller(line, text)?,
         None => Caller::Unknown,
     };
-    line.done(&pairs)?;
+    pairs.done()?;
     let (label, reason) = match line.comment.strip_prefix("-- ") {
         Some(reason) => ("", reason),
         None => line
