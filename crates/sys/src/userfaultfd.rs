@@ -195,12 +195,7 @@ impl Userfaultfd {
         };
         // SAFETY: the argument of UFFDIO_REGISTER is `struct uffdio_register`, which
         // `RegisterRequest` mirrors.
-        unsafe {
-            ioctl::ioctl(
-                &self.descriptor,
-                Updater::<IOCTL_REGISTER, RegisterRequest>::new(&mut request),
-            )
-        }
+        unsafe { self.request::<IOCTL_REGISTER, _>(&mut request) }
     }
 
     /// Gives the range back to the kernel and wakes all threads that wait in it.
@@ -211,12 +206,7 @@ impl Userfaultfd {
         let mut request = range_request(range);
         // SAFETY: the argument of UFFDIO_UNREGISTER is `struct uffdio_range`, which
         // `RangeRequest` mirrors.
-        unsafe {
-            ioctl::ioctl(
-                &self.descriptor,
-                Updater::<IOCTL_UNREGISTER, RangeRequest>::new(&mut request),
-            )
-        }
+        unsafe { self.request::<IOCTL_UNREGISTER, _>(&mut request) }
     }
 
     /// Wakes all threads that wait in the range; a thread that finds the page still missing waits again.
@@ -227,12 +217,7 @@ impl Userfaultfd {
         let mut request = range_request(range);
         // SAFETY: the argument of UFFDIO_WAKE is `struct uffdio_range`, which `RangeRequest`
         // mirrors.
-        unsafe {
-            ioctl::ioctl(
-                &self.descriptor,
-                Updater::<IOCTL_WAKE, RangeRequest>::new(&mut request),
-            )
-        }
+        unsafe { self.request::<IOCTL_WAKE, _>(&mut request) }
     }
 
     /// Fills missing pages at `to` with a copy of the bytes at `from` and wakes the threads that wait there.
@@ -272,6 +257,13 @@ impl Userfaultfd {
         unsafe { self.transfer::<IOCTL_MOVE>(to, from, bytes, DONT_WAKE | ALLOW_HOLES) }
     }
 
+    /// # Safety
+    /// `argument` mirrors the struct that this request reads and writes, and what the request does is sound.
+    unsafe fn request<const OPCODE: Opcode, T>(&self, argument: &mut T) -> Result<(), Errno> {
+        // SAFETY: the caller's promise.
+        unsafe { ioctl::ioctl(&self.descriptor, Updater::<OPCODE, T>::new(argument)) }
+    }
+
     unsafe fn transfer<const OPCODE: Opcode>(
         &self,
         to: usize,
@@ -288,12 +280,7 @@ impl Userfaultfd {
         };
         // SAFETY: the arguments of UFFDIO_COPY and UFFDIO_MOVE are 40-byte structs that
         // `TransferRequest` mirrors; what happens to the ranges is the caller's promise.
-        let answer = unsafe {
-            ioctl::ioctl(
-                &self.descriptor,
-                Updater::<OPCODE, TransferRequest>::new(&mut request),
-            )
-        };
+        let answer = unsafe { self.request::<OPCODE, _>(&mut request) };
         Transfer {
             bytes: usize::try_from(request.done).unwrap_or(0),
             error: answer.err(),
