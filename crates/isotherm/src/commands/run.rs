@@ -44,7 +44,7 @@ use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 use isotherm_console::Console;
-use prepared_run::{PreparedRun, conclude};
+use prepared_run::{PreparedRun, conclude, summary_of};
 use results::{requested, write_summary};
 use site_executor::SiteExecutor;
 
@@ -258,20 +258,14 @@ fn online_summary(
     outcomes: Vec<OutcomeRow>,
     tiers: &Tiers,
 ) -> serde_json::Value {
-    let worked = program.summary.worked();
-    let sites = recorded_sites(&program.session).len();
-    serde_json::json!({
-        "mode": "online",
-        "placed": worked,
-        "emulated": tiers.emulates() && worked,
-        "seconds": program.took.0 as f64 / 1e9,
+    let figures = serde_json::json!({
         "actions": moves.actions(),
         "actions_requested": moves.requested,
         "actions_moved": moves.made,
         "outcomes": outcomes,
         "optimizations": done,
-        "runtime": program.summary.to_json(sites),
-    })
+    });
+    summary_of(program, "online", tiers.emulates(), figures)
 }
 
 fn say_moves(

@@ -13,12 +13,12 @@ use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::Bytes;
 use serde_json::{Value, json};
 
+use super::prepared_run::summary_of;
 use crate::cli::{Observing, RunArgs};
 use crate::coloured_jvm::{ColouredJvm, HeapRoom, is_trapped, warn_of_page_trap};
 use crate::java::{self, AgentSettings};
 use crate::launch::EndedProgram;
 use crate::session_directory::SessionDirectory;
-use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
 /// Bytes that are allocated from one sampled object to the next, as `isotherm record` has it.
@@ -93,17 +93,10 @@ impl ClassHeap {
 
     /// The summary of a program that ran on the heap, with what the run says of it.
     pub(super) fn summary(&self, program: &EndedProgram, mut java_heap: Value) -> Value {
-        let worked = program.summary.worked();
         java_heap["java"] = json!(self.machine.program().display().to_string());
         java_heap["hot_bytes_at_most"] = json!(self.hot.0);
-        json!({
-            "mode": "online",
-            "placed": worked,
-            "emulated": self.tiers.emulates() && worked,
-            "seconds": program.took.0 as f64 / 1e9,
-            "java_heap": java_heap,
-            "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-        })
+        let figures = json!({ "java_heap": java_heap });
+        summary_of(program, "online", self.tiers.emulates(), figures)
     }
 }
 

@@ -20,7 +20,7 @@ use isotherm_pipeline::{AccessCounts, Settling, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
 
-use super::prepared_run::{PreparedRun, conclude};
+use super::prepared_run::{PreparedRun, conclude, summary_of};
 use super::results::requested;
 use crate::cli::RunArgs;
 use crate::interface_service::InterfaceService;
@@ -29,7 +29,6 @@ use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedSt
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
 use crate::profile_rate::{self, EXPECTED, ProfileRate};
-use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
 /// The first window of the comparison for [`OptimizeAfter::FirstIteration`].
@@ -255,7 +254,6 @@ fn too_early(after: OptimizeAfter) -> String {
 }
 
 fn summary(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers) -> serde_json::Value {
-    let worked = program.summary.worked();
     let all: Vec<_> = service
         .inner
         .state
@@ -263,12 +261,6 @@ fn summary(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers) -> serd
         .into_iter()
         .chain(&service.done)
         .collect();
-    serde_json::json!({
-        "mode": "optimize",
-        "placed": worked,
-        "emulated": tiers.emulates() && worked,
-        "seconds": program.took.0 as f64 / 1e9,
-        "optimizations": all,
-        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-    })
+    let figures = serde_json::json!({ "optimizations": all });
+    summary_of(program, "optimize", tiers.emulates(), figures)
 }

@@ -34,14 +34,13 @@ use isotherm_policy::epoch::{FirstComeFirstAllocated, LoadBalance, MoveCosts, Pa
 use isotherm_report::page_moves::{LastLoads, PageMoves};
 
 use super::oracle_future::OracleFuture;
-use super::prepared_run::{PreparedRun, conclude};
+use super::prepared_run::{PreparedRun, conclude, summary_of};
 use super::results::write_summary;
 use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 use crate::recording;
 use crate::run_policies::{self, NONE, ORACLE};
-use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
 /// The tiers of the emulated machine, as the step and the requests number them.
@@ -148,7 +147,8 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
         policy: NONE.to_owned(),
         ..PageMoves::default()
     };
-    let kept = write_summary(args, summary(&ended, moves), &ended.energy, console);
+    let summary = summary(&ended, &moves);
+    let kept = write_summary(args, summary, &ended.energy, console);
     Ok(launch::ended(ended.status, [kept], console))
 }
 
@@ -183,20 +183,17 @@ fn observed(
         true => format!("{took}: {}", moves.in_words()),
         false => took,
     });
-    let summary = summary(&program, moves);
+    let summary = summary(&program, &moves);
     Ok(conclude(args, &program, profile, summary, console))
 }
 
-fn summary(program: &EndedProgram, moves: PageMoves) -> serde_json::Value {
-    let worked = program.summary.worked();
-    serde_json::json!({
-        "mode": "policy",
-        "placed": worked,
-        "emulated": worked,
-        "seconds": program.took.0 as f64 / 1e9,
-        "moves": moves,
-        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-    })
+fn summary(program: &EndedProgram, moves: &PageMoves) -> serde_json::Value {
+    summary_of(
+        program,
+        "policy",
+        true,
+        serde_json::json!({ "moves": moves }),
+    )
 }
 
 impl PagePolicy {

@@ -41,11 +41,10 @@ use isotherm_profile::Error;
 use isotherm_report::paged_run::PagedRun;
 
 use super::kernel_order::KernelOrder;
-use super::prepared_run::{PreparedRun, conclude};
+use super::prepared_run::{PreparedRun, conclude, summary_of};
 use crate::cli::{Observing, RunArgs};
 use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedStep};
 use crate::run_policies::{self, NONE, ORACLE, TMO};
-use crate::session_summary::recorded_sites;
 
 /// Size of a unit where none is given: the daemon's.
 const UNIT: Bytes = Bytes(2 << 20);
@@ -143,17 +142,14 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let name = args.program.words.first().map(Path::new);
     let name = name.and_then(Path::file_name).unwrap_or_default();
     console.info(&sums.in_words(&name.to_string_lossy()));
-    let summary = serde_json::json!({
-        "mode": "paged",
+    let figures = serde_json::json!({
         "placed": sums.left_bytes > 0,
-        "emulated": false,
-        "seconds": program.took.0 as f64 / 1e9,
         "memory_share": sums.memory_share(),
         "saved_bytes": sums.saved_bytes(),
         "slowdown": sums.slowdown(),
         "paged": sums,
-        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
     });
+    let summary = summary_of(&program, "paged", false, figures);
     Ok(conclude(args, &program, profile, summary, console))
 }
 

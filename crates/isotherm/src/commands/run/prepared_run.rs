@@ -13,7 +13,7 @@ use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{BANDWIDTH_INTERVAL, LONGEST_EPOCH, Online, Step};
 use isotherm_profile::{FinishOutcome, Writer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::results::{say_next, write_summary};
 use crate::cli::{Observing, RunArgs};
@@ -21,6 +21,7 @@ use crate::launch::{self, EndedProgram, Output, Ready};
 use crate::observed_run::ObservedRun;
 use crate::recording;
 use crate::session_directory::SessionDirectory;
+use crate::session_summary::recorded_sites;
 
 /// A program that is observed and held before its exec.
 pub(super) struct PreparedRun {
@@ -140,6 +141,27 @@ impl PreparedRun {
 fn observing(args: &RunArgs, console: Console) -> Result<Observing> {
     recording::check(&args.observing)?;
     recording::with_sources(&args.observing, &args.program.words, console)
+}
+
+/// The summary of a run: what every run has, and the figures of its kind, which take the place of those.
+pub(super) fn summary_of(
+    program: &EndedProgram,
+    mode: &str,
+    emulates: bool,
+    figures: Value,
+) -> Value {
+    let worked = program.summary.worked();
+    let mut summary = json!({
+        "mode": mode,
+        "placed": worked,
+        "emulated": emulates && worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
+    });
+    if let (Value::Object(all), Value::Object(figures)) = (&mut summary, figures) {
+        all.extend(figures);
+    }
+    summary
 }
 
 /// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result of

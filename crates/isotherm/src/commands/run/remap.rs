@@ -20,12 +20,11 @@ use isotherm_policy::energy::{BandwidthModel, RemapSettings};
 use serde_json::{Value, json};
 
 use super::device_changes::DeviceChanges;
-use super::prepared_run::{PreparedRun, conclude};
+use super::prepared_run::{PreparedRun, conclude, summary_of};
 use crate::bandwidth_file;
 use crate::cli::RunArgs;
 use crate::launch::EndedProgram;
 use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
-use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 
 /// The remapping of one run, and what it did.
@@ -124,18 +123,13 @@ impl RemapRun {
     }
 
     fn summary(&self, program: &EndedProgram) -> Value {
-        let worked = program.summary.worked();
-        json!({
-            "mode": "remap",
-            "placed": worked,
-            "emulated": worked,
-            "seconds": program.took.0 as f64 / 1e9,
+        let figures = json!({
             "devices": self.remapping.devices(),
             "samples": self.changes.samples_json(),
             "remaps": self.changes.remaps_json(),
             "added": self.changes.added_json(),
             "requested_bytes": self.requested.0,
-            "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-        })
+        });
+        summary_of(program, "remap", true, figures)
     }
 }
