@@ -169,7 +169,7 @@ impl Code {
     }
 
     /// Records a mapping of code and drops the instructions decoded in its range.
-    pub fn map(&mut self, mapping: &Mapping<'_>) {
+    pub fn map<P: AsRef<[u8]>>(&mut self, mapping: &Mapping<P>) {
         let Some(end) = mapping.address.checked_add(mapping.bytes) else {
             return;
         };
@@ -188,7 +188,7 @@ impl Code {
                 end,
                 file_offset: mapping.file_offset,
                 inode: mapping.inode,
-                path: PathBuf::from(std::ffi::OsStr::from_bytes(mapping.path)),
+                path: PathBuf::from(std::ffi::OsStr::from_bytes(mapping.path.as_ref())),
             };
             space.mappings.insert(mapping.address, code);
         }

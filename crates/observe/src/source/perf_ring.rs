@@ -93,51 +93,9 @@ pub enum EventKind {
     /// The process with this pid ended.
     Exit(u32),
     /// A process mapped a file executable.
-    Map(OwnedMapping),
+    Map(Mapping<Vec<u8>>),
     /// A sample of the source with this number.
     Sample(usize, Box<PerfSample>),
-}
-
-/// An executable mapping that owns its path.
-#[derive(Clone, Debug)]
-pub struct OwnedMapping {
-    pid: u32,
-    address: u64,
-    bytes: u64,
-    file_offset: u64,
-    inode: u64,
-    path: Vec<u8>,
-    time_ns: u64,
-}
-
-impl OwnedMapping {
-    /// The mapping, with a borrowed path.
-    #[must_use]
-    pub fn borrow(&self) -> Mapping<'_> {
-        Mapping {
-            pid: self.pid,
-            address: self.address,
-            bytes: self.bytes,
-            file_offset: self.file_offset,
-            inode: self.inode,
-            path: &self.path,
-            time_ns: self.time_ns,
-        }
-    }
-}
-
-impl From<Mapping<'_>> for OwnedMapping {
-    fn from(mapping: Mapping<'_>) -> Self {
-        Self {
-            pid: mapping.pid,
-            address: mapping.address,
-            bytes: mapping.bytes,
-            file_offset: mapping.file_offset,
-            inode: mapping.inode,
-            path: mapping.path.to_vec(),
-            time_ns: mapping.time_ns,
-        }
-    }
 }
 
 impl PerfSource {
@@ -356,7 +314,7 @@ impl PerfSource {
                     exec: true,
                     time_ns,
                 } => (time_ns, EventKind::Exec(pid)),
-                Record::Mapping(mapping) => (mapping.time_ns, EventKind::Map(mapping.into())),
+                Record::Mapping(mapping) => (mapping.time_ns, EventKind::Map(mapping.owned())),
                 Record::Throttled(on) => {
                     self.throttled += u64::from(on);
                     continue;

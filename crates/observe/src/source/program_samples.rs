@@ -364,7 +364,7 @@ impl ProgramSamples {
                 self.processes.exit(pid);
                 self.code.forget(pid);
             }
-            EventKind::Map(mapping) => self.code.map(&mapping.borrow()),
+            EventKind::Map(mapping) => self.code.map(&mapping),
             EventKind::Sample(number, sample) => {
                 let hz = self.hz_at(self.sources[number].0, Nanos(event.time_ns));
                 self.note_stack(&sample);

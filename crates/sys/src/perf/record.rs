@@ -62,7 +62,7 @@ pub enum Record<'a> {
         time_ns: u64,
     },
     /// A mapping with executable pages was made.
-    Mapping(Mapping<'a>),
+    Mapping(Mapping<&'a [u8]>),
     /// The hardware wrote bytes to the AUX ring.
     Aux {
         /// Position of the first byte; it only grows.
@@ -88,9 +88,9 @@ pub enum Record<'a> {
     Malformed(u32),
 }
 
-/// An executable mapping.
+/// An executable mapping, with a path of this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mapping<'a> {
+pub struct Mapping<P> {
     /// Its process.
     pub pid: u32,
     /// First address.
@@ -102,9 +102,25 @@ pub struct Mapping<'a> {
     /// Inode; 0 for no file.
     pub inode: u64,
     /// Path as the kernel prints it, or a name such as `[vdso]`, `//anon`.
-    pub path: &'a [u8],
+    pub path: P,
     /// Time, `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
     pub time_ns: u64,
+}
+
+impl Mapping<&[u8]> {
+    /// The same with a copy of the path.
+    #[must_use]
+    pub fn owned(&self) -> Mapping<Vec<u8>> {
+        Mapping {
+            pid: self.pid,
+            address: self.address,
+            bytes: self.bytes,
+            file_offset: self.file_offset,
+            inode: self.inode,
+            path: self.path.to_vec(),
+            time_ns: self.time_ns,
+        }
+    }
 }
 
 /// Walks the records in `bytes`; the rest after the last whole one is not returned.
@@ -209,7 +225,7 @@ fn aux(mut body: Fields<'_>) -> Option<Record<'_>> {
     })
 }
 
-fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
+fn mapping(mut body: Fields<'_>) -> Option<Mapping<&[u8]>> {
     let time_ns = body.trailing_time();
     let pid = body.word()?;
     body.skip(4)?;
