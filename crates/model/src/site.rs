@@ -190,6 +190,17 @@ pub struct Site {
 }
 
 impl Site {
+    /// A site of which only the id is known.
+    #[must_use]
+    pub fn nameless(id: SiteId) -> Self {
+        let kind = match id {
+            SiteId::UNATTRIBUTED => SiteKind::Unattributed,
+            SiteId::SHARED => SiteKind::Shared,
+            _ => SiteKind::Heap,
+        };
+        Self::new(id, kind)
+    }
+
     /// A site without any numbers yet.
     #[must_use]
     pub fn new(id: SiteId, kind: SiteKind) -> Self {

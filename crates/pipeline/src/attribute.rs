@@ -18,7 +18,7 @@ use isotherm_model::batch::{
 };
 use isotherm_model::code_access::CODE_ACCESSES_FOLDED;
 use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
-use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_model::site::{Frame, Site, SiteId};
 use isotherm_model::units::{Accesses, Bytes};
 
 use crate::code_accesses::CodeAccesses;
@@ -261,7 +261,7 @@ impl Attribution {
         let by_extent: Vec<SiteId> = extents.map(|extent| extent.site).collect();
         let by_heat = heat.iter().map(|heat| heat.site);
         let mut changed = BTreeSet::new();
-        for site in named.chain(by_extent.into_iter().chain(by_heat).map(stranger)) {
+        for site in named.chain(by_extent.into_iter().chain(by_heat).map(Site::nameless)) {
             if self.learn(site.clone()) {
                 changed.insert(site.id);
             }
@@ -288,7 +288,7 @@ impl Attribution {
     fn learn(&mut self, site: Site) -> bool {
         let count = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
         let site = match self.sites.get(&site.id) {
-            Some(_) if site == stranger(site.id) => return false,
+            Some(_) if site == Site::nameless(site.id) => return false,
             Some(known) => Site {
                 first_seen: known.first_seen,
                 peak_rss: known.peak_rss.max(site.peak_rss),
@@ -303,16 +303,6 @@ impl Attribution {
         self.sites.insert(site.id, site);
         is_news
     }
-}
-
-/// A site of which only the id is known.
-fn stranger(id: SiteId) -> Site {
-    let kind = match id {
-        SiteId::UNATTRIBUTED => SiteKind::Unattributed,
-        SiteId::SHARED => SiteKind::Shared,
-        _ => SiteKind::Heap,
-    };
-    Site::new(id, kind)
 }
 
 /// The chunks of the extents in the range of an access, as (chunk, bytes in the range, site), by address. Of two

@@ -10,7 +10,7 @@ use isotherm_model::code_access::CodeAccess;
 use isotherm_model::isolation_runs::IsolationRuns;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
-use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::site::{Site, SiteId};
 use isotherm_model::words::counted;
 use isotherm_sys::files::read_input;
 
@@ -393,7 +393,7 @@ impl Parts {
             let what = format!("the code location of {count} is lost");
             self.warnings.push(Warning::new("", what));
             for id in &orphans {
-                sites.insert(*id, nameless(*id));
+                sites.insert(*id, Site::nameless(*id));
             }
             for resident in self.resident.iter().filter(|r| orphans.contains(&r.site)) {
                 if let Some(site) = sites.get_mut(&resident.site) {
@@ -409,14 +409,4 @@ impl Parts {
         }
         sites.into_values().collect()
     }
-}
-
-/// A site of which only its name is left.
-fn nameless(id: SiteId) -> Site {
-    let kind = match id {
-        SiteId::UNATTRIBUTED => SiteKind::Unattributed,
-        SiteId::SHARED => SiteKind::Shared,
-        _ => SiteKind::Heap,
-    };
-    Site::new(id, kind)
 }
