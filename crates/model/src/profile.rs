@@ -252,19 +252,22 @@ impl Profile {
     /// Accesses of each site over the whole run, ordered by site.
     #[must_use]
     pub fn accesses_by_site(&self) -> std::collections::BTreeMap<SiteId, Accesses> {
-        let mut sums = std::collections::BTreeMap::<SiteId, Accesses>::new();
-        for heat in &self.heat {
-            *sums.entry(heat.site).or_default() += heat.accesses;
-        }
-        sums
+        self.sum_by_site(|heat| heat.accesses)
     }
 
     /// Accesses of each site that the caches served, beside [`Self::accesses_by_site`].
     #[must_use]
     pub fn served_by_site(&self) -> std::collections::BTreeMap<SiteId, Accesses> {
+        self.sum_by_site(|heat| heat.served)
+    }
+
+    fn sum_by_site(
+        &self,
+        of: impl Fn(&Heat) -> Accesses,
+    ) -> std::collections::BTreeMap<SiteId, Accesses> {
         let mut sums = std::collections::BTreeMap::<SiteId, Accesses>::new();
         for heat in &self.heat {
-            *sums.entry(heat.site).or_default() += heat.served;
+            *sums.entry(heat.site).or_default() += of(heat);
         }
         sums
     }
@@ -279,10 +282,7 @@ impl Profile {
         let sources = self.sources.iter().filter(|source| source.usable > 0);
         let timers = sources.filter(|source| source.unit(false) == Some(CountUnit::Time));
         let taken = timers.fold(0, |sum: u64, timer| sum.saturating_add(timer.taken));
-        let mut streamed = std::collections::BTreeMap::<SiteId, Accesses>::new();
-        for heat in &self.heat {
-            *streamed.entry(heat.site).or_default() += heat.streamed;
-        }
+        let streamed = self.sum_by_site(|heat| heat.streamed);
         let share = |accesses: u64| accesses as f64 / taken.max(1) as f64;
         let waiting = |(site, accesses): (SiteId, Accesses)| {
             let streamed = streamed.get(&site).map_or(0, |streamed| streamed.0);
