@@ -90,6 +90,17 @@ pub enum Caller {
     },
 }
 
+impl Caller {
+    /// The direct caller, if it identifies the site.
+    #[must_use]
+    pub const fn direct(&self) -> Option<CallerId> {
+        match self {
+            Self::Direct { id, .. } => Some(*id),
+            Self::Unknown | Self::None => None,
+        }
+    }
+}
+
 /// A range within each data object of a site, from the object's start on, so that it holds in the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlacedPart {
@@ -318,14 +329,8 @@ impl Plan {
     /// `None` as a whole if a site's caller is unknown: it may be any.
     #[must_use]
     pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
-        let small_callers: BTreeSet<CallerId> = self
-            .small
-            .values()
-            .filter_map(|caller| match caller {
-                Caller::Direct { id, .. } => Some(*id),
-                Caller::Unknown | Caller::None => None,
-            })
-            .collect();
+        let small_callers: BTreeSet<CallerId> =
+            self.small.values().filter_map(Caller::direct).collect();
         let mut callers = BTreeMap::new();
         let sites = self.assignments.iter().filter(|a| a.site > SiteId::SHARED);
         for site in sites {

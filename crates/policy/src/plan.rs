@@ -317,13 +317,7 @@ fn callers_of(
         .filter(|(site, _)| **site > SiteId::SHARED)
         .map(|(site, caller)| (*site, *caller))
         .partition(|(site, _)| is_item.contains(site));
-    let others: BTreeSet<CallerId> = small
-        .values()
-        .filter_map(|caller| match caller {
-            Caller::Direct { id, .. } => Some(*id),
-            Caller::Unknown | Caller::None => None,
-        })
-        .collect();
+    let others: BTreeSet<CallerId> = small.values().filter_map(Caller::direct).collect();
     for caller in planned.values_mut() {
         if let Caller::Direct { id, has_others } = caller {
             *has_others = others.contains(id);
