@@ -12,12 +12,13 @@ use crate::VERSION;
 pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
 
 /// The runtime's action on each allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum RuntimeMode {
     /// Serve every allocation from one plain jemalloc; record nothing.
     PassThrough = 0,
     /// Distinguish sites, give grown sites their own arenas, publish all of it.
+    #[default]
     Profile = 1,
     /// Place each allocation by the plan's table; one allocator instance per tier.
     Guided = 2,

@@ -23,7 +23,7 @@ use crate::leading;
 use crate::splits::{self, Split, SplitError, SplitTables};
 
 /// The settings of the runtime.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Configuration {
     /// The treatment of allocations.
     pub mode: RuntimeMode,
@@ -99,19 +99,7 @@ impl Configuration {
         Self {
             mode: RuntimeMode::Profile,
             depth,
-            tiers: None,
-            default_tier: TierIndex::FASTEST,
-            entries: Vec::new(),
-            splits: BTreeMap::new(),
-            leading: Vec::new(),
-            callers: None,
-            trapping: None,
-            access_period: None,
-            access_filter: None,
-            mover: Mover::Kernel,
-            statics: Vec::new(),
-            static_tier: None,
-            cache: None,
+            ..Self::default()
         }
     }
 

@@ -9,7 +9,7 @@ use crate::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use crate::units::{Bytes, Nanos};
 
 /// Index into a list of tiers; 0 is the fastest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TierIndex(pub u32);
 
 impl TierIndex {
