@@ -31,6 +31,18 @@ pub(crate) struct TiersChoice {
     pub slow_access: Option<Nanos>,
 }
 
+impl TiersChoice {
+    /// These tiers, without another flag.
+    pub(crate) fn named(tiers: &str) -> Self {
+        Self {
+            tiers: tiers.to_owned(),
+            fast: None,
+            slow_period: None,
+            slow_access: None,
+        }
+    }
+}
+
 /// Flags of `isotherm tiers`.
 #[derive(Debug, Args)]
 pub(crate) struct TiersArgs {

@@ -377,12 +377,7 @@ fn add_measured(table: &mut SensitivityTable, runs: &ObjectRuns) -> Result<()> {
 
 /// The fastest tier and the slowest.
 fn tiers(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<Tiers> {
-    let choice = TiersChoice {
-        tiers: args.tiers.clone(),
-        fast: None,
-        slow_period: None,
-        slow_access: None,
-    };
+    let choice = TiersChoice::named(&args.tiers);
     let footprint = profile.footprint();
     let tiers = tiers_choice::resolve(&choice, Some(footprint), console)?;
     let [fast, .., slow] = tiers.all() else {

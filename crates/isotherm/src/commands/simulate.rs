@@ -177,12 +177,7 @@ fn machine(
         let words = format!("{} ({})", args.tiers, costs(&machine));
         return Ok((machine, words, DEFAULT_SHARE));
     }
-    let choice = TiersChoice {
-        tiers: args.tiers.clone(),
-        fast: None,
-        slow_period: None,
-        slow_access: None,
-    };
+    let choice = TiersChoice::named(&args.tiers);
     let tiers = tiers_choice::resolve(&choice, Some(workload.footprint()), console).context(
         "--tiers names none of cxl, nvm, hbm and dimms, nor tiers of another kind that can be modelled",
     )?;
