@@ -1,4 +1,4 @@
-//! The table of a Java heap with colours: what the virtual machine of `java/build-jvm` shows of its regions
+//! The table of a Java heap with colours: the regions, as the virtual machine of `java/build-jvm` publishes them
 //! (`java/hotspot/colored-heap.patch`, `g1HeapColor.hpp`; both sides assert the size of the header).
 //!
 //! ```text
@@ -22,7 +22,7 @@ pub const VERSION: u32 = 1;
 /// Name of the file in the session directory, where a run changes the devices of hot objects.
 pub const FILE_NAME: &str = "heap-table";
 
-/// What a table begins with.
+/// The header of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct JavaHeapHeader {
@@ -44,8 +44,8 @@ pub struct JavaHeapHeader {
     pub borrowed: u32,
     /// Regions that got another place than they had before, since the start.
     pub moved: u64,
-    /// Memory devices that place 0 is spread over: of n devices one of n regions, by its index, is on the first one, and the others are where
-    /// the coldest place is. 0 and 1 are the first alone. `isotherm run --java --remap` writes it while the program runs.
+    /// Number n of memory devices over which place 0 is spread: one in n regions, chosen by its index, is on the first device, and all
+    /// others are where the coldest place is. 0 and 1 mean the first device alone. `isotherm run --java --remap` writes it during the run.
     pub hot_devices: u32,
     /// Zero.
     pub reserved: u32,

@@ -20,8 +20,8 @@ pub const PAGE_BYTES: u64 = 4096;
 /// Pages of a chunk of the pool.
 pub const CHUNK_PAGES: u64 = crate::CHUNK_BYTES / PAGE_BYTES;
 
-/// Slots of the ring: at a unit of 4 KiB an epoch's moves of 128 MiB, if no two are neighbours. What does not fit waits for
-/// the next epoch.
+/// Slots of the ring: with units of 4 KiB enough for 128 MiB of moves in an epoch, none of them neighbours. Further moves wait
+/// for the next epoch.
 pub const REQUEST_SLOTS: u64 = 1 << 15;
 
 /// A page in a tier's table that holds no data, as far as is known.
@@ -96,7 +96,7 @@ impl StaticRange {
 }
 
 impl StaticPageTable {
-    /// A table of so many bytes at this offset, without ranges.
+    /// A table of `slots` bytes at this offset, without ranges.
     #[must_use]
     pub const fn empty(slots: u64, tiers_offset: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The dry run of an executor: the same small port, so that no executor needs a flag.
+//! An executor for dry runs. It implements the ports of the real executors, so that none of these needs a flag.
 
 use isotherm_model::batch::Extent;
 use isotherm_model::movement::{RangeAction, RangeOutcome};

@@ -7,8 +7,8 @@
 //!                                .../removable           0 where memory cannot be taken offline at all
 //! ```
 //!
-//! Before the first block goes, all are written to a *record* on disk, with their zones. A failure half way brings back those that went;
-//! after a death half way the next start does so by the record. So no memory stays offline that nothing knows of.
+//! Before the first block is taken offline, all blocks are written to a *record* on disk, with their zones. After a failure half way the
+//! blocks that are offline are brought back; after a crash the next start does this by the record. So no memory stays offline unnoticed.
 //!
 //! Kernel document: `Documentation/admin-guide/mm/memory-hotplug.rst`. Blocks of boot memory mostly hold data of the kernel and stay; a
 //! node is emptied for sure where its memory is in the zone `Movable` (`memhp_default_state=online_movable`, `movable_node`).
@@ -87,7 +87,7 @@ pub enum BlockError {
         node: u32,
         /// What the kernel says, and what to do.
         why: String,
-        /// What became of the blocks that were offline already.
+        /// The result of bringing back the blocks that were offline already.
         restored: Restored,
     },
     /// Blocks did not come back.

@@ -1,8 +1,8 @@
-//! The knobs of the kernel's own promotion, taken over for a while and put back.
+//! Takes over the settings (knobs) of the kernel's own page promotion for a while, and restores them.
 //!
 //! With `numa_balancing` in mode 2 the kernel unmaps pages of slow nodes, round by round, and promotes a page in the context of
-//! the program that touches it soon after. How often it looks, how soon is soon, and how much it may move are files of debugfs and
-//! procfs; whether reclaim demotes is one of sysfs.
+//! the program that touches it soon after. The scan period, the hot threshold and the rate limit are files of debugfs and procfs;
+//! whether reclaim demotes pages is a file of sysfs.
 //!
 //! ```text
 //! take      record: numa_balancing was 1 set 2     then the writes
@@ -10,8 +10,8 @@
 //! release   each knob that has the value that was set gets the one that it had; record removed
 //! ```
 //!
-//! The *record* on disk is written before each write, so that after a kill the next start, or `isotherm daemon --restore`, puts
-//! back what was. A knob that has another value than the last one set has another owner: it is left as it is, here and after a kill.
+//! The *record* on disk is written before each write, so that after a kill the next start, or `isotherm daemon --restore`, restores
+//! the former values. A knob with a value other than the last one set was changed by another program, and is not restored.
 //!
 //! Kernel documents: `admin-guide/sysctl/kernel.rst`, `Documentation/scheduler`, `mm/memory-tiers.c`.
 
@@ -26,7 +26,7 @@ pub use knob_record::KnobRecord;
 
 use crate::sysfs::Sysfs;
 
-/// What became of knobs that were to be put back.
+/// The result of restoring the knobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PutBack {
     /// Knobs that have their former values.
@@ -38,7 +38,7 @@ pub struct PutBack {
 }
 
 impl fmt::Display for PutBack {
-    /// `8 settings of the kernel's promotion are as they were; numa_balancing stays 1, which somebody else set`
+    /// `8 settings of the kernel's promotion as before; numa_balancing stays 1, which somebody else set`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let back = isotherm_model::words::counted(self.back.len(), "setting");
         write!(f, "{back} of the kernel's promotion as before")?;
@@ -65,7 +65,7 @@ pub struct PromotionKnobs<S> {
 }
 
 impl<S: Sysfs> PromotionKnobs<S> {
-    /// Takes the knobs over with these values. What was is on disk before the first write. Where one cannot be set, all are put back.
+    /// Takes the knobs over with these values. The former values are on disk before any write. If one cannot be set, all are restored.
     ///
     /// # Errors
     /// The kernel lacks one, refuses a value, or the record cannot be written.

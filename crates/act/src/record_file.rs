@@ -1,5 +1,5 @@
-//! A record on disk that is whole or absent at any moment: what a next start needs after a death. Its first line says what it is, and each
-//! further one is a fact of words.
+//! A record on disk that is complete or absent at any moment, from which the next start recovers after a crash. Its first line names its
+//! kind, and each further line is one fact, as words.
 
 use std::fs;
 use std::io::{self, Write as _};

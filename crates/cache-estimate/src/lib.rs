@@ -1,5 +1,5 @@
-//! What a program waited for, from a stream of sampled addresses: which share of its waiting its caches served, and which
-//! of its accesses follow a stream, so that they wait for the bandwidth of the memory and not for its latency (`streams.rs`).
+//! Estimates, from a stream of sampled addresses, which share of a program's wait time its caches served, and which of its
+//! accesses follow a stream, so that they wait for memory bandwidth and not for memory latency (`streams.rs`).
 //!
 //! A sample by time says where a program waited, and not whether for a cache or for memory. But pages that come back
 //! soon are few, and few pages are in the caches. From how often pages come back among the last samples, this crate
@@ -28,7 +28,7 @@
 //! - A window cannot tell sets that fit in a cache from larger ones before it has seen pages come back: a cache of more
 //!   than `SAMPLES^2 / 32` pages is beyond it, 128 MiB for 1,024 samples; such a window is judged when it is full.
 //! - Data that a program works on for less than a window, and then on other data, looks like data that never comes back:
-//!   what its repeats tell of phases does not suffice to tell its pages from others that are seen once.
+//!   its few repeated samples do not suffice to distinguish its pages from pages that are sampled once.
 //! - The share of a page that is in use (a list with one element a page fills 64 bytes of cache for each) is
 //!   known only for pages that come back; others are counted whole.
 //! - A scan in a circle over little more than the cache misses all of it under LRU; the estimate says what random

@@ -1,4 +1,4 @@
-//! How many pages there are of each rate, the pages that were never sampled included.
+//! Estimates the number of pages at each access rate, including the pages that were never sampled.
 //!
 //! A page of rate `r` is sampled `k` times in a window with Poisson's chance. The histogram of counts is therefore a
 //! mixture of Poisson distributions, and the mixture of greatest likelihood is found by expectation and maximisation

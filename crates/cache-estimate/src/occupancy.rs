@@ -1,4 +1,4 @@
-//! Which pages a cache of a given size holds: Che's approximation, for samples by time.
+//! Estimates which pages a cache of a given size holds, by Che's approximation applied to samples by time.
 //!
 //! Che, Tung and Wang ("Hierarchical Web caching systems", IEEE JSAC 2002): a page that is visited `x` times on average
 //! while an LRU cache is filled anew is found there with the chance `1 - e^-x`, and the sum of these chances, weighted by

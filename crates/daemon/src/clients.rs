@@ -6,7 +6,7 @@
 //! A timeout of each read is not enough: a client that sends one byte each half second would keep its connection for
 //! ever (the Slowloris attack). So all reads and writes of a request, or of an answer, have one *deadline* together.
 //! Above the limit on their number the oldest connection is closed: a client that sends its request at once, as
-//! Prometheus does, has its answer before so many newer ones connect. A client that requests the status of every epoch
+//! Prometheus does, has its answer before that many newer ones connect. A client that requests the status of every epoch
 //! (`follow`) stays connected and does not count here once its request is read; `socket` limits their number.
 //!
 //! ARCHITECTURE.md states why no HTTP library does this.

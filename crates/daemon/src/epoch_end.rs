@@ -1,4 +1,4 @@
-//! When an epoch ends: after its length, or earlier where the evidence of a new phase is strong.
+//! Decides when an epoch ends: at its full length, or earlier if there is strong evidence of a new phase.
 //!
 //! ```text
 //! a quarter   the kernel has used up the room to promote     room is made at once

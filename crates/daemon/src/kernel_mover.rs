@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Everything else is as without it: floors, caps, the policy's own promotions and demotions. The watcher leaves the fast nodes room
-//! above the kernel's high watermark, because below it the kernel promotes nothing. Where a knob changes behind its back, the daemon
-//! lets go of all of them for good: two owners would undo each other's work.
+//! above the kernel's high watermark, because below it the kernel promotes nothing. If another program changes a knob, the daemon
+//! releases all of them permanently: two owners would undo each other's work.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -88,9 +88,9 @@ pub(crate) struct KernelMover<S: Sysfs> {
 }
 
 impl KernelMover<SysfsFiles> {
-    /// Takes the knobs of this machine, whose fast tier has so many nodes; None, with the reason on the console, where the kernel lacks
-    /// them or refuses, or where the choice was left to the daemon and they are better left alone. None as well where a daemon answers
-    /// on the socket, which this one cannot have then.
+    /// Takes over the knobs of this machine, for a fast tier of `fast_nodes` nodes. Returns None, with the reason on the console, if the
+    /// kernel lacks them or refuses, or if the configuration leaves the choice to the daemon and it decides against it. Returns None as
+    /// well if another daemon answers on the socket, because this one then cannot start.
     ///
     /// # Errors
     /// The state directory cannot be made.
@@ -132,7 +132,7 @@ impl KernelMover<SysfsFiles> {
     }
 }
 
-/// Checks that the daemon may take the kernel's promotion without being told to; the error says why not.
+/// Checks whether the daemon may take over the kernel's promotion when the configuration does not require it; the error is the reason.
 fn may_take(sysfs: &impl Sysfs, fast_nodes: usize) -> Result<(), String> {
     if !rights::may_administer() {
         return Err("it has no CAP_SYS_ADMIN to set the kernel's promotion with".to_owned());

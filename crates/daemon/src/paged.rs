@@ -34,7 +34,7 @@ use crate::config::Config;
 pub(crate) const COMPRESSED: &str = "compressed";
 
 const PAGE: Bytes = Bytes(4096);
-/// What the kernel is asked to reclaim of a control group in an epoch, at most: what it takes may be needed at once.
+/// Most bytes that the kernel is asked to reclaim from a control group in an epoch: programs may need the reclaimed pages at once.
 const RECLAIM_AT_MOST: Bytes = Bytes(32 << 20);
 
 /// The step and what it observes by itself.

@@ -34,7 +34,7 @@ const OTHER_COLLECTORS: [&str; 5] = [
     "-XX:+UseEpsilonGC",
 ];
 
-/// What the heap of a run is to be.
+/// The requested layout of the heap of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeapRoom<'a> {
     /// Each is a colour.

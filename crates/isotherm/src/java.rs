@@ -118,7 +118,7 @@ fn with_agent_of(agent: &Path, words: &[OsString], settings: AgentSettings) -> V
     let mut option = OsString::from("-agentpath:");
     option.push(agent);
     option.push(options(settings));
-    // With buffers for allocations the virtual machine would not tell of each object.
+    // With thread-local allocation buffers the virtual machine would not report each object.
     let all = match settings.counts_all {
         true => &["-Xint", "-XX:-UseTLAB"][..],
         false => &[],

@@ -1,4 +1,4 @@
-//! Which words of a `java` command line are options of the virtual machine, and which are the program's own.
+//! Separates the words of a `java` command line into options of the virtual machine and arguments of the program.
 //!
 //! ```text
 //! java -Xmx1g -cp app.jar:lib.jar  app.Main  -XX:+UseSerialGC

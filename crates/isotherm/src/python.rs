@@ -1,5 +1,5 @@
-//! Python programs: whose functions the runtime reads, and what is said of others. The runtime itself goes by the version in the
-//! interpreter's memory; the name of its file is enough for a sentence.
+//! Python programs: which interpreters the runtime can read functions from, and the warning for all others. The version is taken from the
+//! file name, which is enough for a warning; the runtime itself uses the version in the interpreter's memory.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;

@@ -1,7 +1,7 @@
-//! What moves ranges of a running program's data between its tiers.
+//! Selects the mover of the ranges of a running program's data.
 //!
-//! On the emulated pair the runtime does, at our request. On memory nodes we do, by several threads, or a thread of the runtime
-//! (`--mover staged`). A dry run prints the moves.
+//! On the emulated pair the runtime moves them on request. On memory nodes several threads of this process do, or a thread of the
+//! runtime (`--mover staged`). A dry run prints the moves.
 
 use std::path::PathBuf;
 

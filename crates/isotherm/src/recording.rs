@@ -1,4 +1,4 @@
-//! What an observed run is set up with, for `record` and an online `run`: flags, sources, the observer, metadata.
+//! The settings of an observed run, for `record` and an online `run`: flags, sources, the observer and metadata.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -32,7 +32,7 @@ impl Split {
     }
 }
 
-/// Whether a plan with parts, or with a site that fits in part, serves so much more than one of whole sites that it should be taken.
+/// Whether a plan with parts, or with a site that fits in part, serves enough more than a plan of whole sites to be used instead.
 pub(crate) fn pays(split: &Plan, whole: &Plan) -> bool {
     let more = split
         .standing

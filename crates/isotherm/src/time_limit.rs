@@ -1,4 +1,4 @@
-//! The longest that a program may run: then it is asked to end, and later made to.
+//! The time limit of a program: SIGTERM when the limit is reached, then SIGKILL if the program has not ended after a grace period.
 //!
 //! ```text
 //! |------ limit ------|--- GRACE ---|

@@ -28,7 +28,7 @@ pub(crate) struct TimedPlacement {
     pub is_bound: bool,
 }
 
-/// What a run means whose output differs from that of the first one.
+/// The treatment of a run with an output that differs from the first run's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DifferingOutput {
     /// An error.

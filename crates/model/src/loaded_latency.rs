@@ -11,7 +11,7 @@
 
 use crate::units::Nanos;
 
-/// The latency of a load while the memory serves so many bytes a second.
+/// The latency of a load while the memory serves this bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadPoint {
     /// Bytes a second.

@@ -1,4 +1,4 @@
-//! Outcomes: the result of each action, named per range, never a bare success.
+//! Outcomes: the result of each action, reported for each range of it, so that partial success is visible.
 
 use std::fmt;
 

@@ -212,7 +212,7 @@ pub struct Plan {
     pub standing: PlanBounds,
     /// The devices of each colour, hot first, each colour with a tier of its own; empty where the policy colours nothing.
     pub colours: Vec<ColourDevices>,
-    /// What it predicts, where the profile says how long the program waited and the tiers say how much slower they are.
+    /// The predicted times, if the profile records how long the program waited and the tiers state how much slower they are.
     pub expected: Option<ExpectedTimes>,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,

@@ -90,7 +90,7 @@ impl BytesPerSecond {
     /// The most: far above any memory.
     pub const AT_MOST: Bytes = Bytes(1 << 50);
 
-    /// Of so many bytes in a second; `None` outside the range.
+    /// A limit of `bytes` in a second; `None` outside the range.
     #[must_use]
     pub const fn new(bytes: u64) -> Option<Self> {
         if bytes < Self::AT_LEAST.0 || bytes > Self::AT_MOST.0 {

@@ -1,5 +1,5 @@
-//! Why data stays in the tier where it was, and how many bytes of it: of data that is not chosen for fast memory, and of moves that
-//! fail.
+//! The reasons why data stays in its tier, with the number of bytes for each: the data was not chosen for fast memory, or its move
+//! failed.
 
 use crate::batch::Process;
 use crate::movement::AddressRange;

@@ -1,4 +1,4 @@
-//! How slow the two tiers of a machine are under their present load, and what is counted of an emulated machine to tell it.
+//! The loaded latencies of the two tiers of a machine, and the counts from which they follow on an emulated machine.
 
 use crate::units::{Bytes, Nanos};
 
@@ -33,7 +33,7 @@ impl EmulatedUse {
         }
     }
 
-    /// What came to this since then.
+    /// The increase since `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

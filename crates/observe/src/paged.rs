@@ -46,7 +46,7 @@ struct LastScan {
 }
 
 impl LastScan {
-    /// Records spans that left memory. What was out at the scan had come back meanwhile.
+    /// Records spans that left memory. Those that were already out at the scan had come back meanwhile.
     fn left(&mut self, mut spans: Vec<Span>, unit: u64) {
         spans.sort_unstable_by_key(|span| span.start);
         for span in &spans {

@@ -33,8 +33,8 @@ impl PendingObjects {
         }
     }
 
-    /// Adds an object. Where the queue is full, it first drops those whose address was allocated again, and then the smallest, until half of it
-    /// is free.
+    /// Adds an object. A full queue first drops the objects whose address was allocated again, and then the smallest ones, until half
+    /// of it is free.
     pub(crate) fn push(&mut self, object: AllocatedObject) {
         if self.objects.len() >= self.most {
             self.drop_replaced();
@@ -66,7 +66,7 @@ impl PendingObjects {
         let largest_dropped = sizes[excess - 1];
         self.dropped += excess as u64;
         let smaller = sizes.partition_point(|bytes| *bytes < largest_dropped);
-        // Of those as large as the largest that is dropped only so many.
+        // Of the objects of this size only `excess` are dropped.
         excess -= smaller;
         self.objects
             .retain(|object| match object.range.bytes.cmp(&largest_dropped) {
@@ -87,7 +87,7 @@ impl PendingObjects {
         std::mem::take(&mut self.objects)
     }
 
-    /// How many were dropped so far that no later one had replaced.
+    /// Number of objects dropped so far, without those whose address was allocated again.
     pub(crate) const fn dropped(&self) -> u64 {
         self.dropped
     }

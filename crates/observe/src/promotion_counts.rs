@@ -1,4 +1,4 @@
-//! What the kernel's own promotion and demotion did, by its counters in `/proc/vmstat`.
+//! Counts of the kernel's own promotions and demotions, read from `/proc/vmstat`.
 
 use std::path::Path;
 

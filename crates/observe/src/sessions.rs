@@ -28,7 +28,7 @@ pub struct Sessions {
     tracked: BTreeMap<Process, TrackedImage>,
     refused: BTreeMap<String, String>,
     ledger: SiteLedger,
-    /// Sites that own memory, as far as [`Self::take_owners`] told of them.
+    /// Sites that own memory and were already returned by [`Self::take_owners`].
     told_owners: BTreeSet<SiteId>,
 }
 
@@ -262,7 +262,7 @@ impl Sessions {
         tracked.flat_map(TrackedImage::take_objects).collect()
     }
 
-    /// Sites that own memory and did not when this was last called: those that a profile will tell of.
+    /// Sites that own memory and did not at the last call: a profile will name them.
     pub fn take_owners(&mut self) -> Vec<Site> {
         let live = self.tracked.values().filter(|tracked| !tracked.told);
         let owners = live.flat_map(TrackedImage::owners);

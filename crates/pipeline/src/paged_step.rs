@@ -7,7 +7,7 @@
 //!        +--> UnitSavings (StallBudget) ---------------------------------+             what a budget of lost time allows
 //! ```
 //!
-//! Two rules page memory out. What exceeds a size in memory leaves whatever it costs. Below it leaves what the budget of lost
+//! Two rules page memory out. Memory above a limit leaves whatever that costs. Below the limit memory leaves as the budget of lost
 //! time allows ([`UnitSavings`]).
 //!
 //! Under a limit the ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:

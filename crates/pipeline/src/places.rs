@@ -1,4 +1,4 @@
-//! Where the accesses to a site fall in its objects, of all objects together.
+//! Adds up the accesses to a site by their offset within its data objects, over all objects of the site.
 //!
 //! ```text
 //! objects of a site   |=======####====|
@@ -36,7 +36,7 @@ const LONGER_AT_MOST: f64 = 0.1;
 pub struct SitePlaces {
     /// Bytes of a place in an object; a multiple of the range by which nine in ten of the site's accesses are known: a bin or a chunk.
     pub grain: Bytes,
-    /// What lies in each place; the objects that are shorter have no bytes in the last ones.
+    /// The counts of each place; shorter objects have no bytes in the last places.
     pub counts: Vec<PlaceCount>,
 }
 

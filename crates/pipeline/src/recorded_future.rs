@@ -1,4 +1,4 @@
-//! The accesses that a program is going to make, as a recorded run of it made them: what the oracle of a live run decides by.
+//! The future accesses of a program, predicted from a recorded run of the same program, for the oracle policy of a live run.
 //!
 //! ```text
 //! recorded   |--- epoch 0 ---|--- epoch 1 ---|--- epoch 2 ---|      by processor time

@@ -1,4 +1,4 @@
-//! How often a profile within a run is sampled: as often as its data needs, and no more than its cost may be.
+//! Chooses the sampling rate of a profile within a run: as high as its data needs, up to the limit of its cost.
 //!
 //! ```text
 //! resident bytes --> chunks of 64 KiB --> 4 samples each --+

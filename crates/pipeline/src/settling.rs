@@ -1,6 +1,6 @@
-//! When has the heat of a program begun to repeat: has one iteration been seen?
+//! Detects when the heat of a program begins to repeat, that is, when one whole iteration has been observed.
 //!
-//! The length of an iteration is not observed, so time is divided into windows, each of which ends half as late again as the one before:
+//! The length of an iteration is not observed, so time is divided into windows, each of which ends 1.5 times as late as the one before:
 //!
 //! ```text
 //! 0   | 1 |  1.5  |   2.25    |       3.4       |           an iteration of length  <------->

@@ -1,4 +1,4 @@
-//! Which classes of a Java heap are hot, while the program runs: those with the most accesses for each byte, until hot memory is full.
+//! Decides which classes of a Java heap are hot while the program runs: those with the most accesses per byte, until hot memory is full.
 //!
 //! ```text
 //! epoch        1      2      3      4

@@ -1,4 +1,4 @@
-//! What a policy chooses among: whole sites, and the parts of the sites that may be split.
+//! The items among which a policy chooses: whole sites, and the parts of sites that may be split.
 //!
 //! ```text
 //! sites      A        B               C

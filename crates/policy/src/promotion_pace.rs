@@ -1,4 +1,5 @@
-//! The pace of the kernel's own promotion, by feedback: how often it looks at slow memory, and how soon a touch must follow to be hot.
+//! Controls the pace of the kernel's own promotion by feedback: the scan period of slow memory, and the hot threshold, which is the time
+//! within which an unmapped page must be touched to be promoted.
 //!
 //! The kernel unmaps slow memory in rounds and promotes a page that is touched within the *hot threshold*. It ranks nothing: a
 //! threshold that is too long promotes what a scan passes, one that is too short misses what is hot, and the right one depends on

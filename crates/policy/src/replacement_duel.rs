@@ -1,5 +1,5 @@
-//! Which of two orders memory leaves in under a limit: the kernel's, or that of measured reuse. A duel in time, as the set dueling of
-//! adaptive caches is in space (Qureshi et al., Adaptive Insertion Policies, ISCA 2007).
+//! Chooses the order in which memory is paged out under a limit: the kernel's order, or that of measured reuse. It compares the orders
+//! one after the other in time, where set dueling compares them in space (Qureshi et al., Adaptive Insertion Policies, ISCA 2007).
 //!
 //! What was least recently used is the right choice for most programs, and the kernel knows it by the page. For a scan of more than fits
 //! it is the worst: each page leaves just before it is needed. No measure of one order tells what the other would cost, so the other is
@@ -80,8 +80,8 @@ impl ProgramTime {
 enum Phase {
     /// It is kept.
     Settled,
-    /// It was just begun, in place of one with this loss, and so many windows are still to pass: what the program waits for now, it owes to
-    /// the change.
+    /// It has just replaced an order with this loss. This number of windows is still ignored, because the program now waits for the change
+    /// itself.
     Changing(f64, u32),
     /// It is measured against that loss.
     Trial(f64),

@@ -1,4 +1,4 @@
-//! How soon the pages of a unit are touched again: the time in which half of those that are out come back.
+//! Measures how soon the pages of a unit are touched again: the time in which half of its paged-out pages come back.
 //!
 //! A page that is out costs once, at its first touch, however often it is accessed afterwards. So the heat of a unit is not the number
 //! of its accesses but how many of its pages each epoch would bring back. Samples do not tell: of a scan that computes much with each

@@ -1,4 +1,4 @@
-//! Which units leave memory under a budget of lost time: those whose probes stayed out.
+//! Chooses the units that are paged out under a budget of lost time: those whose probes stayed out.
 //!
 //! Samples say which memory is hot, but not which is cold: of a thousand samples a second none falls on most of the units that a scan
 //! reads. So a few pages of a unit are paged out first, as in Thermostat (ASPLOS 2017). Each that is needed returns at the price of
@@ -158,7 +158,7 @@ pub struct EpochSaving {
 pub struct ReturningUnits {
     /// Units that the program needs now: those that returned soon after they had left, and those of a new phase.
     pub needed: Vec<Unit>,
-    /// Units that would not have left by what their mistakes taught; the last that left first.
+    /// Units that would not have left under the longer patience that followed later mistakes; the last that left first.
     pub recalled: Vec<Unit>,
 }
 
@@ -291,7 +291,7 @@ impl UnitSavings {
         returning
     }
 
-    /// True of a span in which the program waited for so much of its time that what it touches is a new phase. Without a budget never.
+    /// True if the program waited for so large a share of this span that it is in a new phase. Always false without a budget.
     #[must_use]
     pub fn is_change(&self, (span, stalled): (Nanos, Nanos)) -> bool {
         !self.is_unlimited() && stalled.0.saturating_mul(WAITS_IN_CHANGE) >= span.0.max(1)
@@ -394,7 +394,7 @@ impl UnitSavings {
         true
     }
 
-    /// What leaves in the epoch that begins: of units that are `free` to leave, as long as `keep` bytes stay in memory.
+    /// Chooses the memory that leaves in the epoch that begins, among units that are `free` to leave, so that `keep` bytes stay in memory.
     #[must_use]
     pub fn choose(
         &self,

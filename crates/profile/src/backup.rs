@@ -55,8 +55,8 @@ impl ProfileBackup {
         (is_directory && is_profile(&self.aside)).then_some(&self.aside)
     }
 
-    /// Puts back what a writer put aside that was killed, and removes what one was about to. What is no
-    /// profile at the path stays there.
+    /// Restores a profile that a killed writer had put aside, and removes one that it was about to remove.
+    /// Anything at the path that is not a profile stays there.
     ///
     /// # Errors
     /// It could not be put back.

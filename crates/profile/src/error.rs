@@ -1,4 +1,4 @@
-//! What can go wrong with a profile, each as a sentence: what, where, why, what to do.
+//! The errors of profiles. Each is a sentence that states what failed, where, why, and the remedy.
 
 use std::fmt;
 use std::io;
@@ -56,9 +56,9 @@ pub enum Error {
     /// A file or directory could not be read.
     #[error("{path} could not be read: {cause}")]
     Read {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// A file or directory could not be written.
@@ -72,9 +72,9 @@ pub enum Error {
         )
     )]
     Write {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
         /// Epochs that were recorded before and stay readable.
         kept_epochs: usize,

@@ -1,4 +1,4 @@
-//! What a directory holds: a profile, nothing, or the files of another program.
+//! Recognises the content of a directory: a profile, nothing, or the files of another program.
 
 use std::io;
 use std::path::{Path, PathBuf};

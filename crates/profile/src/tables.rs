@@ -1,4 +1,4 @@
-//! What the rows of each table are, and how they become columns and rows again.
+//! The row type of each table, and its conversion to columns and back.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};

@@ -1,4 +1,4 @@
-//! How many accesses the hottest bytes serve.
+//! Computes the number of accesses that the hottest bytes serve, for any capacity.
 //!
 //! ```text
 //! pieces by hotness   |■■■■|■■|■■■■■■■■|■■■■■■■■■■■■■■|   one square, so many bytes
@@ -6,8 +6,8 @@
 //! with 8 squares      60 + 20 + 15 · 2/8 = 83.75
 //! ```
 //!
-//! A piece that does not fit counts by the share of it that does, so the curve is what no placement
-//! of these pieces can beat.
+//! A piece that fits in part counts in proportion to the part that fits, so the curve is an upper bound
+//! for every placement of these pieces.
 
 use isotherm_model::footprint::Footprint;
 use isotherm_model::hotness::hotter_first;

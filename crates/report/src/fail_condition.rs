@@ -1,4 +1,4 @@
-//! When `isotherm diff` fails: `footprint > +5%`, as text and as a value.
+//! The conditions under which `isotherm diff` fails, such as `footprint > +5%`: as text and as a value.
 //!
 //! ```text
 //! condition  =  measure [ "of" site ] comparison limit

@@ -1,7 +1,7 @@
 //! The report as one page: static tables that need no script, and data for the charts.
 //!
-//! Whatever the profile's size, the page is bounded: so many sites, callers, counters, so many
-//! characters of each name; the grid and the series are bounded where they are made. All text
+//! The size of the page is bounded for any profile: the numbers of sites, callers and counters and
+//! the lengths of names are limited here, the grid and the series where they are made. All text
 //! is escaped by `maud` (in markup) or by [`document`] (in the script element).
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a profile knows of a Java program as a whole: the columns of Table 3 of the Cross-Layer paper that a profile can tell.
+//! Figures of a Java program as a whole: the columns of Table 3 of the Cross-Layer paper that a profile can provide.
 
 use isotherm_model::profile::Profile;
 use isotherm_model::units::Bytes;

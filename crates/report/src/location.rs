@@ -1,4 +1,4 @@
-//! Where a site is, in words that tell it from all others.
+//! The location of a site, in words that distinguish it from all other sites.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +16,7 @@ const AROUND: &str = " < ";
 const PYTHON_PLATFORM: [&str; 3] = ["/lib/python3", "/site-packages/", "/dist-packages/"];
 /// Folders of the sources of Java's own classes.
 const JAVA_PLATFORM: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
-/// In so many characters there is no room for a caller.
+/// A location of at most this number of characters has no room for a caller.
 const CALLER: usize = 8;
 /// Characters of a location at least.
 const LOCATION: usize = 12;
@@ -108,7 +108,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// In at most so many characters: modules are cut first, and what tells the site from others gets half of the room.
+    /// The text in at most `room` characters: modules are cut first, and the part that distinguishes the site gets half of the room.
     fn fitted(&self, room: usize) -> String {
         let whole = self.to_string();
         if length(&whole) <= room {

@@ -1,8 +1,8 @@
-//! What a number of samples can say: the interval of a share, and which sites are below the noise.
+//! The precision of a number of samples: the confidence interval of a share, and the sites that are below the noise.
 
 use isotherm_model::batch::SourceReport;
 
-/// Fewer samples than this say little of a share: from so many on its interval is narrower than the share.
+/// The least samples of a meaningful share: from this number on, the confidence interval is narrower than the share itself.
 pub(crate) const NOISE_SAMPLES: u64 = 5;
 
 /// A site of a smaller share of the footprint is folded where its samples are below the noise; a large one is shown, because
@@ -54,7 +54,7 @@ pub(crate) fn differ(before: SampledAmount, after: SampledAmount) -> bool {
     (after.amount - before.amount).abs() > Z * error
 }
 
-/// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
+/// The number of samples behind a number of accesses: a source that samples one access in a thousand reports a thousand for each.
 /// `None` where no source says how many samples it took.
 pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
     let sampling = sources.iter().filter(|source| source.unit(false).is_some());

@@ -1,4 +1,4 @@
-//! What the daemon has paged out, for its status.
+//! The part of the daemon's status that describes paged-out memory.
 
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What `isotherm sensitivity` prints: how much a program suffers from slow memory, and which of its data objects is the cause
+//! The output of `isotherm sensitivity`: how much slow memory slows a program down, and which of its data objects are the cause
 //! (CoMerge, sections 3.1 and 3.2, table 3).
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! The tables of `isotherm colocate`: who gets the fast memory that several programs share, and what each policy would make of them
+//! The tables of `isotherm colocate`: the fast memory of each program, and the slow-downs that each policy would lead to
 //! (CoMerge, table 4).
 
 use isotherm_model::units::{Bytes, Nanos};

@@ -1,4 +1,4 @@
-//! What a simulation found out: its figures, and as JSON. `text` has the tables, `bars` the bars, `page` the chart.
+//! The results of a simulation, as figures and as JSON. `text` has the tables, `bars` the bars, `page` the chart.
 
 use isotherm_model::count_unit::CountUnit;
 use serde::Serialize;

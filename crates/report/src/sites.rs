@@ -46,9 +46,9 @@ pub struct SiteRow {
     pub accesses_share: f64,
     /// Samples that the accesses were concluded from; none where no source says how many it took.
     pub samples: Option<u64>,
-    /// Least share that so many samples leave probable (Wilson, 95 %).
+    /// Lower limit of the 95 % confidence interval of the share (Wilson).
     pub accesses_share_low: Option<f64>,
-    /// Greatest share that so many samples leave probable.
+    /// Upper limit of that interval.
     pub accesses_share_high: Option<f64>,
     /// True where samples and size are both too small to say anything.
     pub below_noise: bool,

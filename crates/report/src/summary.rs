@@ -31,9 +31,9 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Summary {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// What the run taught, in words.
+    /// The main finding about the run, in words.
     pub headline: String,
-    /// What must be seen before any number is believed.
+    /// Notes that limit the meaning of the numbers, shown before the tables.
     pub notes: Vec<String>,
     /// What was run, where and how.
     pub run: Run,

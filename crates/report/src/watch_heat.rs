@@ -1,12 +1,12 @@
-//! What the daemon saw over time and address (TMP, figures 3 and 4), and how accesses are distributed
-//! over memory (figure 5).
+//! The heat that the daemon observed over time and address (TMP, figures 3 and 4), and the distribution of
+//! accesses over memory (figure 5).
 //!
 //! The vertical axis is the virtual memory of the watched processes, one after the other, where TMP
 //! shows physical addresses: what a program keeps together is together there. Memory that no
 //! process holds has no row.
 //!
 //! ```text
-//! epoch         7   8   9             one column an epoch, so many last ones
+//! epoch         7   8   9             one column per epoch, the newest epochs only
 //! 4711 redis  | 9 | 9 | 8 |           one row a *part*: an aligned range of a process
 //! 4711 redis  |   | 1 |   |
 //! 4712 sort   | - | 3 | 5 |           it was not there in epoch 7
@@ -129,8 +129,8 @@ impl HeatHistory {
             (heat.unit, sums)
         };
         let units: Vec<UnitHeat> = units.into_iter().collect();
-        // So many units make more parts than there are rows in any smaller part: a machine with
-        // millions of units is joined in one go.
+        // With this number of units, any smaller part gives more parts than rows: a machine with
+        // millions of units is joined in one step.
         let together = units.len().div_ceil(ROWS).next_power_of_two() as u64;
         let finest = unit.0.max(1).saturating_mul(together);
         let (mut cells, part) = fitted(units.into_iter().map(cell), finest);
@@ -164,7 +164,7 @@ impl HeatHistory {
         };
         let living = self.columns.back().map(processes).unwrap_or_default();
         let all: BTreeSet<Process> = self.columns.iter().flat_map(processes).collect();
-        // What a process had that has ended is nowhere, and of many that come and go there would be nothing else.
+        // Memory of ended processes is left out: where many processes come and go, it would fill all rows.
         let is_there = |(unit, _): &(Unit, Sums)| living.contains(&unit.process);
         let cells = self.columns.iter().flat_map(|column| &column.cells);
         // Each epoch has few enough parts, but processes come and go.

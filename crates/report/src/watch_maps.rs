@@ -1,14 +1,14 @@
-//! Where the memory of watched processes lies and what was seen of it, range by range: for all of them what
-//! `/proc/PID/numa_maps` (Linux, `Documentation/filesystems/proc.rst`) says of one, with what the kernel does
-//! not know.
+//! The memory of watched processes, range by range: its tier and its observed accesses. It shows for all
+//! processes what `/proc/PID/numa_maps` (Linux, `Documentation/filesystems/proc.rst`) shows for one, and adds
+//! the accesses, which the kernel does not report.
 //!
 //! ```text
 //! units        | fast, 9 hits | fast, 3 hits | slow, 0 hits | slow, 0 hits |  -  | slow, 0 hits |
 //! ranges       |<------- fast, 12 hits ----->|<------- slow, 0 hits ------>|     |<-- slow, 0 ->|
 //! ```
 //!
-//! Neighbouring units are one range where they lie alike and both were seen to be accessed in the epoch
-//! that ended, or both were not.
+//! Neighbouring units are one range if they are in the same tiers, and either both or neither of them were
+//! accessed in the epoch that ended.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

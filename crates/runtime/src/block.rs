@@ -1,4 +1,4 @@
-//! What the address of a block says: its arena, the instance that holds it, and its size.
+//! Looks up a block by its address: its arena, the jemalloc instance that holds it, and its size.
 
 use core::ffi::c_void;
 

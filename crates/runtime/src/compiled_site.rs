@@ -1,9 +1,9 @@
 //! Sites that the compiler pass described: each has a record in the program, and an allocation passes its
 //! address.
 //!
-//! The program's own copy of the entry points (`llvm/sites`) asks once for each record who serves
-//! it ([`crate::resolve_site`]) and calls that directly from then on. The answer never changes: a plan is
-//! read once, and a record lies in its module, with which it comes and goes.
+//! The program's own copy of the entry points (`llvm/sites`) asks once for each record which functions serve
+//! it ([`crate::resolve_site`]), and calls these directly from then on. The answer never changes: a plan is
+//! read once, and a record is part of its module, so it is loaded and unloaded with the module.
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! The C library's `errno`, and its way to answer.
+//! Reads and sets `errno`, and converts results to the return values of the C library.
 
 use isotherm_sys::memory::Errno;
 

@@ -1,5 +1,5 @@
-//! What is read to find out who frees a block ([`crate::free_route`]): whether instance 0 does, and the
-//! map of the address space.
+//! The data by which `free` finds the allocator of a block ([`crate::free_route`]): whether it is instance 0,
+//! and the map of the address space.
 
 use core::sync::atomic::Ordering;
 
@@ -25,7 +25,7 @@ pub(crate) const LOOKED_UP: u8 = u8::MAX;
 /// instances, as [`crate::free_route`] asserts.
 pub(crate) const FIRST: u8 = 4;
 
-/// Says who frees blocks in a state that was decided.
+/// Sets the allocator that frees blocks, for a mode that was decided.
 pub(crate) fn decide(decided: u8) {
     let in_first = matches!(decided, state::DIRECT | state::GUIDED);
     HOT.frees_in_first.store(in_first, Ordering::Release);
@@ -53,7 +53,7 @@ pub(crate) fn open(base: usize, bytes: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Notes who owns some chunks of the pool now, if that decides who frees. Lock-free.
+/// Records the new owner of some chunks of the pool, if the owner determines which allocator frees. Lock-free.
 pub(crate) fn note(address: usize, chunks: usize, owner: u32) {
     let map = HOT.free_map.load(Ordering::Relaxed);
     if map.is_null() {

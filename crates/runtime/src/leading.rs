@@ -50,8 +50,8 @@ fn record_of(number: u32) -> Option<(u32, LeadingRecord)> {
     config.leading.get(index).map(|record| (index, record))
 }
 
-/// Takes chunks for so many bytes, as far as what is left of a limit has room for whole ones. Returns the bytes of the chunks. The end of a last chunk that nothing
-/// uses does not count.
+/// Takes whole chunks for `bytes`, as far as the rest of the limit has room for them. Returns the bytes of the chunks. The unused end of
+/// the last chunk does not count against the limit.
 fn take(given: &AtomicU64, limit: u64, bytes: usize) -> usize {
     let part = |given: u64| {
         let left = limit.saturating_sub(given) / CHUNK as u64 * CHUNK as u64;

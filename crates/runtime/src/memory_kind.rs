@@ -1,4 +1,4 @@
-//! What a range of the program's memory is, as the kernel lists it in `/proc/self/maps`: whether it can be named and moved.
+//! The kind of a range of the program's memory, from `/proc/self/maps`: whether the range can be named and moved.
 
 use core::ops::Range;
 

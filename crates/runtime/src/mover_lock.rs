@@ -1,5 +1,5 @@
-//! The lock between the thread that moves chunks ([`crate::staged`]) and what a chunk on the move must not
-//! meet.
+//! The lock between the thread that moves chunks ([`crate::staged`]) and work that must not run while a chunk
+//! moves, such as a fork.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,20 +7,20 @@ use isotherm_sys::thread;
 
 use crate::lock::{Guard, Lock};
 
-/// There is no thread.
+/// There is no mover thread.
 pub(crate) const OFF: u32 = 0;
-/// It has not said yet how it goes.
+/// The thread was started, and has not yet reported whether it can serve.
 pub(crate) const STARTING: u32 = 1;
-/// It serves.
+/// The thread serves requests.
 pub(crate) const RUNNING: u32 = 2;
-/// It is asked to end.
+/// The thread was asked to end.
 pub(crate) const ENDING: u32 = 3;
 
 /// The state of the thread, a futex.
 pub(crate) static STATUS: AtomicU32 = AtomicU32::new(OFF);
 /// Held by the thread for each chunk, and by threads whose work must not meet a chunk on the move.
 static APART: Lock = Lock::new();
-/// The number of threads that wait for [`APART`] beside the thread, which would take it again and again before they wake.
+/// Other threads that wait for [`APART`]. Without this count the mover thread would take the lock again and again before they wake.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Forks so far: each makes the pages that the mover keeps ready shared with a child.
 static FORKS: AtomicU32 = AtomicU32::new(0);

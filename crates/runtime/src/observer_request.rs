@@ -1,7 +1,7 @@
-//! What the program asks of its observer ([`InterfaceRequest`]), and the wait for the answer.
+//! Sends a request of the program to its observer ([`InterfaceRequest`]), and waits for the answer.
 //!
-//! One request of a process at a time. The caller's thread waits, without a lock: a fork meanwhile makes a child that knows by
-//! its process number that no thread of its own asks.
+//! A process has one request at a time. The calling thread waits without a lock: a child that is forked meanwhile recognises by
+//! its process number that the request is not its own.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,5 @@
-//! Who serves the sites that the compiler pass described ([`crate::compiled_site`]), and who frees for its
-//! modules: what the program's own copy of the entry points asks once.
+//! Resolves the functions that serve the sites which the compiler pass described ([`crate::compiled_site`]), and those that
+//! free blocks for its modules. The program's own copy of the entry points asks once for each.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -22,8 +22,8 @@ use crate::start;
 use crate::state;
 use crate::unwind::Context;
 
-/// Who serves a site. Called by the program at the first use of each, perhaps by several threads at
-/// once; all get the same answer.
+/// Returns the functions that serve a site. The program calls it at the first use of each site, perhaps by
+/// several threads at once; all get the same answer.
 ///
 /// # Safety
 /// The record is one of a loaded module, of [`isotherm_abi::site::VERSION`].
@@ -57,8 +57,8 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
     }
 }
 
-/// Who frees the blocks that a module would give to `own`, its `free` or a form of `operator delete`; `None` where
-/// that is the program's. Called when the module is loaded.
+/// Returns the function that frees the blocks which a module would pass to `own`, its `free` or a form of
+/// `operator delete`; `None` if that is the program's own function. Called when the module is loaded.
 ///
 /// # Safety
 /// Any number may be asked about.

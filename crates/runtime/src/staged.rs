@@ -71,8 +71,8 @@ const SETTINGS: StagedSettings = StagedSettings {
     even_if_there: false,
 };
 
-/// Starts the thread. A process without a session has nobody who would ask; one whose kernel lacks
-/// what is needed says so in its session, and runs on.
+/// Starts the thread. In a process without a session no observer could send requests, so none is started. If
+/// the kernel lacks a required function, the session reports this, and the process runs on.
 pub(crate) fn start() {
     let Some(session) = session::current() else {
         return;
@@ -193,8 +193,8 @@ fn threads_allowed() -> usize {
     processors.unwrap_or(1).clamp(1, UNIT_PIECES)
 }
 
-/// Starts or ends helpers; fewer than asked for where the system has no more threads. Apart from forks, and from
-/// those who count the library's threads.
+/// Starts or ends helpers; fewer than requested where the system has no more threads. It holds the lock that forks
+/// and [`mover_lock::program_has_one_thread`] take, too.
 fn set_threads(mover: &mut StagedCopy, threads: usize) {
     if mover.threads() == threads {
         return;

@@ -105,7 +105,7 @@ fn enter() -> Option<&'static mut Thread> {
 
 /// A state that an ended thread left.
 fn take_free() -> Option<usize> {
-    // SAFETY: states on the list are mapped and used by nobody.
+    // SAFETY: states on the list are mapped, and no thread uses them.
     thread_list::take(|address| unsafe {
         (*core::ptr::with_exposed_provenance::<Thread>(address)).next_free
     })

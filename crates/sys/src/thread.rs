@@ -44,7 +44,7 @@ const STORAGE: usize = 16 << 10;
 const CLONE_FLAGS: u64 = 0x0000_0100 | 0x0000_0800 | 0x0001_0000 | 0x0008_0000;
 
 /// The memory of a thread: stack and thread-local storage. It stays mapped when this is dropped, because a thread
-/// cannot report that it left it: who knows that the thread is gone ([`is_there`]) calls [`Stack::unmap`].
+/// cannot report that it left it: code that has checked that the thread is gone ([`is_there`]) calls [`Stack::unmap`].
 #[derive(Debug)]
 pub struct Stack {
     base: usize,

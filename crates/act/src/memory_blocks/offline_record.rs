@@ -1,4 +1,4 @@
-//! The record on disk of memory that is offline: what a next start brings back after a death.
+//! The record on disk of memory that is offline, which the next start brings back after a crash.
 //!
 //! ```text
 //! isotherm offline memory 1

@@ -1,9 +1,9 @@
 //! The size of a batch of kernel migration: as much as the machine moves in the time for which a
 //! program may be blocked.
 //!
-//! A call has a cost of its own, whatever it moves: the kernel drains the lists of all processors and waits for each of them
-//! (`lru_cache_disable`). Where all are busy that took 10 ms in a virtual machine, several times as long as the copy of 2 MiB. It blocks no
-//! page, so it is no reason for smaller batches: what further bytes add to the time of the shortest call counts.
+//! Each call has a fixed cost, whatever it moves: the kernel drains the lists of all processors and waits for each of them
+//! (`lru_cache_disable`). With all processors busy that took 10 ms in a virtual machine, several times as long as the copy of 2 MiB. It
+//! blocks no page, so it is no reason for smaller batches: only the time beyond that of the shortest call counts.
 
 /// The size of the next batch, estimated from the batches before.
 #[derive(Clone, Copy, Debug)]

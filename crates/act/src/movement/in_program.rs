@@ -113,7 +113,7 @@ fn ask(
     }
 }
 
-/// Why a program does not move memory itself; `None` if it was not told to.
+/// The reason why a program does not move memory itself; `None` if it was not asked to.
 fn reason(state: u32) -> Option<&'static str> {
     let reasons = [
         (

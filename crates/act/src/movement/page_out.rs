@@ -1,9 +1,9 @@
-//! Page-out: memory of any process leaves for swap, which may be compressed memory, and comes back, without help of the process.
+//! Page-out: moves memory of any process to swap, which may be compressed memory, and back, without help of the process.
 //!
-//! Out by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program, and as long as swap has room; the page table
-//! says afterwards which pages left. Back by a read of one byte of each page that is out, ahead of the program's own touch; where the process may
-//! not be read, by `MADV_WILLNEED`, which brings pages to the swap cache only. Neither changes a content, and a process that is
-//! left with pages out, because this one ends or dies, gets each of them back at its next touch.
+//! Pages leave by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program, as long as swap has room; the page
+//! table shows afterwards which pages left. They come back by a read of one byte of each page, before the program touches it; where the
+//! process may not be read, by `MADV_WILLNEED`, which brings pages to the swap cache only. Neither changes the contents of memory. If this
+//! process ends or dies, the other process gets each paged-out page back at its next touch.
 //!
 //! What stays, with its reason: locked memory, hugetlb, a device's memory; files and shared memory; pages that a forked process
 //! shares; parts of a huge page, which leaves as a whole; pages in use by the kernel or a device.
@@ -185,7 +185,7 @@ impl<S: SwapSystem> PageOut<S> {
         Ok(())
     }
 
-    /// True where so much may come back: the kernel ends a program of a control group that another process brings beyond its limit.
+    /// True if `bytes` may come back: the kernel kills a program of a control group that another process brings over its limit.
     fn has_room_for(&mut self, process: u32, bytes: Bytes) -> bool {
         self.system.memory_room(process) >= bytes
     }

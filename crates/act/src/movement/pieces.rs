@@ -1,4 +1,4 @@
-//! Moves in pieces of a size at which their progress is seen and several threads share them.
+//! Divides a move into pieces, so that its progress can be reported and several threads can share it.
 
 use isotherm_model::movement::{AddressRange, RangeAction};
 use isotherm_model::units::Bytes;

@@ -1,4 +1,4 @@
-//! An executor that remembers what it answered, for an account that is kept between epochs.
+//! An executor that records the outcomes of its actions, for an account that is kept between epochs.
 
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::port::RangeExecutor;

@@ -1,4 +1,4 @@
-//! The knobs of the kernel's promotion: their files, how one is read and written, and what was taken over.
+//! The knobs of the kernel's promotion: their files, how one is read and written, and the former values of those taken over.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,15 @@ pub enum Knob {
     Demotion,
     /// Most megabytes promoted to a node in a second.
     RateLimit,
-    /// Milliseconds from the unmapping of a page to the touch below which it is hot.
+    /// The hot threshold, in milliseconds: a page that is touched within this time after its unmapping is hot.
     HotThreshold,
-    /// Milliseconds of a new program before its first round.
+    /// Milliseconds from the start of a program to its first scan round.
     ScanDelay,
-    /// Shortest milliseconds between two parts of a round.
+    /// Minimum time between two parts of a round, in milliseconds.
     ScanPeriodMin,
-    /// Longest milliseconds between two parts of a round.
+    /// Maximum time between two parts of a round, in milliseconds.
     ScanPeriodMax,
-    /// Megabytes of a part.
+    /// Size of one part of a round, in megabytes.
     ScanSize,
     /// The switch: 0 for off, 1 for balancing among nodes with processors, 2 for promotion.
     Balancing,
@@ -136,7 +136,7 @@ pub enum KnobError {
         /// The cause.
         why: String,
     },
-    /// Somebody else has changed a knob since.
+    /// Another program has changed a knob since.
     #[error("/{file} was set to {set} and is {now}: somebody else sets it, so it is theirs")]
     OtherOwner {
         /// The file, from the root.

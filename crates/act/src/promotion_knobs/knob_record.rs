@@ -1,4 +1,4 @@
-//! The record on disk of knobs that were taken over: what a next start puts back after a death.
+//! The record on disk of knobs that were taken over, which the next start restores after a crash.
 //!
 //! ```text
 //! isotherm kernel promotion 1

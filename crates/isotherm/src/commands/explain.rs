@@ -1,7 +1,7 @@
 //! `isotherm explain PLAN SITE`: reads a plan, and prints why it assigns one site to its tier and what would change that.
 //!
-//! Crate report computes the explanation; its tests are here, because they read plans from text and it does not depend
-//! on the crate that does.
+//! Crate `report` computes the explanation. Its tests are here, because they read plans from text, and `report` does not
+//! depend on `plan-text`.
 
 use anyhow::{Context, Result};
 use isotherm_report::explanation::Explanation;

@@ -1,8 +1,8 @@
-//! Which tier's bytes a machine can count, for runs in which a site is alone in that tier.
+//! Finds the tier whose traffic this machine can count, for runs in which a site is alone in that tier.
 //!
-//! The memory controllers in the processors count the DRAM that is attached to them, and neither the memory in a processor's package nor
-//! what lies behind CXL: the tier of the nodes with processors. The kernel's resource control counts what processors move from and to all
-//! memory together, which tells no tier from another.
+//! The memory controllers in the processors count the traffic of the DRAM that is attached to them, which is the tier of the nodes with
+//! processors; they count neither memory in a processor's package nor memory behind CXL. The kernel's resource control (resctrl) counts
+//! the traffic of all memory together, so it cannot separate the tiers.
 
 use std::io;
 use std::path::Path;

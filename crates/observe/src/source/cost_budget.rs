@@ -21,7 +21,7 @@ pub struct CostBudget {
     /// Part of one processor's time that the source may use, in millionths.
     budget_ppm: u64,
     spent: Nanos,
-    /// What it used in the last part, in the same measure.
+    /// Part of one processor's time that it used in the last span, in millionths.
     used_ppm: u64,
 }
 
@@ -51,7 +51,7 @@ impl CostBudget {
         (self.turn >= self.interval).then(|| std::mem::take(&mut self.turn))
     }
 
-    /// True where `runs` of the source would keep to the budget, by the cost of the last part, in which it ran `ran` times.
+    /// True if `runs` runs of the source would keep to the budget, at their cost in the last span, in which it ran `ran` times.
     #[must_use]
     pub fn affords(self, runs: u32, ran: u32) -> bool {
         let each = self.used_ppm / u64::from(ran.max(1));

@@ -1,4 +1,4 @@
-//! What the program waited for at each sample, for sources that cannot see the caches.
+//! Classifies each sample by what the program waited for (caches, memory latency or bandwidth), for sources that cannot see the caches.
 //!
 //! ```text
 //! samples of a process, in time order --+--> CacheEstimate --> share served --+--> caches, latency, or bandwidth

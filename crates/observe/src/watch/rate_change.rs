@@ -1,12 +1,13 @@
-//! When the timer of samples takes another rate: a change opens all events anew, so small ones and frequent ones are not made.
+//! Decides when the sampling rate of the timer changes. A change reopens all perf events, so small and frequent changes are avoided.
 
-/// A rate stays while the wanted one differs by no more than one part in this number.
+/// A rate is kept while the wanted rate differs from it by at most `1 / FITS` of it.
 const FITS: u32 = 4;
 
 /// Seconds for which a rate stays.
 const STAYS: u32 = 8;
 
-/// The same of a rate that is half or twice as high as the wanted one: the first prices of a sample, of a program that starts, are often far off.
+/// The same for a rate that is half or twice the wanted one: the first measured costs of a sample, in a program that starts, are often
+/// far off.
 const FAR_STAYS: u32 = 2;
 
 /// The seconds since the rate was changed.

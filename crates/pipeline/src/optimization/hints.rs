@@ -1,4 +1,4 @@
-//! What programs say of the heat of their memory: an optimization obeys, and chooses by samples among the rest.
+//! The hints of programs about the heat of their memory. An optimization obeys them, and chooses among all other data by samples.
 //!
 //! | hint | |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What an optimization is made from.
+//! The input of an optimization: data objects, extents, resident pages, access counts, hints and the capacity of the fast tier.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct OptimizationInput<'a> {
     pub resident: &'a BTreeMap<Process, Vec<ResidentRun>>,
     /// The accesses.
     pub counts: &'a AccessCounts,
-    /// What the processes say themselves.
+    /// The hints of the processes about their memory.
     pub hints: &'a HeatHints,
     /// Bytes of the fast tier that these processes may use.
     pub capacity: Bytes,

@@ -1,4 +1,4 @@
-//! What an optimization did to each data object: the sums of the result, divided by the objects that have the addresses.
+//! The outcome of an optimization for each data object: the totals of the result, divided among the objects at these addresses.
 //!
 //! ```text
 //! objects          |     a     |   |  b  |
@@ -25,7 +25,7 @@ use isotherm_policy::PAGE;
 use super::input::ProcessRange;
 use crate::access_counts::AccessCounts;
 
-/// What an optimization was made from, and what became of it.
+/// The input of an optimization, and the result of its moves.
 #[derive(Clone, Copy)]
 pub struct CarriedOut<'a> {
     /// The data objects of all processes; those that were freed may be among them.
@@ -48,7 +48,7 @@ pub struct CarriedOut<'a> {
     pub stayed: &'a [StayedRange],
 }
 
-/// What became of a data object, or of the data of a site between data objects.
+/// The outcome for one data object, or for the data of a site between data objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectOutcome {
     /// Its site.
@@ -74,7 +74,7 @@ pub struct ObjectOutcome {
 }
 
 impl ObjectOutcome {
-    /// Whether the object has no page and is meant by nothing: it was freed, or never touched.
+    /// True if the object has no resident page and no outcome: it was freed, or never touched.
     fn is_empty(&self) -> bool {
         let bytes = [self.resident, self.selected, self.promoted, self.demoted];
         bytes.iter().all(|bytes| *bytes == Bytes::ZERO) && self.stayed == StayedBytes::default()

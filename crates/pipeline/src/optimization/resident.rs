@@ -1,4 +1,4 @@
-//! Where the resident pages are.
+//! Groups the resident pages of each process by tier, for an optimization.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

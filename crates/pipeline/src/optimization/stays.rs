@@ -1,4 +1,4 @@
-//! Why data is in slow memory after an optimization, of what was not chosen and of what programs call hot and is not resident.
+//! The reasons why data is in slow memory after an optimization: it was not chosen, or a hint calls it hot and it is not resident.
 //!
 //! ```text
 //! slow, or leaves fast memory    | a b c d |      hot by a hint and not resident     | e f |

@@ -1,4 +1,4 @@
-//! Which processes keep their memory because their control group has no more than its floor.
+//! Finds the processes that keep all their memory, because their control group has no more than its floor in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use isotherm_model::paged::PagedObservation;
 
 use crate::unit_step::{GroupLimit, entry_of};
 
-/// Processes whose memory may not leave for a budget's sake.
+/// Processes whose memory the budget may not page out.
 pub(super) struct Floors(BTreeSet<Process>);
 
 impl Floors {

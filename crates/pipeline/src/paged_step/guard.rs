@@ -70,11 +70,11 @@ const fn unit_end(address: u64, unit: u64) -> u64 {
 /// The result of an action for a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnitOutcome {
-    /// Most of what it has reached the target.
+    /// Most of its bytes reached the target.
     There,
-    /// Most of it stays, for a reason that lies in it.
+    /// Most of its bytes stay, for a reason of the unit itself, such as locked pages.
     Stays,
-    /// There was no time or no room, or it has nothing.
+    /// There was no time or no room, or the unit has no pages.
     Later,
 }
 

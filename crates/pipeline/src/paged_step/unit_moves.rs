@@ -1,4 +1,4 @@
-//! What is decided of units as moves of ranges, and the outcomes of these as what became of the units.
+//! Converts decisions about units into moves of ranges, and the outcomes of these moves into outcomes of units.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,8 @@ pub(super) fn probe_actions(probes: &[(Unit, Vec<u64>)], page: u64) -> Vec<Range
         .collect()
 }
 
-/// The pages of each unit that left, of a probe. A probe for which swap had no room, or the epoch no time, says nothing of its unit.
+/// The probed pages of each unit that left memory. A probe that failed because swap was full, or because the epoch had no time left, is
+/// no evidence about its unit.
 pub(super) fn probes_that_left(
     outcomes: &[RangeOutcome],
     (unit, page): (u64, u64),

@@ -1,4 +1,4 @@
-//! Which memory nodes may be empty, so that their devices sleep: those whose data fits beside a reserve on the others.
+//! Chooses the memory nodes to empty, so that their devices can sleep: nodes whose data fits on the other nodes, beside a reserve.
 //!
 //! On a machine where a node is one set of devices (a CXL expander, the DIMMs of a socket, HBM) this is Cross-Layer's goal for all
 //! programs together: data on as few devices as hold it (Olson et al., TACO 2018, section 4). The paper colours data; an operator has

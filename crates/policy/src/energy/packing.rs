@@ -1,4 +1,4 @@
-//! How many devices hold hot data: as few as its bytes and its bandwidth allow (Cross-Layer, sections 7.2 and 8.2.2).
+//! Computes how many devices hold hot data: as few as its bytes and its bandwidth allow (Cross-Layer, sections 7.2 and 8.2.2).
 //!
 //! ```text
 //!     devices   [ hot ]  [ hot ]  [ cold, asleep ]  [ cold, asleep ]

@@ -1,4 +1,4 @@
-//! Balances the load of two tiers while programs run: as much of the heat is in fast memory as makes it as slow as slow memory.
+//! Balances the load of two tiers while programs run: fast memory gets the share of the heat at which both tiers have the same latency.
 //!
 //! BATMAN (Chou, Jaleel, Qureshi, MEMSYS 2017) divides the accesses as the bandwidths of the tiers; Colloid (Vuppalapati, Agarwal, SOSP
 //! 2024) moves hot pages until the loaded latencies are equal. Pages are ranked as History ranks them; how much of their heat is to be
@@ -139,8 +139,8 @@ impl RankedPages {
         }
     }
 
-    /// The pages that enter fast memory, hottest first, and those that make room for them: with so much of all heat at most, or else
-    /// one that brings the least, if that is less than `most`.
+    /// The pages that enter fast memory, hottest first, and the pages that make room for them. They bring at most the share `by` of all
+    /// heat; if each page brings more, the one that brings the least enters, provided that it brings less than `most`.
     fn entering(&self, by: f64, most: f64) -> Moved {
         let mut moved = Moved::default();
         let (mut room, mut leavers, mut gained) = (self.room, self.fast.iter().peekable(), 0.0);
@@ -198,8 +198,8 @@ impl RankedPages {
         (rank - replaced > chance).then(|| (rank - replaced) / self.heat)
     }
 
-    /// The pages that leave fast memory, hottest first: with so much of all heat at most, or else the coldest with any, if it has less
-    /// than `most`.
+    /// The pages that leave fast memory, hottest first. They have at most the share `by` of all heat; if each accessed page has more, the
+    /// coldest of them leaves, provided that it has less than `most`.
     fn leaving(&self, by: f64, most: f64) -> Moved {
         let share = |rank: u64| rank as f64 / self.heat;
         let accessed = || self.fast.iter().filter(|(rank, _)| *rank > 0);

@@ -1,4 +1,5 @@
-//! Which object of another program an object was before or after: the reason why one program has memory that another lacks.
+//! Finds the object of another program that is next to an object in the policy's order: the reason why one program has memory that
+//! another lacks.
 
 use isotherm_model::units::Bytes;
 

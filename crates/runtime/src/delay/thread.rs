@@ -1,4 +1,4 @@
-//! What the emulation by time keeps for a thread, and the delay that a sample of it earns.
+//! The per-thread state of the emulation by time, and the delay that follows from each sample of a thread.
 
 use core::mem::MaybeUninit;
 
@@ -183,7 +183,7 @@ impl DelayedThread {
         self.owed = self.owed.and(traffic);
     }
 
-    /// Takes at most so many of the bytes that the shared bandwidths are to serve; `None` where there are none.
+    /// Takes at most `most` of the bytes that the shared bandwidths still have to serve; `None` where there are none.
     pub(crate) fn take_owed(&mut self, most: Traffic) -> Option<Traffic> {
         self.owed.take(most)
     }

@@ -1,4 +1,4 @@
-//! Where the emulator stores its numbers: in the session file if there is one, else in the process's own memory.
+//! The counters of the emulator: in the session file if there is one, otherwise in the process's own memory.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

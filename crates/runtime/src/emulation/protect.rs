@@ -1,4 +1,4 @@
-//! The period: the service thread takes slow pages that came home away again (TMP, section VI).
+//! The end of a period: the service thread traps again the slow pages that were accessed in the period (TMP, section VI).
 
 use isotherm_abi::session::SessionCounter;
 use rustix::io::Errno;

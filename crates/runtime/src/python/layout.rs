@@ -1,4 +1,4 @@
-//! Where CPython keeps the functions that run on a thread: offsets in its records, by its version.
+//! The offsets of the records in which CPython keeps the functions that run on a thread, by its version.
 //!
 //! ```text
 //! 3.11, 3.12   thread state --thread_current--> C frame --c_frame_current--> frame

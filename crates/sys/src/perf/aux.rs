@@ -28,15 +28,15 @@ pub(super) struct AuxRing(EventMemory);
 /// The records that the hardware wrote for one thread, as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuxTrace {
-    /// Process.
+    /// Number of the process.
     pub pid: u32,
-    /// Thread.
+    /// Number of the thread.
     pub tid: u32,
     /// Time of completion, `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
-    /// Processor.
+    /// Number of the processor.
     pub cpu: u32,
-    /// Whether data is missing behind it, because the ring was full or the hardware failed.
+    /// Whether data after these bytes is missing, because the ring was full or the hardware failed.
     pub truncated: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -68,7 +68,7 @@ impl AuxRing {
         self.0.bytes()
     }
 
-    /// The bytes that a record announces, then released to the hardware; none where the record cannot be right.
+    /// Copies the bytes that a record announces, and releases them to the hardware; `None` if the record is invalid.
     pub(super) fn take(&mut self, ring: &Ring, offset: u64, size: u64) -> Option<Vec<u8>> {
         let end = offset.checked_add(size)?;
         let head = ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_head));

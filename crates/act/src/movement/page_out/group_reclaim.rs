@@ -14,7 +14,7 @@ const BATCH: Bytes = Bytes(4 << 20);
 /// Time after which no further write begins.
 const TIME: Nanos = Nanos(100_000_000);
 
-/// What the kernel was asked for, and its answer to the last request.
+/// The bytes that the kernel reclaimed, and its answer to the last request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReclaimOutcome {
     /// Bytes that were reclaimed.
@@ -23,8 +23,8 @@ pub struct ReclaimOutcome {
     pub fate: Fate,
 }
 
-/// Has the kernel reclaim so much of the group with its files in this directory (`/sys/fs/cgroup/system.slice/app.service`), in batches, as
-/// long as there is time.
+/// Has the kernel reclaim `bytes` of the group with its files in this directory (`/sys/fs/cgroup/system.slice/app.service`), in batches,
+/// as long as there is time.
 pub fn reclaim(group: &Path, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome {
     let mut outcome = ReclaimOutcome {
         reclaimed: Bytes::ZERO,

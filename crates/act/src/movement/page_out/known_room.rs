@@ -1,13 +1,13 @@
-//! The room that swap has, as it was at the last look: a probe is a single page, and must not look each time.
+//! Caches the free room of swap: a probe pages out a single page, and must not query the kernel each time.
 
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::system::SwapSystem;
 
-/// Time after which the last look is too old: other programs use swap, too.
+/// Time after which the cached room is too old: other programs use swap, too.
 const LOOK: Nanos = Nanos(20_000_000);
 
-/// What the last look found, less what was paged out since.
+/// The room at the last query, less the bytes paged out since.
 #[derive(Debug, Default)]
 pub(super) struct KnownRoom {
     left: Bytes,

@@ -1,17 +1,17 @@
-//! The room for pages that come back ahead of their touch. One is charged to the control groups of its process, and where a group has reached
-//! its limit the kernel ends a program of it. On a machine that is short of memory it takes the place of a page that another program needs.
+//! The room for pages that are brought back before the program touches them. Such a page is charged to the control groups of its process,
+//! and the kernel kills a program of a group that exceeds its limit. On a machine short of memory it displaces a page that is in use.
 
 use std::path::Path;
 
 use isotherm_model::units::Bytes;
 use isotherm_sys::control_group::{limited, lines_of};
 
-/// What stays free below a limit: what the program itself may take while a batch comes back, but at least this and this part of the limit,
-/// one in this number.
+/// Memory that stays free below a limit, for what the program itself allocates while a batch comes back: `RESERVE` bytes, or
+/// `1 / RESERVE_PART` of the limit if that is more.
 const RESERVE: u64 = 8 << 20;
 const RESERVE_PART: u64 = 16;
 
-/// The part of the machine's memory that stays available, one in this number.
+/// `1 / AVAILABLE_PART` of the machine's memory stays available.
 const AVAILABLE_PART: u64 = 32;
 
 /// Bytes that may be brought back to a process of the machine under `root` (`/`) before one of its groups comes near a limit, or the

@@ -163,8 +163,8 @@ impl RunGroup {
         }
     }
 
-    /// Has the kernel reclaim so much of it, at most [`BATCH`] at a time. [`Fate::Busy`] where it found less, or swap has no room for it: the kernel does not know
-    /// the limit of a zram device, and would count pages as out that stay in memory.
+    /// Has the kernel reclaim `bytes` of the group, at most [`BATCH`] at a time. [`Fate::Busy`] if it reclaimed less, or if swap has no
+    /// room: the kernel does not know the limit of a zram device, and would count pages as out that stay in memory.
     pub fn reclaim(&self, bytes: Bytes) -> Fate {
         let bytes = bytes.min(BATCH);
         if swap_room(&self.root) < ROOM.0 {
@@ -205,7 +205,7 @@ impl RunGroup {
     }
 }
 
-/// Writes a number for which the kernel reclaims. What the program takes meanwhile must leave, too, so that the time is limited.
+/// Writes the number of bytes to reclaim. The kernel must also reclaim what the program allocates meanwhile, so the time is limited.
 fn ask(file: &File, bytes: Bytes) -> io::Result<()> {
     write_within(file, bytes.0.to_string().as_bytes(), LONGEST)
 }

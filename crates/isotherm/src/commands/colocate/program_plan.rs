@@ -1,4 +1,4 @@
-//! The plan of one program: what a policy granted it is fast, in as much fast memory as that is.
+//! Makes the plan of one program: the data that the policy granted to it is fast, in a fast tier of exactly that size.
 
 use std::collections::BTreeMap;
 

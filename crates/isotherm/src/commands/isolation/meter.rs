@@ -1,5 +1,5 @@
-//! What counts the bytes of the tier in which a site is alone: the memory controllers of a machine with two kinds of memory, else the account
-//! of an emulated machine that slows nothing.
+//! Counts the bytes of the tier in which a site is alone: by the memory controllers of a machine with two kinds of memory, otherwise by
+//! the account of an emulated machine that adds no delays.
 
 use std::path::Path;
 
@@ -147,7 +147,7 @@ impl Meter {
 /// Samples from which the bytes of an account are good to some 10 per cent.
 const ENOUGH_SAMPLES: u64 = 100;
 
-/// What is said of an account of so few samples.
+/// The warning for an account of this number of samples; `None` if they are enough.
 fn too_few(samples: u64) -> Option<String> {
     let why = || {
         format!(

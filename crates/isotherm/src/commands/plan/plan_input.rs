@@ -1,5 +1,5 @@
-//! What a plan is made from, apart from the capacity of the fast tier: the ordinary plan has the one that the flags give, and the search
-//! for the least fast memory tries others.
+//! The input of a plan, except for the capacity of the fast tier: an ordinary plan uses the capacity from the flags, and the search
+//! for the least fast memory tries other capacities.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ pub(super) fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Re
     Ok(Plan { colours, ..plan })
 }
 
-/// What the plans of a profile have in common, however large the fast tier is.
+/// The input that all plans of a profile share, whatever the size of the fast tier.
 pub(super) struct PlanInput<'a> {
     pub(super) args: &'a PlanArgs,
     pub(super) profile: &'a Profile,

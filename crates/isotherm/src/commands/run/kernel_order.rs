@@ -1,4 +1,4 @@
-//! The kernel's choice of what leaves a run that has a limit and no budget, and when memory leaves by reuse instead.
+//! Pages memory out in the kernel's order, in a run with a limit and no budget, and decides when the order of reuse is used instead.
 //!
 //! ```text
 //! pages that the program waited for --> ReplacementDuel --> the kernel's order, or that of reuse
@@ -21,7 +21,7 @@ const RESERVE: u64 = 64;
 /// Time for which the kernel may reclaim nothing before memory leaves by reuse: `vm.swappiness` may keep it from paging out.
 const FRUITLESS: Nanos = Nanos(1_000_000_000);
 
-/// What the kernel reclaims from.
+/// The control group from which the kernel reclaims memory.
 pub(super) trait Reclaimed {
     /// As [`RunGroup::holds`].
     fn holds(&self, process: u32) -> bool;

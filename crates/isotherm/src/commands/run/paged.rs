@@ -325,7 +325,7 @@ impl PagedPolicy {
         }
     }
 
-    /// Between two epochs: what the program did since the last look. True where it waits for so much of its time that the next decision
+    /// Measures the progress of the program between two epochs. True if it waits for so large a share of its time that the next decision
     /// must not wait.
     fn follow_progress(&mut self) -> bool {
         let now = MachineClock.now();

@@ -1,4 +1,4 @@
-//! What a run leaves and what it says at its end.
+//! The results at the end of a run: the summary file, and messages about the measured energy, the optimizations and the next command.
 
 use anyhow::Result;
 use isotherm_console::{Console, shell_quoting};

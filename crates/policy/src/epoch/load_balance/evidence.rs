@@ -1,4 +1,4 @@
-//! What a decision is made by: the newest epochs that have enough hits together.
+//! The evidence for a decision: the newest epochs that have enough hits together.
 //!
 //! A program that waits for the bandwidth is hardly sampled, so an epoch of an overloaded machine may have a few hits only. Epochs are
 //! added up from the newest one back, until they have enough. A decision ends them, because the moves that follow change what the next
@@ -137,8 +137,8 @@ impl EpochSum {
     }
 }
 
-/// The loads of some epochs as one. What a program asks for is what it was served over the part of its time in which it worked; these parts are what adds up,
-/// so one epoch of hardly any work does not outweigh the others, as it would in a plain mean.
+/// The harmonic mean of the loads of several epochs. The demand of an epoch is the bytes served divided by the share of its time in which
+/// programs worked, so an epoch of hardly any work has a very high demand, which would outweigh all others in an arithmetic mean.
 #[derive(Clone, Copy, Debug, Default)]
 struct HarmonicMean {
     epochs: f64,

@@ -1,4 +1,4 @@
-//! Which share of all heat fast memory is to serve: a controller that moves it in bounded steps until both latencies are equal.
+//! Controls the share of all heat that fast memory serves: changes it in bounded steps until the latencies of both tiers are equal.
 //!
 //! It is Colloid's search (SOSP 2024): the equal point lies between the largest share at which fast memory was the faster one and the
 //! smallest at which it was the slower one, and the next share is halfway. A bound that the latencies contradict is forgotten, and
@@ -26,7 +26,7 @@ const NARROWEST: f64 = 0.01;
 /// The part by which a demand must rise to be another load, or the earlier one above it where it falls.
 const OTHER_LOAD: f64 = 0.25;
 
-/// What is to become of the share.
+/// The requested change of the share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Shift {
     /// The latencies are equal.

@@ -1,4 +1,4 @@
-//! A new phase of the programs, seen in all pages together.
+//! Detects a new phase of the programs from the hits of all hot pages together.
 //!
 //! A page with three hits an epoch that has none is no surprise: one epoch in twenty is like that. Twelve such pages that have none
 //! together are. So the pages that were hot, those with more than half of the mean of all accessed ones, are tested as one: the share of the hits that
