@@ -1,4 +1,4 @@
-//! What a thread of a Java virtual machine does, by the name that HotSpot gives it.
+//! The role of a thread of a Java virtual machine, derived from the name that HotSpot gives it.
 
 /// The work of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
