@@ -11,9 +11,10 @@
 //!
 //! Here are also hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
 
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use zerocopy::{FromBytes, IntoBytes, TryFromBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
 /// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
 pub const HEADER_VERSION: u32 = 103;
@@ -323,8 +324,8 @@ pub struct InterfaceOptions {
     pub share: f64,
 }
 
-/// `struct isotherm_result`.
-#[derive(Clone, Copy, Debug)]
+/// `struct isotherm_result`. From `status` on it has the layout of the answer in an [`InterfaceRequest`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct InterfaceResult {
     /// Bytes of this struct.
@@ -355,8 +356,8 @@ pub struct InterfaceResult {
     pub frequency: u64,
 }
 
-/// `struct isotherm_object`, since version 103.
-#[derive(Clone, Copy, Debug)]
+/// `struct isotherm_object`, since version 103. From `name` on it has the layout of an [`OutcomeRecord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct InterfaceObject {
     /// Bytes of this struct.
@@ -416,6 +417,34 @@ const _: () = assert!(size_of::<InterfaceResult>() == 152);
 const _: () = assert!(size_of::<InterfaceObject>() == 208);
 const _: () = assert!(size_of::<InterfaceStatistics>() == 64);
 
+/// Asserts that each of these fields has the same distance from the field `first` in both structs.
+macro_rules! assert_same_distances {
+    ($one:ty, $other:ty, $first:ident: $($field:ident)*) => {
+        $(assert!(
+            offset_of!($one, $field) - offset_of!($one, $first)
+                == offset_of!($other, $field) - offset_of!($other, $first)
+        );)*
+    };
+}
+
+const _: () = {
+    assert_same_distances!(InterfaceResult, InterfaceRequest, status: promoted_bytes demoted_bytes placed_bytes failed_bytes
+        selected_bytes samples selection_ns migration_ns capacity_bytes stayed_bytes);
+    let answer = offset_of!(InterfaceRequest, status);
+    let result = offset_of!(InterfaceResult, status);
+    let frequency = offset_of!(InterfaceRequest, frequency_used);
+    assert!(offset_of!(InterfaceResult, frequency) - result == frequency - answer);
+    assert!(
+        size_of::<InterfaceResult>() - result
+            == offset_of!(InterfaceRequest, observer_pid) - answer
+    );
+    assert_same_distances!(InterfaceObject, OutcomeRecord, name: address bytes samples resident_bytes fast_bytes selected_bytes
+        placed_bytes promoted_bytes demoted_bytes stayed_bytes);
+    assert!(offset_of!(OutcomeRecord, name) == 0);
+    let object = offset_of!(InterfaceObject, name);
+    assert!(size_of::<InterfaceObject>() - object == size_of::<OutcomeRecord>());
+};
+
 impl InterfaceOptions {
     /// Bytes in version 100.
     pub const BYTES_LEAST: usize = 24;
@@ -424,11 +453,34 @@ impl InterfaceOptions {
 impl InterfaceResult {
     /// Bytes in version 100.
     pub const BYTES_LEAST: usize = 72;
+
+    /// A result without numbers.
+    #[must_use]
+    pub fn of_status(status: InterfaceStatus) -> Self {
+        Self {
+            size: size_of::<Self>() as u32,
+            status: status as u32,
+            ..Self::default()
+        }
+    }
 }
 
 impl InterfaceObject {
     /// Bytes in version 103.
     pub const BYTES_LEAST: usize = 208;
+
+    /// An object without numbers. A longer name than there is room for is cut, also in the middle of a letter.
+    #[must_use]
+    pub fn of_name(name: &str) -> Self {
+        let mut object = Self {
+            size: size_of::<Self>() as u32,
+            ..Self::new_zeroed()
+        };
+        // The last byte is the name's end.
+        let bytes = name.len().min(object.name.len() - 1);
+        object.name[..bytes].copy_from_slice(&name.as_bytes()[..bytes]);
+        object
+    }
 }
 
 impl InterfaceStatistics {

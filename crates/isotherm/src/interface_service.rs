@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use isotherm_abi::interface::{
-    InterfaceAction, InterfacePolicy, InterfaceReason, InterfaceStatus, REASONS, SHARE_WHOLE_PPM,
+    InterfaceAction, InterfaceObject, InterfacePolicy, InterfaceReason, InterfaceResult,
+    InterfaceStatus, REASONS, SHARE_WHOLE_PPM,
 };
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::port::Executor;
@@ -21,7 +22,7 @@ use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{AccessCounts, Attribution, ObjectOutcome, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
-use isotherm_session::{InterfaceAnswer, InterfaceCommand, InterfaceOutcome, OpenFiles};
+use isotherm_session::{InterfaceCommand, OpenFiles};
 
 use crate::launch::Ready;
 use crate::observed_run::{Attention, Follower, ObservedStep};
@@ -135,22 +136,22 @@ impl<'a, F> InterfaceService<'a, F> {
         process: Process,
         command: InterfaceCommand,
         step: &ObservedStep<E>,
-    ) -> InterfaceAnswer {
+    ) -> InterfaceResult {
         match (command.action, command.policy) {
             (Some(InterfaceAction::ProfileStart), _) => {
                 self.counts.forget(process);
                 self.profiling.insert(process);
                 self.frequency = command.frequency;
-                InterfaceAnswer::of_status(InterfaceStatus::Ok)
+                InterfaceResult::of_status(InterfaceStatus::Ok)
             }
             (Some(InterfaceAction::ProfileStop), _) => {
                 self.profiling.remove(&process);
-                InterfaceAnswer::of_status(InterfaceStatus::Ok)
+                InterfaceResult::of_status(InterfaceStatus::Ok)
             }
             (Some(InterfaceAction::Optimize), Some(policy)) => {
                 self.optimize(process, (command, policy), step)
             }
-            (None, _) | (_, None) => InterfaceAnswer::of_status(InterfaceStatus::Invalid),
+            (None, _) | (_, None) => InterfaceResult::of_status(InterfaceStatus::Invalid),
         }
     }
 
@@ -159,7 +160,7 @@ impl<'a, F> InterfaceService<'a, F> {
         process: Process,
         (command, policy): (InterfaceCommand, InterfacePolicy),
         step: &ObservedStep<E>,
-    ) -> InterfaceAnswer {
+    ) -> InterfaceResult {
         let limits = OptimizationLimits {
             process: Some(process),
             fast: limit(&command).or(self.fast),
@@ -171,7 +172,7 @@ impl<'a, F> InterfaceService<'a, F> {
         };
         let seen = (&step.observer, step.attribution());
         let Ok(done) = self.optimizer.optimize(seen, &self.counts, limits) else {
-            return InterfaceAnswer::of_status(InterfaceStatus::Failed);
+            return InterfaceResult::of_status(InterfaceStatus::Failed);
         };
         let answer = answer(&done.summary);
         if let Ok(file) = self.files.of(process) {
@@ -197,14 +198,14 @@ fn limit(command: &InterfaceCommand) -> Option<Capacity> {
 
 /// The answer to a request. Of a dry run nothing moved. Where there is no room for what the samples prove hot, nothing is selected; by hints
 /// data may leave fast memory without a sample.
-fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
+fn answer(done: &OptimizationSummary) -> InterfaceResult {
     let is_decided = done.lacks_room() || done.selected_bytes + done.demoted_bytes > 0;
     let status = match is_decided || done.failed_bytes > 0 {
         true => InterfaceStatus::Ok,
         false => InterfaceStatus::NoSamples,
     };
     let moved = |bytes: u64| if done.dry_run { 0 } else { bytes };
-    InterfaceAnswer {
+    InterfaceResult {
         promoted_bytes: moved(done.promoted_bytes),
         demoted_bytes: moved(done.demoted_bytes),
         placed_bytes: done.placed_bytes,
@@ -216,7 +217,7 @@ fn answer(done: &OptimizationSummary) -> InterfaceAnswer {
         capacity_bytes: done.capacity_bytes,
         stayed_bytes: by_interface_reason(&done.stayed_bytes),
         frequency: done.sampling_hz.map_or(0, u64::from),
-        ..InterfaceAnswer::of_status(status)
+        ..InterfaceResult::of_status(status)
     }
 }
 
@@ -225,11 +226,10 @@ fn outcomes(
     objects: &[ObjectOutcome],
     named: impl Fn(SiteId) -> String,
     at_most: usize,
-) -> Vec<InterfaceOutcome> {
-    let mut all: Vec<InterfaceOutcome> = objects
+) -> Vec<InterfaceObject> {
+    let mut all: Vec<InterfaceObject> = objects
         .iter()
-        .map(|object| InterfaceOutcome {
-            name: named(object.site),
+        .map(|object| InterfaceObject {
             address: object.range.start,
             bytes: object.range.bytes.0,
             samples: object.samples,
@@ -240,10 +240,11 @@ fn outcomes(
             promoted_bytes: object.promoted.0,
             demoted_bytes: object.demoted.0,
             stayed_bytes: by_interface_reason(&object.stayed),
+            ..InterfaceObject::of_name(&named(object.site))
         })
         .collect();
     if all.len() > at_most {
-        all.sort_by_key(|one| (one.name.is_empty(), std::cmp::Reverse(one.bytes)));
+        all.sort_by_key(|one| (one.name[0] == 0, std::cmp::Reverse(one.bytes)));
         all.truncate(at_most);
         all.sort_by_key(|one| one.address);
     }
@@ -367,9 +368,7 @@ mod tests {
         assert_eq!(starts(3), [20, 30, 40]);
         assert_eq!(starts(1), [20]);
         let kept = outcomes(&objects, named, 1);
-        assert_eq!(
-            (kept[0].name.as_str(), kept[0].stayed_bytes[6]),
-            ("small", 3)
-        );
+        assert!(kept[0].name.starts_with(b"small\0"));
+        assert_eq!(kept[0].stayed_bytes[6], 3);
     }
 }

@@ -26,11 +26,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use isotherm_abi::java::JavaHeader;
 use isotherm_model::batch::{Count, Extent, JAVA_HEAP, ObservedAccess, Process, SourceReport};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Bytes;
-use isotherm_session::{JavaFile, JavaState, SessionError, parse_java_name};
+use isotherm_session::{JavaFile, SessionError, parse_java_name};
 
 use crate::processes::has_memory;
 use crate::source::AccessList;
@@ -70,9 +71,9 @@ pub(crate) struct HeapSample {
 struct VirtualMachine {
     file: JavaFile,
     memory: Option<File>,
-    state: JavaState,
+    state: JavaHeader,
     objects: LiveObjects,
-    /// [`JavaState::object_changes`] at which these objects were read.
+    /// [`JavaHeader::object_changes`] at which these objects were read.
     objects_read: Option<(u64, u64)>,
     classes: HashMap<u64, u32>,
     /// First address and length of compiled code, by address.
@@ -231,7 +232,7 @@ impl JavaHeaps {
             }
             machine.is_told = !has_memory(&self.proc_root, *pid);
             let held: u64 = machine.sites.iter().map(|site| site.live_bytes).sum();
-            take_from_heap(live, image, machine.state.heap, held);
+            take_from_heap(live, image, &machine.state, held);
             for (site, number) in machine.sites.iter().zip(0..) {
                 live.push(Extent {
                     process: image,
@@ -338,7 +339,7 @@ impl JavaHeaps {
     /// agent.
     pub fn reports(&self) -> impl Iterator<Item = SourceReport> {
         let mut machines = self.machines.values();
-        let counts_all = machines.any(|machine| machine.state.counts_all);
+        let counts_all = machines.any(|machine| machine.state.counts_all == 1);
         let counted = counts_all.then(|| self.counted.clone());
         self.report().into_iter().chain(counted)
     }
@@ -363,7 +364,7 @@ impl JavaHeaps {
         let of_machine = |(pid, machine): (&u32, &VirtualMachine)| {
             let no_heap = "its collector's references are no plain addresses (G1, Parallel and Serial have such), so no access is \
                            attributed to a Java site";
-            let knows_no_heap = machine.state.heap.0 == 0 && machine.state.sampled > 0;
+            let knows_no_heap = machine.state.heap_start == 0 && machine.state.sampled > 0;
             let why = machine.trouble.as_deref();
             why.or_else(|| knows_no_heap.then_some(no_heap))
                 .map(|why| format!("the Java virtual machine {pid}: {why}"))
@@ -380,7 +381,7 @@ impl VirtualMachine {
         Self {
             file,
             memory,
-            state: JavaState::default(),
+            state: JavaHeader::default(),
             objects: LiveObjects::default(),
             objects_read: None,
             classes: HashMap::new(),
@@ -403,9 +404,11 @@ impl VirtualMachine {
             self.objects_read = Some(version);
         }
         let known = self.classes.len() as u64;
-        self.classes.extend(self.file.classes(state, known)?);
+        let classes = self.file.classes(state, known)?;
+        self.classes
+            .extend(classes.iter().map(|record| (record.word, record.class)));
         // Code that is unloaded stays until other code has its place.
-        let code = self.file.code(state, former.methods)?;
+        let code = self.file.code(state, former.methods.used)?;
         let loaded = code.iter().filter(|code| code.bytes > 0);
         self.code
             .extend(loaded.map(|code| (code.start, code.bytes)));
@@ -415,10 +418,10 @@ impl VirtualMachine {
     /// Reads the sums of the sites.
     fn read_sites(&mut self) -> Result<(), SessionError> {
         self.refresh()?;
-        for (number, sums) in self.file.sites(&self.state)?.into_iter().enumerate() {
+        for (number, sums) in self.file.sites(&self.state)?.iter().enumerate() {
             if number == self.sites.len() {
                 self.sites.push(KnownSite {
-                    parsed: site_text::parse(&self.file.text(sums.text)?),
+                    parsed: site_text::parse(&self.file.text(sums)?),
                     live_bytes: 0,
                     peak_bytes: 0,
                     allocations: 0,
@@ -461,8 +464,8 @@ impl VirtualMachine {
                 self.sums.compiled_code += u64::from(is_compiled);
             }
         }
-        let (start, end) = self.state.heap;
-        let address = sample.address.filter(|it| (start..end).contains(it))?;
+        let heap = self.state.heap_start..self.state.heap_end;
+        let address = sample.address.filter(|it| heap.contains(it))?;
         if role != ThreadRole::Program {
             return None;
         }
@@ -493,14 +496,13 @@ impl VirtualMachine {
         // Neighbours in the heap stay neighbours in the range.
         let held = self.sites.get(site as usize);
         let room = held.map_or(1, |site| site.peak_bytes.max(1));
-        Some(range_start(u64::from(site)) + (address - start) % room)
+        Some(range_start(u64::from(site)) + (address - heap.start) % room)
     }
 
     /// The class of the object that one of these addresses begins, if it holds the accessed one.
     fn class_of(&self, address: u64, bases: [u64; 2]) -> Option<u32> {
-        let (start, _) = self.state.heap;
         let is_possible = |base: &u64| {
-            *base >= start
+            *base >= self.state.heap_start
                 && base.is_multiple_of(8)
                 && *base <= address
                 && address - *base < OBJECT_AT_MOST
@@ -548,10 +550,11 @@ fn has_extent(live: &[Extent], process: Process) -> bool {
 }
 
 /// Takes these bytes from what is resident of the heap's own extents, lowest address first.
-fn take_from_heap(live: &mut [Extent], process: Process, (start, end): (u64, u64), bytes: u64) {
+fn take_from_heap(live: &mut [Extent], process: Process, heap: &JavaHeader, bytes: u64) {
     let mut left = Bytes(bytes);
     for extent in live.iter_mut().filter(|it| it.process == process) {
-        let is_heap = extent.address < end && extent.address.saturating_add(extent.bytes.0) > start;
+        let end = extent.address.saturating_add(extent.bytes.0);
+        let is_heap = extent.address < heap.heap_end && end > heap.heap_start;
         if is_heap {
             let taken = left.min(extent.resident);
             extent.resident = extent.resident.saturating_sub(taken);

@@ -11,8 +11,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use isotherm_abi::interface::{
     FREQUENCY_MAX, HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceObject,
     InterfaceOptions, InterfacePolicy, InterfaceRequest, InterfaceResult, InterfaceStatistics,
-    InterfaceStatus, NAME_WORDS, OutcomeRecord, REASONS, SHARE_WHOLE_PPM, bytes_in_common,
-    is_served,
+    InterfaceStatus, NAME_WORDS, OutcomeRecord, SHARE_WHOLE_PPM, bytes_in_common, is_served,
 };
 use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
 use isotherm_abi::session::SessionCounter;
@@ -284,7 +283,7 @@ unsafe extern "C" fn optimize(
     options: *const InterfaceOptions,
     result: *mut InterfaceResult,
 ) -> c_int {
-    let mut found = NO_RESULT;
+    let mut found = InterfaceResult::of_status(InterfaceStatus::Ok);
     // SAFETY: the caller's promise.
     let (request, room) = unsafe { (request_of(options), room_for_result(result)) };
     let status = match request.filter(|_| room.is_some()) {
@@ -317,22 +316,6 @@ unsafe fn room_for_result(result: *const InterfaceResult) -> Option<usize> {
     // SAFETY: the caller's promise.
     unsafe { bytes_known(result, InterfaceResult::BYTES_LEAST) }
 }
-
-const NO_RESULT: InterfaceResult = InterfaceResult {
-    size: size_of::<InterfaceResult>() as u32,
-    status: 0,
-    promoted_bytes: 0,
-    demoted_bytes: 0,
-    placed_bytes: 0,
-    failed_bytes: 0,
-    selected_bytes: 0,
-    samples: 0,
-    selection_ns: 0,
-    migration_ns: 0,
-    capacity_bytes: 0,
-    stayed_bytes: [0; REASONS],
-    frequency: 0,
-};
 
 /// The bytes of a struct of the program, which begins with its size, that this runtime knows; `None` for a size that no version has.
 ///
@@ -398,7 +381,7 @@ fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
         capacity_bytes: read(&answer.capacity_bytes),
         stayed_bytes: answer.stayed_bytes.each_ref().map(read),
         frequency: read(&answer.frequency_used),
-        ..NO_RESULT
+        ..InterfaceResult::of_status(InterfaceStatus::Ok)
     }
 }
 

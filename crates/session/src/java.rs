@@ -1,6 +1,7 @@
 //! The file of the agent in a Java virtual machine ([`isotherm_abi::java`]).
 
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use isotherm_abi::java::{
 };
 use isotherm_sys::private::check_file;
 use rustix::fs::OFlags;
-use zerocopy::FromBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::SessionError;
 use crate::file::read_header;
@@ -24,94 +25,12 @@ pub fn parse_java_name(name: &str) -> Option<u32> {
     is_number.then(|| pid.parse().ok()).flatten()
 }
 
-/// What changes in a file besides its records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JavaState {
-    /// Addresses of the heap, the end excluded; two zeros where they are not known.
-    pub heap: (u64, u64),
-    /// Bytes of the word in an object's header that stands for its class; 0 where they are not known.
-    pub class_word_bytes: u32,
-    /// Twice the collections so far, plus one while one runs.
-    pub collections: u64,
-    /// When the last one ended, `CLOCK_MONOTONIC`.
-    pub collection_ended_ns: u64,
-    /// Time of all of them.
-    pub collecting_ns: u64,
-    /// Changes of the objects so far.
-    pub object_changes: u64,
-    /// Objects sampled.
-    pub sampled: u64,
-    /// Those of them that cannot be followed for lack of room.
-    pub dropped: u64,
-    /// Methods with compiled code now.
-    pub compiled_methods: u64,
-    /// True where each object and access is counted.
-    pub counts_all: bool,
-    /// Pieces of compiled code so far.
-    pub methods: u64,
-    sites: u64,
-    objects: u64,
-    classes: u64,
-}
-
-/// The place of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JavaText {
-    place: u32,
-    bytes: u32,
-}
-
-/// An allocation site and its sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JavaSiteSums {
-    /// Class and frames, as [`JavaSiteRecord::text`] says.
-    pub text: JavaText,
-    /// The class that it allocates.
-    pub class: u32,
-    /// Objects allocated.
-    pub allocations: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Bytes not collected yet.
-    pub live_bytes: u64,
-    /// Most of them at one time.
-    pub peak_bytes: u64,
-    /// Accesses, where all are counted.
-    pub accesses: u64,
-}
-
-/// A sampled object that lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JavaObject {
-    /// Its address.
-    pub address: u64,
-    /// Its length.
-    pub bytes: u64,
-    /// Number of its site.
-    pub site: u32,
-    /// Its class.
-    pub class: u32,
-}
-
-/// Compiled code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JavaCode {
-    /// First address.
-    pub start: u64,
-    /// Length; 0 once it is unloaded.
-    pub bytes: u64,
-}
-
 /// An open file.
 #[derive(Debug)]
 pub struct JavaFile {
     file: File,
-    pid: u32,
-    sites: JavaTable,
-    objects: JavaTable,
-    classes: JavaTable,
-    methods: JavaTable,
-    text: JavaTable,
+    /// As it was at the open, when its tables were checked.
+    header: JavaHeader,
 }
 
 impl JavaFile {
@@ -137,56 +56,48 @@ impl JavaFile {
             }
             _ => return Err(SessionError::Wrong("no file of the Java agent".to_owned())),
         }
-        let table = |table: JavaTable, record: usize, most| {
+        let fits = |table: JavaTable, record: usize, most| {
             let bytes = table.slots.checked_mul(record as u64);
             let ends = bytes.and_then(|bytes| bytes.checked_add(table.offset));
             let is_within = ends.is_some_and(|ends| ends <= end);
-            match is_within && table.slots <= most && table.offset >= HEADER_BYTES as u64 {
-                true => Ok(table),
-                false => Err(SessionError::Wrong(
-                    "a table of the Java agent does not fit into its file".to_owned(),
-                )),
-            }
+            is_within && table.slots <= most && table.offset >= HEADER_BYTES as u64
         };
-        Ok(Self {
-            pid: header.pid,
-            sites: table(header.sites, size_of::<JavaSiteRecord>(), SITE_SLOTS)?,
-            objects: table(header.objects, size_of::<JavaObjectRecord>(), OBJECT_SLOTS)?,
-            classes: table(header.classes, size_of::<JavaClassRecord>(), CLASS_SLOTS)?,
-            methods: table(header.methods, size_of::<JavaMethodRecord>(), METHOD_SLOTS)?,
-            text: table(header.text, 1, TEXT_BYTES)?,
-            file,
-        })
+        let all_fit = fits(header.sites, size_of::<JavaSiteRecord>(), SITE_SLOTS)
+            && fits(header.objects, size_of::<JavaObjectRecord>(), OBJECT_SLOTS)
+            && fits(header.classes, size_of::<JavaClassRecord>(), CLASS_SLOTS)
+            && fits(header.methods, size_of::<JavaMethodRecord>(), METHOD_SLOTS)
+            && fits(header.text, 1, TEXT_BYTES);
+        if !all_fit {
+            return Err(SessionError::Wrong(
+                "a table of the Java agent does not fit into its file".to_owned(),
+            ));
+        }
+        Ok(Self { file, header })
     }
 
     /// The process that wrote it.
     #[must_use]
     pub const fn pid(&self) -> u32 {
-        self.pid
+        self.header.pid
     }
 
-    /// The present numbers.
+    /// The present numbers. The tables are where they were at the open, and use no more records than they have room for.
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn state(&self) -> Result<JavaState, SessionError> {
-        let header: JavaHeader = read_header(&self.file)?;
-        let used = |now: JavaTable, table: &JavaTable| now.used.min(table.slots);
-        Ok(JavaState {
-            heap: (header.heap_start, header.heap_end),
-            class_word_bytes: header.class_word_bytes,
-            collections: header.collections,
-            collection_ended_ns: header.collection_ended_ns,
-            collecting_ns: header.collecting_ns,
-            object_changes: header.object_changes,
-            sampled: header.sampled,
-            dropped: header.dropped,
-            compiled_methods: header.compiled_methods,
-            counts_all: header.counts_all == 1,
-            sites: used(header.sites, &self.sites),
-            objects: used(header.objects, &self.objects),
-            classes: used(header.classes, &self.classes),
-            methods: used(header.methods, &self.methods),
+    pub fn state(&self) -> Result<JavaHeader, SessionError> {
+        let now: JavaHeader = read_header(&self.file)?;
+        let checked = |now: JavaTable, table: JavaTable| JavaTable {
+            used: now.used.min(table.slots),
+            ..table
+        };
+        Ok(JavaHeader {
+            sites: checked(now.sites, self.header.sites),
+            objects: checked(now.objects, self.header.objects),
+            classes: checked(now.classes, self.header.classes),
+            methods: checked(now.methods, self.header.methods),
+            text: checked(now.text, self.header.text),
+            ..now
         })
     }
 
@@ -194,34 +105,17 @@ impl JavaFile {
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn sites(&self, state: &JavaState) -> Result<Vec<JavaSiteSums>, SessionError> {
-        let sums = |record: JavaSiteRecord| JavaSiteSums {
-            text: JavaText {
-                place: record.text,
-                bytes: record.text_bytes,
-            },
-            class: record.class,
-            allocations: record.allocations,
-            bytes: record.bytes,
-            live_bytes: record.live_bytes,
-            peak_bytes: record.peak_bytes,
-            accesses: record.accesses,
-        };
-        self.records(&self.sites, 0..state.sites, sums)
+    pub fn sites(&self, state: &JavaHeader) -> Result<Vec<JavaSiteRecord>, SessionError> {
+        self.records(self.header.sites, 0..state.sites.used)
     }
 
     /// The objects that live, in no order. Their addresses are right if the collections are the same even number before and after.
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn objects(&self, state: &JavaState) -> Result<Vec<JavaObject>, SessionError> {
-        let object = |record: JavaObjectRecord| JavaObject {
-            address: record.address,
-            bytes: record.bytes,
-            site: record.site,
-            class: record.class,
-        };
-        let mut objects = self.records(&self.objects, 0..state.objects, object)?;
+    pub fn objects(&self, state: &JavaHeader) -> Result<Vec<JavaObjectRecord>, SessionError> {
+        let range = 0..state.objects.used;
+        let mut objects: Vec<JavaObjectRecord> = self.records(self.header.objects, range)?;
         objects.retain(|object| object.address != 0);
         Ok(objects)
     }
@@ -230,52 +124,52 @@ impl JavaFile {
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn classes(&self, state: &JavaState, from: u64) -> Result<Vec<(u64, u32)>, SessionError> {
-        let class = |record: JavaClassRecord| (record.word, record.class);
-        self.records(&self.classes, from..state.classes, class)
+    pub fn classes(
+        &self,
+        state: &JavaHeader,
+        from: u64,
+    ) -> Result<Vec<JavaClassRecord>, SessionError> {
+        self.records(self.header.classes, from..state.classes.used)
     }
 
     /// The compiled code from this piece on.
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn code(&self, state: &JavaState, from: u64) -> Result<Vec<JavaCode>, SessionError> {
-        let code = |record: JavaMethodRecord| JavaCode {
-            start: record.start,
-            bytes: record.bytes,
-        };
-        self.records(&self.methods, from..state.methods, code)
+    pub fn code(
+        &self,
+        state: &JavaHeader,
+        from: u64,
+    ) -> Result<Vec<JavaMethodRecord>, SessionError> {
+        self.records(self.header.methods, from..state.methods.used)
     }
 
-    /// A text. Control characters other than those that separate its parts are replaced: names are printed on terminals.
+    /// The text of a site. Control characters other than those that separate its parts are replaced: names are printed on terminals.
     ///
     /// # Errors
     /// The file was cut short.
-    pub fn text(&self, text: JavaText) -> Result<String, SessionError> {
-        let place = u64::from(text.place).min(self.text.slots);
-        let room = (self.text.slots - place).min(u64::from(TEXT_AT_MOST));
-        let mut bytes = vec![0; u64::from(text.bytes).min(room) as usize];
-        self.file
-            .read_exact_at(&mut bytes, self.text.offset + place)?;
+    pub fn text(&self, site: &JavaSiteRecord) -> Result<String, SessionError> {
+        let area = self.header.text;
+        let place = u64::from(site.text).min(area.slots);
+        let room = (area.slots - place).min(u64::from(TEXT_AT_MOST));
+        let mut bytes = vec![0; u64::from(site.text_bytes).min(room) as usize];
+        self.file.read_exact_at(&mut bytes, area.offset + place)?;
         let unprintable = |it: char| it.is_control() && it != '\n' && it != '\t';
         Ok(String::from_utf8_lossy(&bytes).replace(unprintable, "\u{fffd}"))
     }
 
     /// Records of a table by number; no more than it has room for.
-    fn records<T: FromBytes, R>(
+    fn records<T: Copy + FromBytes + IntoBytes>(
         &self,
-        table: &JavaTable,
-        numbers: std::ops::Range<u64>,
-        read: impl Fn(T) -> R,
-    ) -> Result<Vec<R>, SessionError> {
-        let bytes = size_of::<T>();
+        table: JavaTable,
+        numbers: Range<u64>,
+    ) -> Result<Vec<T>, SessionError> {
         let end = numbers.end.min(table.slots);
         let start = numbers.start.min(end);
-        let mut records = vec![0; (end - start) as usize * bytes];
-        let place = table.offset + start * bytes as u64;
-        self.file.read_exact_at(&mut records, place)?;
-        let records = records.chunks_exact(bytes).flat_map(T::read_from_bytes);
-        Ok(records.map(read).collect())
+        let mut records = vec![T::new_zeroed(); (end - start) as usize];
+        let place = table.offset + start * size_of::<T>() as u64;
+        self.file.read_exact_at(records.as_mut_bytes(), place)?;
+        Ok(records)
     }
 }
 
@@ -340,7 +234,8 @@ mod tests {
         write(&[u64::from_ne_bytes(*b"A\tb\x1b\n\0\0\0")], 5);
         let opened = JavaFile::open(&path).expect("opens");
         let state = opened.state().expect("reads");
-        assert_eq!((opened.pid(), state.heap), (77, (0x1000, 0x9000)));
+        assert_eq!(opened.pid(), 77);
+        assert_eq!((state.heap_start, state.heap_end), (0x1000, 0x9000));
         assert_eq!(
             (state.collections, state.sampled, state.compiled_methods),
             (6, 11, 3)
@@ -348,12 +243,13 @@ mod tests {
         let sites = opened.sites(&state).expect("reads");
         assert_eq!((sites.len(), sites[0].class, sites[0].bytes), (2, 5, 2400));
         assert_eq!((sites[0].live_bytes, sites[0].accesses), (48, 8));
-        assert_eq!(opened.text(sites[0].text).expect("reads"), "A\tb");
+        assert_eq!(opened.text(&sites[0]).expect("reads"), "A\tb");
         let objects = opened.objects(&state).expect("reads");
         assert_eq!(objects.len(), 1);
         assert_eq!((objects[0].site, objects[0].class), (1, 5));
         let classes = opened.classes(&state, 1).expect("reads");
-        assert_eq!(classes, [(0xdef, 6)]);
+        assert_eq!(classes.len(), 1);
+        assert_eq!((classes[0].word, classes[0].class), (0xdef, 6));
         assert_eq!(opened.code(&state, 0).expect("reads").len(), 2);
     }
 
@@ -394,7 +290,7 @@ mod tests {
             let Ok(opened) = JavaFile::open(&path) else { return Ok(()) };
             let state = opened.state().expect("reads");
             for site in opened.sites(&state).expect("reads") {
-                let text = opened.text(site.text).expect("reads");
+                let text = opened.text(&site).expect("reads");
                 prop_assert!(text.len() <= 3 * 4096);
             }
             opened.objects(&state).expect("reads");

@@ -47,15 +47,12 @@ pub use error::SessionError;
 pub use file::SessionFile;
 pub use header::{Header, PageTierTables, Progress, Table};
 pub use hints::MemoryHint;
-pub use interface_requests::{InterfaceAnswer, InterfaceCommand};
-pub use java::{
-    JavaCode, JavaFile, JavaObject, JavaSiteSums, JavaState, JavaText, parse_java_name,
-};
+pub use interface_requests::InterfaceCommand;
+pub use java::{JavaFile, parse_java_name};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
 pub use objects::LargeAllocation;
 pub use open_files::OpenFiles;
-pub use outcomes::InterfaceOutcome;
 pub use owners::{Owned, Owner};
 pub use page_tiers::{PageRange, PageTiers, StaticTiers};
 pub use session_of::session_of;

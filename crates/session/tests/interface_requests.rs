@@ -8,15 +8,13 @@ use std::path::PathBuf;
 
 use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::interface::{
-    HintRecord, InterfaceAction, InterfaceHint, InterfacePolicy, InterfaceRequest, InterfaceStatus,
-    OutcomeRecord, OutcomeTable, SHARE_WHOLE_PPM,
+    HintRecord, InterfaceAction, InterfaceHint, InterfaceObject, InterfacePolicy, InterfaceRequest,
+    InterfaceResult, InterfaceStatus, OutcomeRecord, OutcomeTable, SHARE_WHOLE_PPM,
 };
 use isotherm_abi::named_data::site_of_name;
 use isotherm_abi::session::{SessionHeader, SiteRecord};
 use isotherm_model::site::SiteKind;
-use isotherm_session::{
-    InterfaceAnswer, InterfaceCommand, InterfaceOutcome, MemoryHint, SessionFile, TextArea,
-};
+use isotherm_session::{InterfaceCommand, MemoryHint, SessionFile, TextArea};
 use support::session_bytes::SessionBytes;
 use tempfile::TempDir;
 
@@ -69,7 +67,9 @@ impl Asking {
     }
 }
 
-const DONE: InterfaceAnswer = InterfaceAnswer {
+const DONE: InterfaceResult = InterfaceResult {
+    size: size_of::<InterfaceResult>() as u32,
+    status: InterfaceStatus::NoRoom as u32,
     promoted_bytes: 1,
     demoted_bytes: 2,
     placed_bytes: 3,
@@ -81,7 +81,6 @@ const DONE: InterfaceAnswer = InterfaceAnswer {
     capacity_bytes: 9,
     stayed_bytes: [10, 11, 12, 13, 14, 15, 16, 17],
     frequency: 18,
-    ..InterfaceAnswer::of_status(InterfaceStatus::NoRoom)
 };
 
 #[test]
@@ -131,12 +130,11 @@ fn the_outcomes_of_objects_are_there_before_their_number_and_no_more_than_there_
     let table = offset_of!(SessionHeader, outcomes);
     let count = table + offset_of!(OutcomeTable, count);
     let first = program.long(table + offset_of!(OutcomeTable, offset)) as usize;
-    let outcome = |name: &str, address| InterfaceOutcome {
-        name: name.to_owned(),
+    let outcome = |name: &str, address| InterfaceObject {
         address,
         demoted_bytes: 7,
         stayed_bytes: [1, 2, 3, 4, 5, 6, 7, 8],
-        ..InterfaceOutcome::default()
+        ..InterfaceObject::of_name(name)
     };
     let long = "x".repeat(80);
     let all: Vec<_> = [
@@ -195,7 +193,7 @@ fn answers_and_heartbeats_change_their_own_words_only() {
     program.file.serve_interface(77).expect("writes");
     assert_eq!(program.word(at!(observer_pid)), 77);
     assert_eq!(program.word(at!(heartbeat)), 2);
-    let answer = InterfaceAnswer::of_status(InterfaceStatus::Ok);
+    let answer = InterfaceResult::of_status(InterfaceStatus::Ok);
     let answered = program.file.answer_interface_request(1, &answer, false);
     assert!(answered.expect("writes"));
     let mut after = fs::read(&program.path).expect("reads");

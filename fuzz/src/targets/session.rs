@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::RuntimeMode;
 use isotherm_abi::interface::{
-    FREQUENCY_MAX, InterfaceAction, InterfaceRequest, InterfaceStatus, OutcomeRecord, OutcomeTable,
-    SHARE_WHOLE_PPM,
+    FREQUENCY_MAX, InterfaceAction, InterfaceObject, InterfaceRequest, InterfaceResult,
+    InterfaceStatus, OutcomeRecord, OutcomeTable, SHARE_WHOLE_PPM,
 };
 use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{MoveRequest, SessionHeader, SessionLayout};
@@ -18,10 +18,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_observe::processes::Processes;
 use isotherm_observe::sessions::Sessions;
-use isotherm_session::{
-    InterfaceAnswer, InterfaceOutcome, MoveCommand, OpenFiles, RequestWord, SessionFile, TextArea,
-    file_name,
-};
+use isotherm_session::{MoveCommand, OpenFiles, RequestWord, SessionFile, TextArea, file_name};
 
 use super::seeds::Seeds;
 
@@ -101,9 +98,8 @@ fn serve(file: &SessionFile) {
     };
     assert!(command.share_ppm <= SHARE_WHOLE_PPM);
     assert!(command.frequency.is_none_or(|hz| hz <= FREQUENCY_MAX));
-    let told = vec![InterfaceOutcome::default(); 3];
-    let _ = file.write_outcomes(&told);
-    let answer = InterfaceAnswer::of_status(InterfaceStatus::NoSamples);
+    let _ = file.write_outcomes(&[InterfaceObject::of_name(""); 3]);
+    let answer = InterfaceResult::of_status(InterfaceStatus::NoSamples);
     let answered = file.answer_interface_request(command.number, &answer, false);
     assert!(answered.expect("is there"), "the program waits");
     let next = file.read_interface_request().expect("is there");

@@ -1,4 +1,4 @@
-//! Which allocation site made the object at an address, from a sample of the objects that live.
+//! Finds the allocation site of the object at an address, from a sample of the live objects.
 //!
 //! ```text
 //! heap        |  a  b  [A]  b  a  b  [B]  a  |      [A] [B] sampled objects of classes a and b
@@ -11,13 +11,13 @@
 //! of a class are of one site, that is exact too; else it is an estimate, right where neighbours in the heap are of one site, and right
 //! in proportion where the sites of a class are mixed.
 
-use isotherm_session::JavaObject;
+use isotherm_abi::java::JavaObjectRecord;
 
 /// The sampled objects between two collections.
 #[derive(Debug, Default)]
 pub(super) struct LiveObjects {
     /// By address.
-    by_address: Vec<JavaObject>,
+    by_address: Vec<JavaObjectRecord>,
     /// Class, address and site of each, in this order.
     by_class: Vec<(u32, u64, u32)>,
 }
@@ -33,9 +33,9 @@ pub(super) enum FoundSite {
 
 impl LiveObjects {
     /// These objects, in any order.
-    pub(super) fn new(mut objects: Vec<JavaObject>) -> Self {
+    pub(super) fn new(mut objects: Vec<JavaObjectRecord>) -> Self {
         objects.sort_unstable_by_key(|object| object.address);
-        let key = |object: &JavaObject| (object.class, object.address, object.site);
+        let key = |object: &JavaObjectRecord| (object.class, object.address, object.site);
         let mut by_class: Vec<_> = objects.iter().map(key).collect();
         by_class.sort_unstable();
         Self {
@@ -71,11 +71,11 @@ impl LiveObjects {
 #[cfg(test)]
 mod tests {
     use super::{FoundSite, LiveObjects};
-    use isotherm_session::JavaObject;
+    use isotherm_abi::java::JavaObjectRecord;
     use proptest::prelude::*;
 
-    fn object(address: u64, bytes: u64, (class, site): (u32, u32)) -> JavaObject {
-        JavaObject {
+    fn object(address: u64, bytes: u64, (class, site): (u32, u32)) -> JavaObjectRecord {
+        JavaObjectRecord {
             address,
             bytes,
             site,
