@@ -1,3 +1,5 @@
+//! Data without a site of the plan, or without any site.
+//!
 //! A guided run of the very program that was recorded, on a path that was not: sites that the plan does not know are placed as
 //! first touch would place them, small ones that it knows go with the arena that they shared.
 //!
@@ -9,7 +11,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use support::{guided, succeeds};
+use support::{guided, stderr, succeeds};
 
 /// A hot array, four small sites of 200 KiB, two of them through the function that makes the hot array; and 4 MiB at each of
 /// two sites that are reached by an argument only.
@@ -54,8 +56,8 @@ const SMALL_PAGES: u64 = 4 * 50;
 /// Pages of the sites that were not recorded.
 const UNSEEN_PAGES: u64 = 2 * 1024;
 
-/// A directory with the program and a plan for it that sends the shared arena to the slow tier.
-fn planned(fast: &str) -> TempDir {
+/// A directory with the program.
+fn built() -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("app.c"), SOURCE).expect("writes");
     let built = Command::new("cc")
@@ -63,6 +65,12 @@ fn planned(fast: &str) -> TempDir {
         .args(["-O1", "-g", "-Wl,--build-id", "-o", "app", "app.c"])
         .status();
     assert!(built.expect("a C compiler").success());
+    directory
+}
+
+/// A directory with the program and a plan for it that sends the shared arena to the slow tier.
+fn planned(fast: &str) -> TempDir {
+    let directory = built();
     succeeds(
         &directory,
         &["record", "--epoch", "50ms", "-o", "app.iso", "--", "./app"],
@@ -115,4 +123,21 @@ fn a_site_never_seen_is_slow_where_the_fast_tier_is_full() {
         spilled > UNSEEN_PAGES * 3 / 4,
         "{spilled} pages spilled of {all} slow ones"
     );
+}
+
+#[test]
+fn a_program_that_its_launcher_starts_without_the_runtime_is_named() {
+    let directory = built();
+    let warning = |launcher: &[&str]| {
+        let record = ["record", "--cache", "0B", "--force", "-o", "app.iso", "--"];
+        let output = succeeds(&directory, &[&record, launcher, &["./app"][..]].concat());
+        stderr(&output)
+    };
+    let said = warning(&["env", "-i"]);
+    if said.contains("source timer:") {
+        return isotherm_skip::skip!("threads cannot be sampled here");
+    }
+    assert!(said.contains(" (app) ran without libisotherm.so"), "{said}");
+    assert!(!said.contains("before its memory was measured"), "{said}");
+    assert!(!warning(&["env"]).contains("libisotherm.so"));
 }

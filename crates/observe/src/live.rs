@@ -21,6 +21,7 @@
 //! ```
 
 mod running;
+mod without_runtime;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ use crate::source::throttle::SourceThrottle;
 use crate::source::{AccessList, ScanContext, Source, silence};
 use crate::watch::candidates::{Candidates, Filter, ProcessSelection};
 use crate::watch::memory::NodeLayout;
+use without_runtime::WithoutRuntime;
 
 /// The configuration of a live run.
 #[derive(Clone, Debug)]
@@ -133,6 +135,7 @@ pub struct LiveRun {
     /// The memory without an allocation site, of a process that ran already.
     regions: Option<Regions>,
     accesses: AccessList,
+    without_runtime: WithoutRuntime,
     extents: ExtentChanges,
     since: Nanos,
     /// Accesses are observed. Sizes always are.
@@ -193,6 +196,7 @@ impl LiveRun {
             regions: None,
             program: None,
             accesses: AccessList::default(),
+            without_runtime: WithoutRuntime::default(),
             extents: ExtentChanges::default(),
             since: clock.now(),
             is_sampling: true,
@@ -560,14 +564,19 @@ impl LiveRun {
             }
             report
         }));
+        let trouble = match self.config.session_dir {
+            Some(_) => self.session_trouble(used),
+            None => String::new(),
+        };
+        let is_known = !self.sessions.is_empty() && trouble.is_empty();
         reports.extend(self.config.session_dir.is_some().then(|| SourceReport {
-            warning: self.session_trouble(used),
+            warning: trouble,
             ..self.files.clone()
         }));
         reports.extend(self.regions.iter().map(Regions::report));
         let mut resident = self.resident.clone();
         let unmeasured = resident.taken == 0 && !self.sessions.have_measured_themselves();
-        if unmeasured && !self.sessions.is_empty() {
+        if unmeasured && is_known {
             resident.warning = "the program ended before its memory was measured: sizes are those \
                                 that it asked for at one time, or mapped"
                 .to_owned();
@@ -597,7 +606,8 @@ impl LiveRun {
                     linked dynamically?"
                 .to_owned();
         }
-        String::new()
+        self.without_runtime
+            .warning(|process| self.sessions.has(process))
     }
 }
 
@@ -637,6 +647,11 @@ impl Observer for LiveRun {
             self.java.count_accesses(image, &mut self.accesses);
         }
         let accesses = self.accesses.take();
+        if let Some(program) = &self.program {
+            let processes = program.samples.processes();
+            let has_file = |process| self.sessions.has(process);
+            self.without_runtime.count(&accesses, processes, has_file);
+        }
         let sampled: BTreeSet<Process> = accesses.iter().map(|access| access.process).collect();
         let mut now = self.sessions.extents(&sampled);
         self.add_java_extents(&mut now.live);

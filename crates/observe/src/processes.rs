@@ -13,6 +13,8 @@ const GENERATIONS_AT_MOST: usize = 64;
 /// The state of one process.
 #[derive(Clone, Debug, Default)]
 struct ProcessState {
+    /// The kernel's name of it.
+    name: String,
     parent: Option<u32>,
     /// Times of its execs, in nanoseconds; ascending.
     execs: Vec<u64>,
@@ -55,6 +57,17 @@ impl Processes {
     /// Records an exec.
     pub fn exec(&mut self, pid: u32, time_ns: u64) {
         self.known.entry(pid).or_default().execs.push(time_ns);
+    }
+
+    /// Records the kernel's name of a process.
+    pub fn rename(&mut self, pid: u32, name: String) {
+        self.known.entry(pid).or_default().name = name;
+    }
+
+    /// The kernel's name of a process, where an exec was recorded.
+    #[must_use]
+    pub fn name(&self, pid: u32) -> &str {
+        self.known.get(&pid).map_or("", |known| &known.name)
     }
 
     /// Records the end of a process.

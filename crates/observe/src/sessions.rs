@@ -182,6 +182,12 @@ impl Sessions {
         self.tracked.values().map(lost).fold(0, u64::saturating_add)
     }
 
+    /// True where this process image has a session file.
+    #[must_use]
+    pub fn has(&self, process: Process) -> bool {
+        self.tracked.contains_key(&process)
+    }
+
     /// The image whose memory a process uses at a time: its own, or that of its parent before the
     /// fork. Without any, a number that no file has.
     #[must_use]

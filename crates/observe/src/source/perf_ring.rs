@@ -88,8 +88,8 @@ pub enum EventKind {
     },
     /// A thread started in its process: the kernel's number of it.
     Thread(u32),
-    /// The process with this pid executed a program (`execve`).
-    Exec(u32),
+    /// The process with this pid executed a program (`execve`), by which the kernel names it.
+    Exec(u32, String),
     /// The process with this pid ended.
     Exit(u32),
     /// A process mapped a file executable.
@@ -311,9 +311,13 @@ impl PerfSource {
                 Record::Exit { pid, tid, time_ns } if pid == tid => (time_ns, EventKind::Exit(pid)),
                 Record::Comm {
                     pid,
+                    name,
                     exec: true,
                     time_ns,
-                } => (time_ns, EventKind::Exec(pid)),
+                } => {
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    (time_ns, EventKind::Exec(pid, name))
+                }
                 Record::Mapping(mapping) => (mapping.time_ns, EventKind::Map(mapping.owned())),
                 Record::Throttled(on) => {
                     self.throttled += u64::from(on);

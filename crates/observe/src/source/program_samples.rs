@@ -356,8 +356,9 @@ impl ProgramSamples {
                 self.code.fork(parent, child);
             }
             EventKind::Thread(_) => {}
-            EventKind::Exec(pid) => {
+            EventKind::Exec(pid, name) => {
                 self.processes.exec(pid, event.time_ns);
+                self.processes.rename(pid, name);
                 self.code.forget(pid);
             }
             EventKind::Exit(pid) => {

@@ -56,6 +56,8 @@ pub enum Record<'a> {
     Comm {
         /// Process.
         pid: u32,
+        /// The name, of at most 15 bytes.
+        name: &'a [u8],
         /// Whether exec gave the name.
         exec: bool,
         /// Time, `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
@@ -190,11 +192,17 @@ fn take_apart<'a>(
                 }
             }
         }
-        abi::PERF_RECORD_COMM => Record::Comm {
-            pid: body.word()?,
-            exec: u32::from(misc) & abi::PERF_RECORD_MISC_COMM_EXEC != 0,
-            time_ns: body.trailing_time(),
-        },
+        abi::PERF_RECORD_COMM => {
+            let time_ns = body.trailing_time();
+            let pid = body.word()?;
+            body.skip(4)?;
+            Record::Comm {
+                pid,
+                name: body.text(),
+                exec: u32::from(misc) & abi::PERF_RECORD_MISC_COMM_EXEC != 0,
+                time_ns,
+            }
+        }
         abi::PERF_RECORD_MMAP2 => Record::Mapping(mapping(body)?),
         abi::PERF_RECORD_AUX => aux(body)?,
         abi::PERF_RECORD_THROTTLE => Record::Throttled(true),
@@ -381,6 +389,7 @@ mod tests {
         assert_eq!(records.next(), Some(fork));
         let comm = Record::Comm {
             pid: 9,
+            name: b"true",
             exec: true,
             time_ns: 6,
         };
