@@ -222,6 +222,44 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     whole(a).is_some_and(|a| whole(b) == Some(a))
 }
 
+/// Refuses an output that this flag names if it is one of the inputs, or a file in one of them: it would take the input's place.
+///
+/// # Errors
+/// It is.
+fn keep_inputs<'a>(
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+    output: &Path,
+    flag: &str,
+) -> Result<()> {
+    let Some(whole) = resolved(output) else {
+        return Ok(());
+    };
+    for input in inputs {
+        // A pipe is no file whose content is lost.
+        let is_kept = input.is_dir() || input.is_file();
+        let Some(read) = input.canonicalize().ok().filter(|_| is_kept) else {
+            continue;
+        };
+        if whole.starts_with(&read) {
+            bail!(
+                "{}: is both read and written; name another file with {flag}",
+                input.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The place of a file without links, which need not exist.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let new = || Some(parent.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize().ok().or_else(new)
+}
+
 /// True for `-`, which names standard output.
 fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")

@@ -277,3 +277,50 @@ fn a_program_that_never_begins_and_a_full_disk_leave_the_profile_that_force_woul
         1,
     );
 }
+
+#[test]
+fn no_input_is_overwritten_by_an_output() {
+    let directory = tempfile::tempdir().expect("a directory");
+    profile(&directory.path().join("x.iso"));
+    std::os::unix::fs::symlink("runs.txt", directory.path().join("link")).expect("links");
+    for name in ["runs.txt", "trace.csv", "x.plan"] {
+        std::fs::write(directory.path().join(name), "content\n").expect("writes");
+    }
+    for arguments in [
+        &["fit-bandwidth", "runs.txt", "-o", "runs.txt"][..],
+        &["fit-bandwidth", "runs.txt", "-o", "link"],
+        &["simulate", "trace.csv", "--plot", "./trace.csv"],
+        &["report", "x.iso", "--plan", "x.plan", "-o", "x.plan"],
+        &["report", "x.iso", "-o", "x.iso/meta.parquet"],
+        &["plan", "x.iso", "-o", "x.iso/x.plan"],
+        &[
+            "run",
+            "--plan",
+            "x.plan",
+            "--summary",
+            "x.plan",
+            "--",
+            "true",
+        ],
+        &["import", "trace.csv", "--force", "-o", "trace.csv"],
+        &["merge", "--force", "-o", "x.iso", "x.iso"],
+    ] {
+        let before = names(&directory.path().join("x.iso"));
+        let output = isotherm(&directory, arguments);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(
+            said.contains("is both read and written; name another file with --"),
+            "{said}"
+        );
+        assert_eq!(
+            names(&directory.path().join("x.iso")),
+            before,
+            "{arguments:?}"
+        );
+    }
+    for name in ["runs.txt", "trace.csv", "x.plan"] {
+        let content = std::fs::read_to_string(directory.path().join(name));
+        assert_eq!(content.expect("reads"), "content\n", "{name}");
+    }
+}

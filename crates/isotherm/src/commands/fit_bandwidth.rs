@@ -36,6 +36,7 @@ const EXAMPLE: &str = "devices 1 delay 150 bandwidth 1200000000 work 37500000";
 /// # Errors
 /// The runs cannot be read, are malformed or incomplete, or the model cannot be written.
 pub(crate) fn run(args: &FitBandwidthArgs, console: Console) -> Result<()> {
+    super::keep_inputs([&args.runs], &args.output, "--output")?;
     let shown = match args.runs == Path::new("-") {
         true => "standard input".to_owned(),
         false => args.runs.display().to_string(),

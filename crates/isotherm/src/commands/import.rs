@@ -27,6 +27,7 @@ use isotherm_console::shell_quoting;
 /// The file cannot be read or has no sites, its code addresses need a program that is not given, a given program is not
 /// the recorded one, or the output cannot be written.
 pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
+    super::keep_inputs([&args.input], &args.output, "--output")?;
     let shown = args.input.display();
     let Input::Profile(profile) = input::open(&args.input, &args.reading, console)? else {
         bail!(

@@ -1,6 +1,6 @@
 //! `isotherm merge`: the profiles of a parallel program's ranks as one.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use isotherm_model::profile::Profile;
 use isotherm_model::words::counted;
 
@@ -14,16 +14,7 @@ use isotherm_console::shell_quoting;
 /// A profile cannot be read or was recorded with other settings than the first, the output cannot be written.
 pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     // Before it is written: with --force the output is put aside first.
-    if let Some(path) = args
-        .profiles
-        .iter()
-        .find(|path| super::is_same_file(path, &args.output))
-    {
-        bail!(
-            "{}: is both read and written; name another file with --output",
-            path.display()
-        );
-    }
+    super::keep_inputs(&args.profiles, &args.output, "--output")?;
     let read = |path| super::read_profile(path, console).map(|(profile, _)| profile);
     let profiles = args.profiles.iter().map(|path| read(path));
     let profiles = profiles.collect::<Result<Vec<Profile>>>()?;

@@ -95,8 +95,13 @@ fn check_outputs(args: &PlanArgs, target: &Path) -> Result<()> {
         (true, _, true) | (_, true, true) => {
             bail!("--guide -: only one result can go to standard output; name a file for the guide")
         }
-        _ => Ok(()),
+        _ => {}
     }
+    super::keep_inputs([&args.profile], target, "--output")?;
+    let guide = args.guide.as_deref();
+    guide.map_or(Ok(()), |guide| {
+        super::keep_inputs([&args.profile], guide, "--guide")
+    })
 }
 
 /// True where an object of a Java heap has a place in the plan.

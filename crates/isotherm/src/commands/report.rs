@@ -19,6 +19,10 @@ use isotherm_console::{Console, print};
 /// # Errors
 /// The profile or plan cannot be read, the file cannot be written.
 pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
+    if let Some(output) = &args.output {
+        let inputs = std::iter::once(&args.profile).chain(&args.plan);
+        super::keep_inputs(inputs, output, "--output")?;
+    }
     let (profile, warnings) = super::read_profile(&args.profile, console)?;
     let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
     let plan_name = args.plan.as_ref().map(|path| path.display().to_string());

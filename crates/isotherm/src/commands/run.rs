@@ -59,7 +59,11 @@ const FOREIGN_BELOW: f64 = 0.5;
 /// cannot be started or watched.
 pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     // A long run is not started if its result could not be stored.
-    args.summary.as_deref().map_or(Ok(()), output::check)?;
+    if let Some(summary) = &args.summary {
+        let inputs = args.plan.iter().chain(&args.profile);
+        super::keep_inputs(inputs, summary, "--summary")?;
+        output::check(summary)?;
+    }
     if let Some(path) = &args.plan {
         return guided(args, &super::read_plan(path)?, console);
     }

@@ -58,7 +58,10 @@ struct Subject {
 /// limit with all data slow or with all data fast, and with --predict a profile that predicts nothing.
 pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<ExitStatus>> {
     // Nothing is run if its result could not be stored.
-    args.plot.as_deref().map_or(Ok(()), output::check)?;
+    if let Some(plot) = &args.plot {
+        super::keep_inputs(&args.profile, plot, "--plot")?;
+        output::check(plot)?;
+    }
     if args.cache.is_some() && args.predict && args.profile.is_some() {
         bail!(
             "--cache: is of runs of the program, and with --predict and --profile there is none; record the profile again with it"

@@ -36,6 +36,9 @@ const EPOCHS: u64 = 64;
 /// cannot be written.
 pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     refuse_pictures(args.plot.as_deref())?;
+    if let Some(plot) = &args.plot {
+        super::keep_inputs(&args.input, plot, "--plot")?;
+    }
     let Replayable {
         workload,
         counted,
