@@ -274,19 +274,7 @@ impl PerfSource {
         traces: &[AuxTrace],
         take: &mut impl FnMut(&mut Self, PerfEvent),
     ) {
-        for trace in traces {
-            self.report.lost += u64::from(trace.truncated);
-            let unknown = super::spe::samples(trace, |sample| {
-                self.report.taken += u64::from(wanted(sample.pid));
-                count(&mut self.by_cpu, sample.cpu);
-                let event = PerfEvent {
-                    time_ns: sample.time_ns,
-                    kind: EventKind::Sample(number, Box::new(sample)),
-                };
-                take(self, event);
-            });
-            self.malformed += u64::from(unknown > 0);
-        }
+        self.parse_traces((number, wanted), traces, take);
         let mut records = Records::new(bytes, layout);
         for record in &mut records {
             let (time_ns, kind) = match record {
@@ -337,6 +325,28 @@ impl PerfSource {
             take(self, PerfEvent { time_ns, kind });
         }
         self.malformed += u64::from(records.rest() > 0);
+    }
+
+    /// Parses the content of an AUX area.
+    fn parse_traces(
+        &mut self,
+        (number, wanted): (usize, &dyn Fn(u32) -> bool),
+        traces: &[AuxTrace],
+        take: &mut impl FnMut(&mut Self, PerfEvent),
+    ) {
+        for trace in traces {
+            self.report.lost += u64::from(trace.truncated);
+            let unknown = super::spe::samples(trace, |sample| {
+                self.report.taken += u64::from(wanted(sample.pid));
+                count(&mut self.by_cpu, sample.cpu);
+                let event = PerfEvent {
+                    time_ns: sample.time_ns,
+                    kind: EventKind::Sample(number, Box::new(sample)),
+                };
+                take(self, event);
+            });
+            self.malformed += u64::from(unknown > 0);
+        }
     }
 
     /// The data address of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
