@@ -8,7 +8,6 @@
 //! an invented repository that breaks it. Only `repository` reads files or runs programs. Checks that rustfmt
 //! and clippy can do are left to them.
 
-mod accepted;
 mod finding;
 mod modules;
 mod repository;

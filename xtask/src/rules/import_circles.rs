@@ -4,30 +4,23 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::accepted::{self, Accepted};
 use crate::finding::Finding;
 use crate::modules::{self, Module, Modules};
 use crate::repository::Repository;
-
-const RULE: &str = "import_circles";
 
 /// From a file to those that it imports from, each with the line of the first import.
 type Graph = BTreeMap<String, BTreeMap<String, usize>>;
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let accepted = accepted::of_rule(repository, RULE);
     let mut graph = Graph::new();
     for root in modules::roots(repository) {
         add_imports(&Modules::read(repository, root), &mut graph);
     }
-    let cut = without(&graph, &accepted);
-    let mut findings: Vec<Finding> = circles(&cut).iter().map(|c| described(c, &cut)).collect();
-    for (key, line) in &accepted {
-        if !closes_a_circle(key, &graph, &cut) {
-            findings.push(accepted::stale(key, *line));
-        }
-    }
-    findings
+    let circles = circles(&graph);
+    circles
+        .iter()
+        .map(|circle| described(circle, &graph))
+        .collect()
 }
 
 fn add_imports(modules: &Modules, graph: &mut Graph) {
@@ -68,17 +61,6 @@ fn imported_files(modules: &Modules, path: &[String], module: &Module) -> Vec<(S
     files
 }
 
-/// The graph without the accepted imports.
-fn without(graph: &Graph, accepted: &Accepted) -> Graph {
-    let mut cut = graph.clone();
-    for (from, to) in accepted.keys().filter_map(|key| key.split_once(" -> ")) {
-        if let Some(imports) = cut.get_mut(from) {
-            imports.remove(to);
-        }
-    }
-    cut
-}
-
 /// For every import that is part of a circle, the shortest one, each once. A circle begins with
 /// its first file by name.
 fn circles(graph: &Graph) -> BTreeSet<Vec<&str>> {
@@ -115,17 +97,6 @@ fn shortest_way<'a>(graph: &'a Graph, from: &'a str, to: &str) -> Option<Vec<&'a
         }
     }
     None
-}
-
-/// Whether this accepted import alone would bring a circle back.
-fn closes_a_circle(key: &str, graph: &Graph, cut: &Graph) -> bool {
-    let Some((from, to)) = key.split_once(" -> ") else {
-        return false;
-    };
-    let occurs = graph
-        .get(from)
-        .is_some_and(|imports| imports.contains_key(to));
-    occurs && shortest_way(cut, to, from).is_some()
 }
 
 fn described(circle: &[&str], graph: &Graph) -> Finding {
@@ -223,15 +194,5 @@ mod tests {
         let b = "use crate::c::C;\nfn f() {}\nmod part {\n    use super::f;\n}\n";
         let c = "struct C;\n#[cfg(test)]\nmod tests {\n    use crate::b::f;\n}\n";
         assert_eq!(messages(&[LIB, (B, b), (C, c)]), [""; 0]);
-    }
-
-    #[test]
-    fn an_accepted_import_passes_until_it_closes_no_circle() {
-        let key = format!("[import_circles]\n{C} -> {B}: why\n");
-        let list = ("xtask/accepted.txt", &*key);
-        let c = (C, "use crate::b::B;");
-        assert_eq!(messages(&[LIB, (B, "use crate::c::C;"), c, list]), [""; 0]);
-        let found = messages(&[LIB, (B, ""), c, list]);
-        assert!(found[0].starts_with("xtask/accepted.txt:2: "), "{found:?}");
     }
 }

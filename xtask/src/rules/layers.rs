@@ -3,34 +3,18 @@
 
 use std::collections::BTreeSet;
 
-use crate::accepted;
 use crate::finding::Finding;
 use crate::modules::{self, Module, Modules, Names};
 use crate::repository::Repository;
-
-const RULE: &str = "layers";
 
 /// The sentence in the documentation of a `lib.rs` that turns this rule on.
 const SENTENCE: &str = "Modules are listed bottom-up: each uses only those above it.";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut accepted = accepted::of_rule(repository, RULE);
-    let mut findings = Vec::new();
-    for root in modules::roots(repository).filter(|root| is_layered(repository, root)) {
-        for (key, finding) in upward_imports(&Modules::read(repository, root)) {
-            match accepted.get_mut(&key) {
-                Some(line) => *line = 0,
-                None => findings.push(finding),
-            }
-        }
-    }
-    accepted.retain(|_, line| *line > 0);
-    findings.extend(
-        accepted
-            .iter()
-            .map(|(key, line)| accepted::stale(key, *line)),
-    );
-    findings
+    modules::roots(repository)
+        .filter(|root| is_layered(repository, root))
+        .flat_map(|root| upward_imports(&Modules::read(repository, root)))
+        .collect()
 }
 
 /// Whether the sentence is in the root file's documentation.
@@ -44,8 +28,8 @@ fn is_layered(repository: &Repository, root: &str) -> bool {
     words.join(" ").contains(SENTENCE)
 }
 
-/// The imports of later modules, each with its key in the list of accepted findings.
-fn upward_imports(modules: &Modules) -> Vec<(String, Finding)> {
+/// The imports of later modules.
+fn upward_imports(modules: &Modules) -> Vec<Finding> {
     let mut found = Vec::new();
     let order = modules
         .get(&[])
@@ -57,8 +41,8 @@ fn upward_imports(modules: &Modules) -> Vec<(String, Finding)> {
         };
         for (target, line) in imported_layers(modules, path, module) {
             let later = order.iter().skip_while(|name| *name != own).skip(1);
-            let message = match &target {
-                Some(name) if later.clone().any(|other| other == name) => format!(
+            let message = match target {
+                Some(name) if later.clone().any(|other| *other == name) => format!(
                     "`{own}` uses `{name}`, which is listed after it; move what both need into a \
                      module above `{own}`"
                 ),
@@ -68,12 +52,7 @@ fn upward_imports(modules: &Modules) -> Vec<(String, Finding)> {
                      `{own}`"
                 ),
             };
-            let key = format!(
-                "{} -> {}",
-                module.file,
-                target.as_deref().unwrap_or("crate")
-            );
-            found.push((key, Finding::new(&module.file, line, message)));
+            found.push(Finding::new(&module.file, line, message));
         }
     }
     found
@@ -199,18 +178,5 @@ mod tests {
         assert_eq!(messages(LIB, &[low, high]), [""; 0]);
         let low = ("crates/a/src/low.rs", "use crate::high::High;\n");
         assert_eq!(messages("mod low;\nmod high;\n", &[low, high]), [""; 0]);
-    }
-
-    #[test]
-    fn an_accepted_import_passes_until_it_is_gone() {
-        let list = (
-            "xtask/accepted.txt",
-            "[layers]\ncrates/a/src/low.rs -> high: why\n",
-        );
-        let high = ("crates/a/src/high.rs", "");
-        let low = ("crates/a/src/low.rs", "use crate::high::High;\n");
-        assert_eq!(messages(LIB, &[low, high, list]), [""; 0]);
-        let found = messages(LIB, &[high, list]);
-        assert!(found[0].starts_with("xtask/accepted.txt:2: "), "{found:?}");
     }
 }

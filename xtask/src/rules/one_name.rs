@@ -3,23 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::accepted;
 use crate::finding::Finding;
 use crate::repository::Repository;
 use crate::tokens;
-
-const RULE: &str = "one_name";
 
 /// A name that several crates may declare: the errors of a crate are its `Error`, as in the standard library,
 /// and the crate's name is written before it.
 const CONVENTIONAL: &[&str] = &["Error"];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut accepted = accepted::of_rule(repository, RULE);
     let mut findings = Vec::new();
     for (name, places) in public_types(repository) {
-        let is_single = places.len() == 1 || CONVENTIONAL.contains(&name.as_str());
-        if is_single || accepted.remove(&name).is_some() {
+        if places.len() == 1 || CONVENTIONAL.contains(&name.as_str()) {
             continue;
         }
         let (path, line) = &places[0];
@@ -33,11 +28,6 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
         );
         findings.push(Finding::new(path, *line, message));
     }
-    findings.extend(
-        accepted
-            .iter()
-            .map(|(key, line)| accepted::stale(key, *line)),
-    );
     findings
 }
 
@@ -97,17 +87,5 @@ mod tests {
             ("tests/vm/src/lib.rs", "pub struct Batch;"),
         ]);
         assert_eq!(found, [""; 0]);
-    }
-
-    #[test]
-    fn an_accepted_name_passes_until_it_is_single() {
-        let list = ("xtask/accepted.txt", "[one_name]\nBatch\n");
-        let one = ("crates/a/src/lib.rs", "pub struct Batch;");
-        let two = ("crates/b/src/lib.rs", "pub struct Batch;");
-        assert_eq!(messages(&[one, two, list]), [""; 0]);
-        assert_eq!(
-            messages(&[one, list]),
-            ["xtask/accepted.txt:2: `Batch` no longer occurs; remove this line"]
-        );
     }
 }
