@@ -256,7 +256,7 @@ impl Module {
         if matches!(item, syn::Item::Use(_)) {
             return;
         }
-        self.items.extend(item_name(item).map(ToString::to_string));
+        self.items.extend(item_name(item));
         let tokens = item.to_token_stream();
         let is_tested = |line| source.is_test_line(line);
         let words = tokens::free_words(&tokens).into_iter();
@@ -286,19 +286,30 @@ impl Module {
 }
 
 /// The name that an item defines.
-fn item_name(item: &syn::Item) -> Option<&syn::Ident> {
-    match item {
-        syn::Item::Const(item) => Some(&item.ident),
-        syn::Item::Enum(item) => Some(&item.ident),
-        syn::Item::Fn(item) => Some(&item.sig.ident),
-        syn::Item::Macro(item) => item.ident.as_ref(),
-        syn::Item::Static(item) => Some(&item.ident),
-        syn::Item::Struct(item) => Some(&item.ident),
-        syn::Item::Trait(item) => Some(&item.ident),
-        syn::Item::Type(item) => Some(&item.ident),
-        syn::Item::Union(item) => Some(&item.ident),
-        _ => None,
-    }
+fn item_name(item: &syn::Item) -> Option<String> {
+    let name = match item {
+        syn::Item::Const(item) => &item.ident,
+        syn::Item::Enum(item) => &item.ident,
+        syn::Item::Fn(item) => &item.sig.ident,
+        syn::Item::Macro(item) => match &item.ident {
+            Some(name) => name,
+            None => return declared_enum(&item.mac),
+        },
+        syn::Item::Static(item) => &item.ident,
+        syn::Item::Struct(item) => &item.ident,
+        syn::Item::Trait(item) => &item.ident,
+        syn::Item::Type(item) => &item.ident,
+        syn::Item::Union(item) => &item.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// The enumeration that a call of `isotherm_model::variant_words` declares.
+fn declared_enum(call: &syn::Macro) -> Option<String> {
+    let name = &call.path.segments.last()?.ident;
+    let item = (name == "variant_words").then(|| call.parse_body::<syn::ItemEnum>());
+    Some(item?.ok()?.ident.to_string())
 }
 
 /// Every `use` declaration below an item, those in function bodies included.
@@ -404,5 +415,15 @@ mod tests {
         assert_eq!(used("fn h() { self.f(d::f) }"), 1);
         assert_eq!(used("fn h() { f() }"), 2);
         assert_eq!(used("#[cfg(test)]\nfn h() { f() }"), 1);
+    }
+
+    #[test]
+    fn an_enumeration_with_words_is_an_item_as_any_other() {
+        let text = "isotherm_model::variant_words! {\n/// E.\n#[derive(Clone)]\npub(crate) enum E {\n\
+                    /// A.\n#[default]\nA = \"a\",\n}\n}\nenum F {}\nother! { enum G {} }";
+        let repository = Repository::of(&[("crates/a/src/lib.rs", text)]);
+        let modules = Modules::read(&repository, "crates/a/src/lib.rs");
+        let root = modules.get(&[]).expect("the root");
+        assert_eq!(Vec::from_iter(&root.items), ["E", "F"]);
     }
 }

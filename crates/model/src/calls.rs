@@ -63,22 +63,17 @@ pub struct FunctionCalls {
     pub calls: Vec<Call>,
 }
 
-/// The method by which a call, or a site, of another build was found again; a later one is weaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MatchedBy {
-    /// The offset in the machine code, or the compiler's name: the call is unchanged.
-    Name,
-    /// Function, file and line, or the only call of a function.
-    Line,
-    /// Function and file, and the variable that receives the result.
-    Variable,
-    /// Function and file, and the order of the calls in it.
-    Order,
+variant_words! {
+    /// The method by which a call, or a site, of another build was found again; a later one is weaker.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum MatchedBy {
+        /// The offset in the machine code, or the compiler's name: the call is unchanged.
+        Name = "name",
+        /// Function, file and line, or the only call of a function.
+        Line = "line",
+        /// Function and file, and the variable that receives the result.
+        Variable = "variable",
+        /// Function and file, and the order of the calls in it.
+        Order = "order",
+    }
 }
-
-variant_words!(MatchedBy {
-    Name = "name",
-    Line = "line",
-    Variable = "variable",
-    Order = "order",
-});

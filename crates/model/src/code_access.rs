@@ -24,22 +24,18 @@ use crate::units::{Accesses, Bytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InstructionId(pub NonZeroU32);
 
-/// What an instruction does with its operand in memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AccessKind {
-    /// It reads it.
-    Load,
-    /// It writes it.
-    Store,
-    /// It reads and writes it.
-    Both,
+variant_words! {
+    /// What an instruction does with its operand in memory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum AccessKind {
+        /// It reads it.
+        Load = "load",
+        /// It writes it.
+        Store = "store",
+        /// It reads and writes it.
+        Both = "load and store",
+    }
 }
-
-variant_words!(AccessKind {
-    Load = "load",
-    Store = "store",
-    Both = "load and store",
-});
 
 /// An instruction that was sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,20 +10,17 @@
 use crate::tier::TierIndex;
 use crate::units::Bytes;
 
-/// The expected use of data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Colour {
-    /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not wake a sleeping device
-    /// (section 7.1.1).
-    Hot,
-    /// Used rarely; blue in the paper.
-    Cold,
+variant_words! {
+    /// The expected use of data.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Colour {
+        /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not wake a sleeping device
+        /// (section 7.1.1).
+        Hot = "hot",
+        /// Used rarely; blue in the paper.
+        Cold = "cold",
+    }
 }
-
-variant_words!(Colour {
-    Hot = "hot",
-    Cold = "cold",
-});
 
 /// Most devices of a colour, far above those of any machine.
 pub const DEVICES_AT_MOST: u32 = 65_536;

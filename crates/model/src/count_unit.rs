@@ -5,38 +5,29 @@
 
 use crate::words;
 
-/// The unit that a source counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CountUnit {
-    /// Accesses: each once, or each sample multiplied by the accesses that it represents.
-    Accesses,
-    /// Accesses that missed a cache.
-    Misses,
-    /// Samples weighted by the latency that the processor measured.
-    Latency,
-    /// Samples spread evenly over processor time; most fall where the program waits for memory.
-    Time,
-    /// Scans that found a page accessed, however often it was accessed.
-    Touches,
-    /// Samples of accesses, each once, whatever it stands for.
-    Samples,
-    /// Bytes that memory delivered or took, as a counter of it or its account says.
-    Bytes,
-    /// The unit of a source of another version, of a mixture of sources, or of no source.
-    #[default]
-    Unknown,
+variant_words! {
+    /// The unit that a source counts.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum CountUnit {
+        /// Accesses: each once, or each sample multiplied by the accesses that it represents.
+        Accesses = "accesses",
+        /// Accesses that missed a cache.
+        Misses = "misses",
+        /// Samples weighted by the latency that the processor measured.
+        Latency = "latency",
+        /// Samples spread evenly over processor time; most fall where the program waits for memory.
+        Time = "time",
+        /// Scans that found a page accessed, however often it was accessed.
+        Touches = "touches",
+        /// Samples of accesses, each once, whatever it stands for.
+        Samples = "samples",
+        /// Bytes that memory delivered or took, as a counter of it or its account says.
+        Bytes = "bytes",
+        /// The unit of a source of another version, of a mixture of sources, or of no source.
+        #[default]
+        Unknown = "unknown",
+    }
 }
-
-variant_words!(CountUnit {
-    Accesses = "accesses",
-    Misses = "misses",
-    Latency = "latency",
-    Time = "time",
-    Touches = "touches",
-    Samples = "samples",
-    Bytes = "bytes",
-    Unknown = "unknown",
-});
 
 impl CountUnit {
     /// The noun after a share: "takes 99 % of the *time waiting for memory*".

@@ -7,19 +7,16 @@ use crate::sensitivity_runs::TierPair;
 use crate::site::SiteId;
 use crate::units::{Bytes, Nanos};
 
-/// What counts the bytes of a tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BandwidthCounter {
-    /// The emulated machine's own account: bytes of streams and of accesses at random beyond the caches, by estimate.
-    EmulatedAccount,
-    /// The memory controllers of the tier, for all programs of the machine.
-    Controllers,
+variant_words! {
+    /// What counts the bytes of a tier.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BandwidthCounter {
+        /// The emulated machine's own account: bytes of streams and of accesses at random beyond the caches, by estimate.
+        EmulatedAccount = "emulated-account",
+        /// The memory controllers of the tier, for all programs of the machine.
+        Controllers = "controllers",
+    }
 }
-
-variant_words!(BandwidthCounter {
-    EmulatedAccount = "emulated-account",
-    Controllers = "controllers",
-});
 
 impl BandwidthCounter {
     /// Whether it counts what the program does and nothing else.

@@ -8,22 +8,18 @@
 
 use crate::batch::Count;
 
-/// What a counter counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MeasuredPart {
-    /// Memory: RAPL's domain `dram`.
-    Memory,
-    /// A processor, all of its cores and caches, and on some the memory, too.
-    Processor,
-    /// Something else, by its name.
-    Other,
+variant_words! {
+    /// What a counter counts.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum MeasuredPart {
+        /// Memory: RAPL's domain `dram`.
+        Memory = "memory",
+        /// A processor, all of its cores and caches, and on some the memory, too.
+        Processor = "processor",
+        /// Something else, by its name.
+        Other = "other",
+    }
 }
-
-variant_words!(MeasuredPart {
-    Memory = "memory",
-    Processor = "processor",
-    Other = "other",
-});
 
 const PREFIX: &str = "measured_energy_";
 const UNIT: &str = "_microjoules";

@@ -12,40 +12,32 @@ use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{TierIndex, Tiers};
 use crate::units::Bytes;
 
-/// The quantity that makes a site valuable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// The count of the profile; [`Plan::counted`] names its unit.
-    Accesses,
-    /// Bytes a second of the run, from runs in which the site was alone in a tier ([`crate::isolation_runs`]).
-    Bandwidth,
-    /// Bytes a second of the run, estimated from the samples of a plain profile.
-    SampledBandwidth,
-    /// Accesses weighted by the measured latency of each. Only for profiles whose sources all
-    /// measure latency.
-    Latency,
+variant_words! {
+    /// The quantity that makes a site valuable.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Value {
+        /// The count of the profile; [`Plan::counted`] names its unit.
+        Accesses = "accesses",
+        /// Bytes a second of the run, from runs in which the site was alone in a tier ([`crate::isolation_runs`]).
+        Bandwidth = "bandwidth",
+        /// Bytes a second of the run, estimated from the samples of a plain profile.
+        SampledBandwidth = "sampled-bandwidth",
+        /// Accesses weighted by the measured latency of each. Only for profiles whose sources all
+        /// measure latency.
+        Latency = "latency",
+    }
 }
 
-variant_words!(Value {
-    Accesses = "accesses",
-    Bandwidth = "bandwidth",
-    SampledBandwidth = "sampled-bandwidth",
-    Latency = "latency",
-});
-
-/// The quantity that measures the size of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
-    /// Most bytes resident at one time.
-    PeakRss,
-    /// Most bytes requested at one time.
-    PeakRequested,
+variant_words! {
+    /// The quantity that measures the size of a site.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Weight {
+        /// Most bytes resident at one time.
+        PeakRss = "peak-rss",
+        /// Most bytes requested at one time.
+        PeakRequested = "peak-requested",
+    }
 }
-
-variant_words!(Weight {
-    PeakRss = "peak-rss",
-    PeakRequested = "peak-requested",
-});
 
 /// The input of a policy for one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

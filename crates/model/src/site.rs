@@ -71,40 +71,30 @@ impl fmt::Display for CallerId {
     }
 }
 
-/// The kind of memory that a site allocates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SiteKind {
-    /// Heap allocations.
-    Heap,
-    /// Large anonymous mappings of the program.
-    Mapping,
-    /// Heap allocations of a call that the compiler named.
-    Described,
-    /// Static data of the program or a library: a variable, or all small ones of a segment.
-    Static,
-    /// Data that the program names itself, allocated or registered.
-    Named,
-    /// Objects that a place in a Java method allocates.
-    Java,
-    /// Memory of a process that ran without the runtime, by the name of its mapping: no run can place it.
-    Region,
-    /// The arena shared by small and rare sites.
-    Shared,
-    /// Everything else.
-    Unattributed,
+variant_words! {
+    /// The kind of memory that a site allocates.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SiteKind {
+        /// Heap allocations.
+        Heap = "heap",
+        /// Large anonymous mappings of the program.
+        Mapping = "mapping",
+        /// Heap allocations of a call that the compiler named.
+        Described = "described",
+        /// Static data of the program or a library: a variable, or all small ones of a segment.
+        Static = "static",
+        /// Data that the program names itself, allocated or registered.
+        Named = "named",
+        /// Objects that a place in a Java method allocates.
+        Java = "java",
+        /// Memory of a process that ran without the runtime, by the name of its mapping: no run can place it.
+        Region = "region",
+        /// The arena shared by small and rare sites.
+        Shared = "shared",
+        /// Everything else.
+        Unattributed = "unattributed",
+    }
 }
-
-variant_words!(SiteKind {
-    Heap = "heap",
-    Mapping = "mapping",
-    Described = "described",
-    Static = "static",
-    Named = "named",
-    Java = "java",
-    Region = "region",
-    Shared = "shared",
-    Unattributed = "unattributed",
-});
 
 /// One caller of a calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

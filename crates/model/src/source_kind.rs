@@ -34,58 +34,42 @@ impl ProfilingMethod {
     }
 }
 
-/// A source of accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceKind {
-    /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
-    Instrumented,
-    /// Intel's precise load samples.
-    Pebs,
-    /// AMD's instruction-based sampling.
-    Ibs,
-    /// Arm's statistical profiling extension.
-    Spe,
-    /// A timer; the interrupted instruction is decoded.
-    Timer,
-    /// Accessed bits of the page tables, by mapping: `clear_refs` and `smaps`.
-    AccessedBits,
-    /// Pages that the runtime traps.
-    TrappedPages,
-    /// Page faults: first touches only. Works on every machine; for tests of the sample path.
-    PageFaults,
-    /// Accessed bits by regions of a process that the kernel's DAMON adapts.
-    Damon,
-    /// Accessed bits by regions of all memory.
-    DamonPhysical,
-    /// Accessed bits of single pages, by the kernel's bitmap of idle pages.
-    PageIdle,
-    /// Accesses to fields that the agent in a Java virtual machine counts, each in the interpreter.
-    JavaCounts,
-    /// Page faults of pages that the kernel's balancing unmapped: touches, as accessed bits are.
-    HintFaults,
-    /// Counts of `MemProf`, a profiler of LLVM.
-    MemProf,
-    /// Accesses of a recorded trace.
-    Trace,
+variant_words! {
+    /// A source of accesses.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SourceKind {
+        /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
+        Instrumented = "instrumented",
+        /// Intel's precise load samples.
+        Pebs = "pebs",
+        /// AMD's instruction-based sampling.
+        Ibs = "ibs",
+        /// Arm's statistical profiling extension.
+        Spe = "spe",
+        /// A timer; the interrupted instruction is decoded.
+        Timer = "timer",
+        /// Accessed bits of the page tables, by mapping: `clear_refs` and `smaps`.
+        AccessedBits = "accessed-bits",
+        /// Pages that the runtime traps.
+        TrappedPages = "trapped-pages",
+        /// Page faults: first touches only. Works on every machine; for tests of the sample path.
+        PageFaults = "page-faults",
+        /// Accessed bits by regions of a process that the kernel's DAMON adapts.
+        Damon = "damon",
+        /// Accessed bits by regions of all memory.
+        DamonPhysical = "damon-paddr",
+        /// Accessed bits of single pages, by the kernel's bitmap of idle pages.
+        PageIdle = "page-idle",
+        /// Accesses to fields that the agent in a Java virtual machine counts, each in the interpreter.
+        JavaCounts = "java-counts",
+        /// Page faults of pages that the kernel's balancing unmapped: touches, as accessed bits are.
+        HintFaults = "hint-faults",
+        /// Counts of `MemProf`, a profiler of LLVM.
+        MemProf = "memprof",
+        /// Accesses of a recorded trace.
+        Trace = "trace",
+    }
 }
-
-variant_words!(SourceKind {
-    Instrumented = "instrumented",
-    Pebs = "pebs",
-    Ibs = "ibs",
-    Spe = "spe",
-    Timer = "timer",
-    AccessedBits = "accessed-bits",
-    TrappedPages = "trapped-pages",
-    PageFaults = "page-faults",
-    Damon = "damon",
-    DamonPhysical = "damon-paddr",
-    PageIdle = "page-idle",
-    JavaCounts = "java-counts",
-    HintFaults = "hint-faults",
-    MemProf = "memprof",
-    Trace = "trace",
-});
 
 impl SourceKind {
     /// The method by which it observes accesses.

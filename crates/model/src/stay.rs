@@ -5,37 +5,28 @@ use crate::batch::Process;
 use crate::movement::AddressRange;
 use crate::units::Bytes;
 
-/// Why data stays where it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StayReason {
-    /// It is hot, and hotter data takes the fast memory that may be used.
-    Capacity,
-    /// Neither samples nor hints prove it hot.
-    NotHot,
-    /// It has no pages.
-    NotTouched,
-    /// A hint calls it hot, and it is no data that is placed.
-    NotMovable,
-    /// The memory that it was to enter was full.
-    NoRoom,
-    /// Its pages were in use, or the program did not obey in time.
-    InUse,
-    /// It is shared with another process since a fork.
-    Shared,
-    /// The kernel refused.
-    Refused,
+variant_words! {
+    /// Why data stays where it was.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum StayReason {
+        /// It is hot, and hotter data takes the fast memory that may be used.
+        Capacity = "capacity",
+        /// Neither samples nor hints prove it hot.
+        NotHot = "not_hot",
+        /// It has no pages.
+        NotTouched = "not_touched",
+        /// A hint calls it hot, and it is no data that is placed.
+        NotMovable = "not_movable",
+        /// The memory that it was to enter was full.
+        NoRoom = "no_room",
+        /// Its pages were in use, or the program did not obey in time.
+        InUse = "in_use",
+        /// It is shared with another process since a fork.
+        Shared = "shared",
+        /// The kernel refused.
+        Refused = "refused",
+    }
 }
-
-variant_words!(StayReason {
-    Capacity = "capacity",
-    NotHot = "not_hot",
-    NotTouched = "not_touched",
-    NotMovable = "not_movable",
-    NoRoom = "no_room",
-    InUse = "in_use",
-    Shared = "shared",
-    Refused = "refused",
-});
 
 /// Reasons of moves that failed.
 const FAILED: [StayReason; 4] = [

@@ -1,16 +1,42 @@
 //! The words by which files, reports and the command line name the variants of an enumeration.
 
-/// Gives an enumeration `ALL`, `word` and `from_word`, from one list of its variants and their words.
+/// Declares an enumeration with the word of each variant, and gives it `ALL`, `word` and `from_word`.
+///
+/// ```
+/// isotherm_model::variant_words! {
+///     /// The direction of a move.
+///     #[derive(Clone, Copy, Debug, PartialEq)]
+///     pub enum Direction {
+///         /// To a faster tier.
+///         Up = "promote",
+///         /// To a slower tier.
+///         Down = "demote",
+///     }
+/// }
+/// assert_eq!(Direction::ALL, [Direction::Up, Direction::Down]);
+/// assert_eq!(Direction::Up.word(), "promote");
+/// assert_eq!(Direction::from_word("demote"), Some(Direction::Down));
+/// ```
 #[macro_export]
 macro_rules! variant_words {
-    ($name:ident { $($variant:ident = $word:literal,)+ }) => {
+    (
+        $(#[$of_enum:meta])*
+        $visibility:vis enum $name:ident {
+            $($(#[$of_variant:meta])* $variant:ident = $word:literal,)+
+        }
+    ) => {
+        $(#[$of_enum])*
+        $visibility enum $name {
+            $($(#[$of_variant])* $variant,)+
+        }
+
         impl $name {
             /// All variants, in order.
-            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+            $visibility const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
 
             /// The word used in files, in reports and on the command line.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            $visibility const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word,)+
                 }
@@ -18,7 +44,7 @@ macro_rules! variant_words {
 
             /// The variant with this word.
             #[must_use]
-            pub fn from_word(word: &str) -> Option<Self> {
+            $visibility fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.into_iter().find(|variant| variant.word() == word)
             }
         }

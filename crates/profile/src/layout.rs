@@ -17,54 +17,29 @@ pub(crate) const VERSION_KEY: &str = "isotherm.format_version";
 /// Key in each file's own metadata that names the table.
 pub(crate) const TABLE_KEY: &str = "isotherm.table";
 
-/// The tables of a profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Table {
-    Meta,
-    Sites,
-    Extents,
-    Counts,
-    Sources,
-    Sensitivity,
-    Isolation,
-    Code,
-    Frames,
-    Heat,
-    Resident,
-    Epochs,
+isotherm_model::variant_words! {
+    /// The tables of a profile.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Table {
+        Meta = "meta",
+        Sites = "sites",
+        Extents = "extents",
+        Counts = "counts",
+        Sources = "sources",
+        Sensitivity = "sensitivity",
+        Isolation = "isolation",
+        Code = "code",
+        Frames = "frames",
+        Heat = "heat",
+        Resident = "resident",
+        Epochs = "epochs",
+    }
 }
 
 impl Table {
-    pub(crate) const ALL: [Self; 12] = [
-        Self::Meta,
-        Self::Sites,
-        Self::Extents,
-        Self::Counts,
-        Self::Sources,
-        Self::Sensitivity,
-        Self::Isolation,
-        Self::Code,
-        Self::Frames,
-        Self::Heat,
-        Self::Resident,
-        Self::Epochs,
-    ];
-
+    /// Its name, in its files and in their own metadata.
     pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Meta => "meta",
-            Self::Sites => "sites",
-            Self::Extents => "extents",
-            Self::Counts => "counts",
-            Self::Sources => "sources",
-            Self::Sensitivity => "sensitivity",
-            Self::Isolation => "isolation",
-            Self::Code => "code",
-            Self::Frames => "frames",
-            Self::Heat => "heat",
-            Self::Resident => "resident",
-            Self::Epochs => "epochs",
-        }
+        self.word()
     }
 
     /// True where the table grows by epochs in numbered files.
@@ -91,7 +66,7 @@ impl Table {
             None => (stem, 0),
             Some((table, digits)) => (table, digits.parse().ok()?),
         };
-        let table = Self::ALL.into_iter().find(|t| t.name() == table)?;
+        let table = Self::from_word(table)?;
         // Comparing with what would be written refuses `heat-1.parquet`, `heat.parquet` and `meta-000000.parquet`.
         (table.file(number) == name).then_some((table, number))
     }

@@ -33,37 +33,28 @@ const LEAST_SHARE: f64 = 0.005;
 /// A change of a site's size, as a share of it, that is too small to speak of.
 const LEAST_GROWTH: f64 = 0.01;
 
-/// A change of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SiteChangeKind {
-    /// Only the later profile has it.
-    New,
-    /// Only the earlier profile has it.
-    Gone,
-    /// A larger share of the heat.
-    Hotter,
-    /// A smaller share of the heat.
-    Cooler,
-    /// The program waits longer for its data.
-    Slower,
-    /// The program waits less for its data.
-    Faster,
-    /// More bytes resident.
-    Larger,
-    /// Fewer bytes resident.
-    Smaller,
+variant_words! {
+    /// A change of a site.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum SiteChangeKind {
+        /// Only the later profile has it.
+        New = "new",
+        /// Only the earlier profile has it.
+        Gone = "gone",
+        /// A larger share of the heat.
+        Hotter = "hotter",
+        /// A smaller share of the heat.
+        Cooler = "cooler",
+        /// The program waits longer for its data.
+        Slower = "slower",
+        /// The program waits less for its data.
+        Faster = "faster",
+        /// More bytes resident.
+        Larger = "larger",
+        /// Fewer bytes resident.
+        Smaller = "smaller",
+    }
 }
-
-variant_words!(SiteChangeKind {
-    New = "new",
-    Gone = "gone",
-    Hotter = "hotter",
-    Cooler = "cooler",
-    Slower = "slower",
-    Faster = "faster",
-    Larger = "larger",
-    Smaller = "smaller",
-});
 
 impl Serialize for SiteChangeKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -17,28 +17,22 @@ use std::str::FromStr;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::variant_words;
 
-/// A number of a profile, of the whole program or of a site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DifferenceMeasure {
-    /// Length of the run; not of a site.
-    Time,
-    /// The footprint; of a site, its peak resident bytes.
-    Footprint,
-    /// Time waiting for memory where a timer sampled it, else the counted accesses or misses.
-    Heat,
-    /// Allocations.
-    Allocations,
-    /// Bytes requested over the run.
-    Requested,
+variant_words! {
+    /// A number of a profile, of the whole program or of a site.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum DifferenceMeasure {
+        /// Length of the run; not of a site.
+        Time = "time",
+        /// The footprint; of a site, its peak resident bytes.
+        Footprint = "footprint",
+        /// Time waiting for memory where a timer sampled it, else the counted accesses or misses.
+        Heat = "heat",
+        /// Allocations.
+        Allocations = "allocations",
+        /// Bytes requested over the run.
+        Requested = "requested",
+    }
 }
-
-variant_words!(DifferenceMeasure {
-    Time = "time",
-    Footprint = "footprint",
-    Heat = "heat",
-    Allocations = "allocations",
-    Requested = "requested",
-});
 
 /// The data that a condition is of.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,29 +18,23 @@
 //! represents the accesses between two samples, and the accessed bits represent in total the same
 //! number of accesses as the samples.
 
-/// The sources that the rank sums.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MonitorSource {
-    /// Every access counts: no real source observes all of them.
-    #[default]
-    Exact,
-    /// Accessed bits alone.
-    AccessedBits,
-    /// Trace samples alone.
-    TraceSamples,
-    /// TMP: the sum of both.
-    Both,
-    /// The daemon: both, converted to the accesses that they represent.
-    Balanced,
+isotherm_model::variant_words! {
+    /// The sources that the rank sums.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum MonitorSource {
+        /// Every access counts: no real source observes all of them.
+        #[default]
+        Exact = "exact",
+        /// Accessed bits alone.
+        AccessedBits = "accessed-bits",
+        /// Trace samples alone.
+        TraceSamples = "trace-samples",
+        /// TMP: the sum of both.
+        Both = "both",
+        /// The daemon: both, converted to the accesses that they represent.
+        Balanced = "balanced",
+    }
 }
-
-isotherm_model::variant_words!(MonitorSource {
-    Exact = "exact",
-    AccessedBits = "accessed-bits",
-    TraceSamples = "trace-samples",
-    Both = "both",
-    Balanced = "balanced",
-});
 
 /// The sources and their resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,39 +2,31 @@
 
 use crate::{damo_record, damon_trace, memprof, perf_data, perf_script, text};
 
-/// A format of a recording tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Plain text or CSV with a header.
-    Text,
-    /// Output of `perf script` for samples with data addresses.
-    PerfScript,
-    /// A `perf.data` file with data addresses.
-    PerfData,
-    /// The tracepoint `damon:damon_aggregated` as text.
-    DamonTrace,
-    /// Output of `damo record`.
-    DamoRecord,
-    /// Output of `llvm-profdata show --memory`.
-    MemProf,
-    /// Output of a program built with clang's `-fmemory-profile`.
-    MemProfRaw,
+isotherm_model::variant_words! {
+    /// A format of a recording tool.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Format {
+        /// Plain text or CSV with a header.
+        Text = "text",
+        /// Output of `perf script` for samples with data addresses.
+        PerfScript = "perf-script",
+        /// A `perf.data` file with data addresses.
+        PerfData = "perf-data",
+        /// The tracepoint `damon:damon_aggregated` as text.
+        DamonTrace = "damon-trace",
+        /// Output of `damo record`.
+        DamoRecord = "damo-record",
+        /// Output of `llvm-profdata show --memory`.
+        MemProf = "memprof",
+        /// Output of a program built with clang's `-fmemory-profile`.
+        MemProfRaw = "memprof-raw",
+    }
 }
 
 /// Bytes at the start of a file from which its format is detected.
 pub const HEAD: usize = 1 << 16;
 /// Lines that detection reads: comments and callers may come before the first sample.
 const LINES: usize = 200;
-
-isotherm_model::variant_words!(Format {
-    Text = "text",
-    PerfScript = "perf-script",
-    PerfData = "perf-data",
-    DamonTrace = "damon-trace",
-    DamoRecord = "damo-record",
-    MemProf = "memprof",
-    MemProfRaw = "memprof-raw",
-});
 
 impl Format {
     /// True if the format holds single accesses; otherwise it holds sums, a profile.

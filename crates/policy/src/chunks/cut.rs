@@ -13,32 +13,14 @@
 //!                       7 | 2            the cut divides the two windows like 2-means
 //! ```
 
-/// How the cut of equation 2 is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CutReading {
-    /// P_n, as the equation is printed: N per cent of the chunks and those that tie.
-    Printed,
-    /// The search of the paper's text: fewer than N per cent of a skewed distribution, more of an even one.
-    Prose,
-}
-
-impl CutReading {
-    /// Both, in the order of the paper.
-    pub const ALL: [Self; 2] = [Self::Printed, Self::Prose];
-
-    /// The word of a policy's text.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Printed => "printed",
-            Self::Prose => "prose",
-        }
-    }
-
-    /// The reading of this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cut| cut.word() == word)
+isotherm_model::variant_words! {
+    /// How the cut of equation 2 is found. The readings are in the order of the paper.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CutReading {
+        /// P_n, as the equation is printed: N per cent of the chunks and those that tie.
+        Printed = "printed",
+        /// The search of the paper's text: fewer than N per cent of a skewed distribution, more of an even one.
+        Prose = "prose",
     }
 }
 
