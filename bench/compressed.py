@@ -31,7 +31,7 @@ LOOK = 0.02
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """How a program is made, given its amount of work: some ten seconds, and one or two with --quick."""
+    """How a program is made, given its amount of work: some ten seconds on a fast machine, and one or two with --quick."""
 
     make: object
     amount: int
@@ -77,18 +77,18 @@ def sqlite(tools: Tools, _folder: str, amount: int) -> Program:
 
 
 PROGRAMS = {
-    "cold": Work(patterns("cold"), 900_000, 150_000),
-    "scan": Work(patterns("scan"), 900_000, 150_000),
-    "phases": Work(patterns("phases"), 900_000, 150_000),
-    "python table": Work(table, 150, 20),
-    "java records": Work(records, 12_000_000, 2_000_000),
-    "image": Work(image, 900, 150),
-    "redis": Work(redis, 1_500_000, 300_000),
+    "cold": Work(patterns("cold"), 2_700_000, 150_000),
+    "scan": Work(patterns("scan"), 2_700_000, 150_000),
+    "phases": Work(patterns("phases"), 2_700_000, 150_000),
+    "python table": Work(table, 720, 100),
+    "java records": Work(records, 30_000_000, 2_000_000),
+    "image": Work(image, 4_000, 150),
+    "redis": Work(redis, 5_000_000, 300_000),
     "sqlite": Work(sqlite, 1_500_000, 200_000),
-    "graph": Work(of_workload("graph", "--rmat 20 --iterations {} --roots 4 --threads 1"), 60, 5),
-    "stencil": Work(of_workload("stencil", "--size 384MiB --iterations {} --threads 1"), 500, 60),
-    "triad": Work(of_workload("triad", "--size 384MiB --iterations {} --threads 1"), 400, 60),
-    "lookup": Work(of_workload("lookup", "--nuclides 68 --gridpoints 12000 --lookups {} --threads 1"), 2_000_000, 200_000),
+    "graph": Work(of_workload("graph", "--rmat 20 --iterations {} --roots 4 --threads 1"), 400, 40),
+    "stencil": Work(of_workload("stencil", "--size 384MiB --iterations {} --threads 1"), 2_500, 300),
+    "triad": Work(of_workload("triad", "--size 384MiB --iterations {} --threads 1"), 6_000, 800),
+    "lookup": Work(of_workload("lookup", "--nuclides 68 --gridpoints 12000 --lookups {} --threads 1"), 11_000_000, 1_100_000),
 }
 
 
