@@ -15,6 +15,12 @@ const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
 /// The highest PMU rate, as a multiple of the default: one sample in 4,096 operations.
 const PMU_RATE_MAX: u32 = 64;
 
+/// Largest unit, as that of `isotherm run --unit`: larger ones hold hot and cold data alike.
+const UNIT_MAX: Bytes = Bytes(1 << 30);
+
+/// Largest size of fast memory: the addresses that a program has on x86-64 and on most of arm64.
+const FAST_MAX: Bytes = Bytes(1 << 47);
+
 const SECOND: Nanos = Nanos(1_000_000_000);
 
 /// Why a configuration was rejected.
@@ -65,6 +71,7 @@ impl Config {
             bail!("policy = \"oracle\": it knows nothing of [groups]; leave one of them out");
         }
         self.check_memory()?;
+        self.check_processes()?;
         self.check_sources()?;
         self.check_moves()?;
         self.check_energy()?;
@@ -96,17 +103,49 @@ impl Config {
     }
 
     fn check_memory(&self) -> Result<()> {
-        let (unit, page) = (self.memory.unit.0.0, rustix::param::page_size() as u64);
-        if !unit.is_power_of_two() || unit < page {
+        let unit = self.memory.unit.0;
+        let page = Bytes(rustix::param::page_size() as u64);
+        if !unit.0.is_power_of_two() || !(page..=UNIT_MAX).contains(&unit) {
             bail!(
-                "memory.unit = \"{}\": a unit is a power of two of at least {page} bytes",
-                Bytes(unit).exact()
+                "memory.unit = \"{}\": a unit is a power of two from {} to {}",
+                unit.exact(),
+                page.exact(),
+                UNIT_MAX.exact()
             );
         }
-        if self.memory.fast.0 == Capacity::Bytes(Bytes::ZERO) {
-            bail!(
+        match self.memory.fast.0 {
+            Capacity::Bytes(Bytes::ZERO) => bail!(
                 "memory.fast = \"0B\": a fast tier of zero bytes holds nothing; give a size, or a share of \
                  the fast tier such as 50%"
+            ),
+            Capacity::Bytes(fast) if fast > FAST_MAX => bail!(
+                "memory.fast = \"{}\": a program has at most {} of addresses; give a smaller size, or a \
+                 share of the fast tier such as 50%",
+                fast.exact(),
+                FAST_MAX.exact()
+            ),
+            Capacity::Bytes(_) | Capacity::Share(_) => Ok(()),
+        }
+    }
+
+    /// Refuses what selects no process: with it alone the daemon would run and watch nothing.
+    fn check_processes(&self) -> Result<()> {
+        let processes = &self.processes;
+        if processes.pids.contains(&0) {
+            bail!(
+                "processes.pids: 0: no process has this number; give those of processes, or leave the key out for all"
+            );
+        }
+        if processes.programs.iter().any(String::is_empty) {
+            bail!(
+                "processes.programs: \"\": names no program; give a name or a path such as redis-server or \
+                 /opt/*, or leave the key out for all"
+            );
+        }
+        let groups = &mut processes.control_groups.iter();
+        if let Some(name) = groups.find(|name| !name.starts_with('/')) {
+            bail!(
+                "processes.control_groups: \"{name}\": the name of a control group begins with /, as in /system.slice"
             );
         }
         Ok(())

@@ -115,6 +115,34 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
 }
 
 #[test]
+fn sizes_that_no_machine_has_and_keys_that_select_no_process_are_refused_with_their_line() {
+    for (text, part) in [
+        (
+            "[memory]\nunit = \"8192PiB\"",
+            "line 2: memory.unit = \"8192PiB\": a unit is a power of two from 4KiB to 1GiB",
+        ),
+        (
+            "[memory]\n\nfast = \"999PiB\"",
+            "line 3: memory.fast = \"999PiB\": a program has at most 128TiB of addresses",
+        ),
+        (
+            "[processes]\ncontrol_groups = [\"/a\", \"nope\"]",
+            "line 2: processes.control_groups: \"nope\": the name of a control group begins with /",
+        ),
+        (
+            "[processes]\n\nprograms = [\"\"]",
+            "line 3: processes.programs: \"\": names no program",
+        ),
+        (
+            "[processes]\npids = [1, 0]",
+            "line 2: processes.pids: 0: no process has this number",
+        ),
+    ] {
+        assert!(error(text).contains(part), "{text}: {}", error(text));
+    }
+}
+
+#[test]
 fn users_are_found_by_name_and_shares_are_of_a_processor() {
     let text = "[processes]\nusers = [\"root\", 7]\n[sources]\nbudget = \"2.5%\"\n";
     let config = Config::parse(text).expect("valid");
