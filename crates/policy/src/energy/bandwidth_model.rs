@@ -41,6 +41,12 @@ pub enum BandwidthModelError {
     /// There is no run.
     #[error("there is no run of the load; measure some first")]
     NoRuns,
+    /// Nothing was measured in any run, so no load can be compared with another.
+    #[error("every run of the load has a {quantity} of 0; measure its {quantity}, and fit again")]
+    NotMeasured {
+        /// What is 0 in every run, a column of the runs.
+        quantity: &'static str,
+    },
     /// A bound is lower than the one before it.
     #[error(
         "the bound of {bound} B/s comes after {before} B/s; give the bounds from the lowest to the highest"
@@ -121,10 +127,11 @@ impl BandwidthModel {
     /// on the wrong side.
     ///
     /// # Errors
-    /// No runs, runs without devices, a load that lacks a number of devices or has one twice.
+    /// No runs, runs without devices, only runs without bandwidth or without work, a load that lacks a number of devices or has one twice.
     pub fn fitted(runs: &[LoadRun], tolerance: u32) -> Result<Self, BandwidthModelError> {
         let most = runs.iter().map(|run| run.devices).max();
         let most = most.ok_or(BandwidthModelError::NoRuns)?;
+        check_measured(runs)?;
         let mut by_load = BTreeMap::<u32, BTreeMap<u32, LoadRun>>::new();
         for run in runs {
             let LoadRun { devices, load, .. } = *run;
@@ -189,6 +196,18 @@ impl BandwidthModel {
             .filter(|bound| is_passed(*bound));
         passed.count() as u32 + 1
     }
+}
+
+/// Refuses runs without a measurement: no load would count as slowed, so one device would be enough at any bandwidth.
+fn check_measured(runs: &[LoadRun]) -> Result<(), BandwidthModelError> {
+    let quantity = if runs.iter().all(|run| run.bandwidth == 0) {
+        "bandwidth"
+    } else if runs.iter().all(|run| run.work == 0) {
+        "work"
+    } else {
+        return Ok(());
+    };
+    Err(BandwidthModelError::NotMeasured { quantity })
 }
 
 /// A load with some devices and with all of them.
@@ -328,6 +347,24 @@ mod tests {
         let runs = [run(1, 0, 5, 100), run(2, 0, 5, 100)];
         let model = BandwidthModel::fitted(&runs, 0).unwrap();
         assert_eq!(model.devices(1 << 40), 1);
+    }
+
+    #[test]
+    fn runs_of_which_none_has_a_bandwidth_or_none_has_work_are_refused() {
+        let fitted = |bandwidth, work| {
+            let runs = [run(1, 0, bandwidth, work), run(2, 0, bandwidth, work)];
+            BandwidthModel::fitted(&runs, 5).map_err(|error| error.to_string())
+        };
+        for (bandwidth, work, quantity) in [(0, 5, "bandwidth"), (5, 0, "work")] {
+            let said = fitted(bandwidth, work).unwrap_err();
+            let all = format!("every run of the load has a {quantity} of 0");
+            assert!(said.starts_with(&all), "{said}");
+        }
+        assert!(fitted(5, 5).is_ok());
+        // A load that asks for nothing is one among others.
+        let idle = [run(1, 0, 0, 5), run(2, 0, 0, 5)];
+        let busy = [run(1, 1, 100, 50), run(2, 1, 200, 100)];
+        assert!(BandwidthModel::fitted(&[idle, busy].concat(), 5).is_ok());
     }
 
     #[test]
