@@ -28,6 +28,15 @@ pub(crate) fn is_paged(choice: &TiersChoice) -> bool {
     choice.tiers == PAGED
 }
 
+/// What a share in `--fast` is of, in a run without a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShareBase {
+    /// This machine's memory.
+    Machine,
+    /// This machine's memory until `--optimize-after` decides, and the program's resident data from then on.
+    DataOnceKnown,
+}
+
 /// The tiers that the flags select. A share is of `footprint`: the profile's, if there
 /// is one, else the machine's memory.
 ///
@@ -38,14 +47,35 @@ pub(crate) fn resolve(
     footprint: Option<Footprint>,
     console: Console,
 ) -> Result<Tiers> {
-    let footprint = footprint.map(|Footprint(bytes)| bytes);
-    if let (Some(Capacity::Share(share)), None) = (choice.fast, footprint) {
-        console.info(&format!(
-            "without a profile there is no footprint, so --fast takes {} of this machine's memory, {}",
-            percent(share),
-            memory()
-        ));
+    if footprint.is_none() {
+        say_share(choice, ShareBase::Machine, console);
     }
+    chosen(choice, footprint, console)
+}
+
+/// Prints what a share in `--fast` is of where there is no profile.
+fn say_share(choice: &TiersChoice, base: ShareBase, console: Console) {
+    if let Some(Capacity::Share(share)) = choice.fast {
+        console.info(&share_words(share, memory(), base));
+    }
+}
+
+fn share_words(share: f64, memory: Bytes, base: ShareBase) -> String {
+    let until = match base {
+        ShareBase::Machine => "",
+        ShareBase::DataOnceKnown => {
+            ", until the decision, and of the program's resident data from then on"
+        }
+    };
+    format!(
+        "without a profile there is no footprint, so --fast takes {} of this machine's memory, {} of {memory}{until}",
+        percent(share),
+        Capacity::Share(share).of(memory)
+    )
+}
+
+fn chosen(choice: &TiersChoice, footprint: Option<Footprint>, console: Console) -> Result<Tiers> {
+    let footprint = footprint.map(|Footprint(bytes)| bytes);
     let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
         ("emulated", text) => emulated(choice, text, footprint, console)?,
         ("detect", "") => detected(choice, footprint, console)?,
@@ -67,12 +97,21 @@ pub(crate) fn resolve(
 /// # Errors
 /// As [`resolve`], and an emulated machine with a limit, which the page trap cannot keep.
 pub(crate) fn for_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
-    let tiers = stand_in(
-        choice,
-        resolve(choice, None, console)?,
-        &KernelProbe,
-        console,
-    )?;
+    of_run(choice, ShareBase::Machine, console)
+}
+
+/// As [`for_run`], for a run with `--optimize-after`.
+///
+/// # Errors
+/// As [`for_run`].
+pub(crate) fn for_optimized_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
+    of_run(choice, ShareBase::DataOnceKnown, console)
+}
+
+fn of_run(choice: &TiersChoice, base: ShareBase, console: Console) -> Result<Tiers> {
+    say_share(choice, base, console);
+    let tiers = chosen(choice, None, console)?;
+    let tiers = stand_in(choice, tiers, &KernelProbe, console)?;
     if let Some(why) = problem(&tiers, &KernelProbe) {
         console.warn(&why);
     }
@@ -277,4 +316,19 @@ fn check_capacity(choice: &TiersChoice, tiers: &Tiers) -> Result<()> {
         bail!("a fast tier of zero bytes holds nothing; give --fast a size or a larger share");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ShareBase, share_words};
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn a_share_without_a_profile_is_told_with_its_bytes_and_for_how_long_it_holds() {
+        let said = |base| share_words(0.25, Bytes(24 << 30), base);
+        let whole = "without a profile there is no footprint, so --fast takes 25 % of this machine's memory, 6 GiB of 24 GiB";
+        assert_eq!(said(ShareBase::Machine), whole);
+        let until = "until the decision, and of the program's resident data from then on";
+        assert_eq!(said(ShareBase::DataOnceKnown), format!("{whole}, {until}"));
+    }
 }

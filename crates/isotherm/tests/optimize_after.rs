@@ -178,9 +178,11 @@ fn a_site_policy_chooses_among_parts_too() {
 fn a_share_is_one_of_the_data() {
     let flags = ["--fast", "25%", "--optimize-after", "1s"];
     let flags = [&flags[..], &["--frequency", "900"]].concat();
-    let Some((_, _, done)) = optimized(&flags) else {
+    let Some((said, _, done)) = optimized(&flags) else {
         return;
     };
+    let until = "until the decision, and of the program's resident data from then on";
+    assert!(said.contains(until), "{said}");
     let resident = number(&done, "resident_bytes");
     let quarter = number(&done, "capacity_bytes");
     assert!(quarter.abs_diff(resident / 4) < MIB, "{done}");

@@ -44,7 +44,7 @@ const FIRST_RATE: Duration = Duration::from_millis(100);
 pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Result<ExitStatus> {
     let policy = args.policy.as_deref().unwrap_or(optimizer::DEFAULT_POLICY);
     optimizer::check_policy(policy)?;
-    let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    let tiers = tiers_choice::for_optimized_run(&args.tiers, console)?;
     check(args, &tiers)?;
     let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
     let ready = &prepared.ready;
