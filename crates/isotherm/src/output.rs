@@ -2,9 +2,9 @@
 //! new one; without an old file, no file or the whole new one.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -103,11 +103,28 @@ fn hidden(path: &Path) -> io::Result<NamedTempFile> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    // `tempfile_in` would put the hidden name, which tells the user nothing, into its errors.
+    let create = |hidden: &Path| {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(NEW_FILE_MODE);
+        options.open(hidden)
+    };
     tempfile::Builder::new()
         .prefix(&begin)
         .suffix(".tmp")
-        .permissions(Permissions::from_mode(NEW_FILE_MODE))
-        .tempfile_in(directory)
+        .make_in(directory, create)
+        .map_err(|error| not_created(directory, &error))
+}
+
+/// The error of a directory in which a hidden file could not be created: of the same kind, with the directory.
+fn not_created(directory: &Path, error: &io::Error) -> io::Error {
+    let shown = directory.display();
+    let is_missing = error.kind() == ErrorKind::NotFound && !directory.exists();
+    let what = match is_missing {
+        true => format!("there is no directory {shown}; make it first"),
+        false => format!("no new file can be made in {shown}: {error}"),
+    };
+    io::Error::new(error.kind(), what)
 }
 
 #[cfg(test)]
@@ -159,6 +176,29 @@ mod tests {
         }
         assert_eq!(fs::read(&file).unwrap(), b"old");
         assert_eq!(names(directory.path()), ["file", "loop"]);
+    }
+
+    #[test]
+    fn a_missing_directory_is_named_and_the_hidden_file_is_not() {
+        let scratch = tempfile::tempdir().unwrap();
+        let missing = scratch.path().join("no");
+        let lost = missing.join("file");
+        for outcome in [check(&lost), write(&lost, b"new")] {
+            let wanted = format!(
+                "{}: cannot be written: there is no directory {}; make it first",
+                lost.display(),
+                missing.display()
+            );
+            assert_eq!(format!("{:#}", outcome.unwrap_err()), wanted);
+        }
+    }
+
+    /// `/proc` takes no new file of any user, and its error is that of a missing directory.
+    #[test]
+    fn a_directory_that_takes_no_new_file_is_not_called_missing() {
+        let said = format!("{:#}", check(Path::new("/proc/file")).unwrap_err());
+        let wanted = "/proc/file: cannot be written: no new file can be made in /proc: No such file or directory (os error 2)";
+        assert_eq!(said, wanted);
     }
 
     #[test]
