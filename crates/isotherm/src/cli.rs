@@ -289,7 +289,7 @@ pub(crate) struct RunArgs {
     pub profile: Option<PathBuf>,
     /// With --policy or --tiers compressed: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
     /// [default: 2MiB]
-    #[arg(long, value_name = "SIZE", conflicts_with_all = ["plan", "optimize_after"], value_parser = input::unit)]
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["plan", "optimize_after"], value_parser = input::page)]
     pub unit: Option<Bytes>,
     /// With --tiers compressed: the share of its time that the program may lose while it waits for pages that come back [default: 2%];
     /// 100% for no budget

@@ -18,8 +18,10 @@ use isotherm_trace::{Accesses, Format, Grain, Trace};
 use crate::known_values::KnownValues;
 use isotherm_console::Console;
 
-/// Default page of a trace.
+/// Default page of a trace, and the smallest.
 const PAGE: Bytes = Bytes(4096);
+/// Largest page of a trace and unit of a run, the largest huge page of x86-64: larger ones hold hot and cold data alike.
+const LARGEST_PAGE: Bytes = Bytes(1 << 30);
 /// Default number of epochs of a trace: enough for a policy to adapt and to
 /// show that it follows changes.
 const EPOCHS: u64 = 64;
@@ -54,7 +56,7 @@ pub(crate) struct Reading {
     /// or memprof-raw [default: detected from its content]
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true)]
     pub format: Option<InputFormat>,
-    /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
+    /// Size of the pages into which a trace is cut, a power of two from 4KiB to 1GiB [default: 4KiB;
     /// 64KiB for DAMON and MemProf]. Profiles of Isotherm keep their chunks
     #[arg(long, value_name = "SIZE", value_parser = page)]
     pub page: Option<Bytes>,
@@ -156,27 +158,16 @@ fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     read.map_err(|error: T::Err| error.to_string())
 }
 
-/// Parses the size of a unit of memory that moves as a whole.
+/// Parses the value of `--page` or `--unit`, the size of a piece of memory that is hot or cold, and moves, as a whole.
 ///
 /// # Errors
 /// It is no size, no power of two, or out of range.
-pub(crate) fn unit(text: &str) -> Result<Bytes, String> {
-    const LARGEST: Bytes = Bytes(1 << 30);
-    let bytes = page(text)?;
-    match bytes > LARGEST {
-        true => Err(format!("a unit of {bytes} is larger than {LARGEST}")),
-        false => Ok(bytes),
-    }
-}
-
-/// Parses the value of `--page`.
-///
-/// # Errors
-/// It is no size, no power of two, or smaller than the smallest page.
 pub(crate) fn page(text: &str) -> Result<Bytes, String> {
     let bytes = size(text)?;
-    if bytes < PAGE || !bytes.0.is_power_of_two() {
-        return Err(format!("{bytes} is no power of two of at least {PAGE}"));
+    if !(PAGE..=LARGEST_PAGE).contains(&bytes) || !bytes.0.is_power_of_two() {
+        return Err(format!(
+            "{bytes} is no power of two from {PAGE} to {LARGEST_PAGE}"
+        ));
     }
     Ok(bytes)
 }
@@ -450,6 +441,11 @@ mod tests {
         assert_eq!(page("64KiB"), Ok(Bytes(65_536)));
         for text in ["1KiB", "12KiB", "4096"] {
             assert!(page(text).is_err(), "{text}");
+        }
+        assert_eq!(page("1GiB"), Ok(Bytes(1 << 30)));
+        for text in ["2GiB", "8192PiB"] {
+            let said = page(text).unwrap_err();
+            assert!(said.contains("from 4 KiB to 1 GiB"), "{said}");
         }
         assert!(epoch("0s").is_err() && epoch("5").is_err() && epoch("1ms").is_ok());
     }
