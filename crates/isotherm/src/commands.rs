@@ -35,7 +35,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use isotherm_model::batch::Epoch;
 use isotherm_model::plan::Plan;
 use isotherm_model::port::Recorder;
-use isotherm_model::profile::{Meta, Profile, Segment};
+use isotherm_model::profile::{Heat, Meta, Profile, Segment};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent};
 use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
@@ -120,6 +120,17 @@ pub(crate) fn placeable(profile: Profile, path: &Path, console: Console) -> Resu
         percent(left.share)
     ));
     Ok(left.profile)
+}
+
+/// Names the plan of this profile as the next command, if one can be made: sites have accesses.
+fn next_is_plan(profile: &Profile, path: &Path, console: Console) {
+    let left = isotherm_pipeline::without_regions(profile);
+    let profile = left.as_ref().map_or(profile, |left| &left.profile);
+    let is_ranked = |heat: &Heat| heat.site.is_placeable() && heat.accesses.0 + heat.served.0 > 0;
+    if profile.heat.iter().any(is_ranked) {
+        let profile = shell_quoting::file(path);
+        console.next(&format!("isotherm plan {profile} --fast 25%"));
+    }
 }
 
 /// Warns of a profile whose times no longer are those of fast memory, for commands that predict from them.

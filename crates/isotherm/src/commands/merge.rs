@@ -6,7 +6,6 @@ use isotherm_model::words::counted;
 
 use crate::cli::MergeArgs;
 use isotherm_console::Console;
-use isotherm_console::shell_quoting;
 
 /// Reads, merges and writes.
 ///
@@ -41,7 +40,6 @@ pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
         counted(merged.placeable_sites().count(), "site"),
         merged.counted().counted(on_sites)
     ));
-    let written = shell_quoting::file(&args.output);
-    console.next(&format!("isotherm plan {written} --fast 25%"));
+    super::next_is_plan(&merged, &args.output, console);
     Ok(())
 }

@@ -11,7 +11,6 @@ use isotherm_sim::{TierJoules, profile_energy};
 
 use crate::cli::ReportArgs;
 use crate::power_models::PowerModels;
-use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
 /// Writes the page, or prints text or JSON; a named file receives these instead.
@@ -58,8 +57,7 @@ pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
         console.info(&format!("open {} in a browser", target.display()));
     }
     if plan.is_none() {
-        let profile = shell_quoting::file(&args.profile);
-        console.next(&format!("isotherm plan {profile} --fast 25%"));
+        super::next_is_plan(&profile, &args.profile, console);
     }
     Ok(())
 }
