@@ -1,5 +1,6 @@
 //! The flags of `isotherm report --export`, beside those in `cli.rs`.
 
+use anyhow::{Result, bail};
 use clap::Args;
 use isotherm_report::stacks::{StackKind, StackWeight};
 
@@ -24,12 +25,37 @@ pub(crate) struct Exporting {
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true, conflicts_with_all = ["text", "json", "power"])]
     pub export: Option<ExportFormat>,
     /// With --export folded or pprof: stacks of the callers that allocate the data (`allocation`), or of the code that accesses
-    /// it (`code`)
-    #[arg(long, value_name = "STACKS", default_value = "allocation", value_parser = STACKS, hide_possible_values = true, requires = "export")]
-    pub stacks: StackKind,
-    /// With --export folded: the number of a stack, its `heat` or its peak resident `bytes`
-    #[arg(long, value_name = "WIDTH", default_value = "heat", value_parser = WIDTHS, hide_possible_values = true, requires = "export")]
-    pub width: StackWeight,
+    /// it (`code`) [default: allocation]
+    #[arg(long, value_name = "STACKS", value_parser = STACKS, hide_possible_values = true, requires = "export")]
+    pub stacks: Option<StackKind>,
+    /// With --export folded: the number of a stack, its `heat` or its peak resident `bytes` [default: heat]
+    #[arg(long, value_name = "WIDTH", value_parser = WIDTHS, hide_possible_values = true, requires = "export")]
+    pub width: Option<StackWeight>,
+}
+
+impl Exporting {
+    /// Refuses flags that belong to other formats.
+    ///
+    /// # Errors
+    /// `--stacks` or `--width` is given, and the format has all stacks or both widths.
+    pub(crate) fn check(&self) -> Result<()> {
+        let (name, has_all_stacks) = match self.export {
+            None | Some(ExportFormat::Folded) => return Ok(()),
+            Some(ExportFormat::Speedscope) => ("speedscope", true),
+            Some(ExportFormat::Pprof) => ("pprof", false),
+        };
+        if has_all_stacks && self.stacks.is_some() {
+            bail!(
+                "--stacks: --export {name} writes all stacks; leave it out, or take --export folded or pprof"
+            );
+        }
+        if self.width.is_some() {
+            bail!(
+                "--width: --export {name} writes both widths; leave it out, or take --export folded"
+            );
+        }
+        Ok(())
+    }
 }
 
 const FORMATS: KnownValues<ExportFormat> =

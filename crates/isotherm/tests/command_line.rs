@@ -407,11 +407,11 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
         ),
         (
             &["run", "--policy", "history", "--unit", "5KiB", "--", "true"],
-            "no power of two of at least",
+            "no power of two from 4 KiB to 1 GiB",
         ),
         (
             &["run", "--policy", "history", "--unit", "2GiB", "--", "true"],
-            "is larger than 1 GiB",
+            "no power of two from 4 KiB to 1 GiB",
         ),
         (
             &["run", "--policy", "history", "--plan", &text, "--", "true"],
@@ -433,6 +433,31 @@ fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
         ),
     ];
     each_is_refused(&cases);
+}
+
+#[test]
+fn flags_of_another_export_format_are_refused() {
+    let export = |format, flag, value| ["report", "x.iso", "--export", format, flag, value];
+    let stacks = "--stacks: --export speedscope writes all stacks";
+    let both = "--width: --export speedscope writes both widths";
+    each_is_refused(&[
+        (&export("speedscope", "--stacks", "code"), stacks),
+        (&export("speedscope", "--stacks", "allocation"), stacks),
+        (&export("speedscope", "--width", "heat"), both),
+        (
+            &export("pprof", "--width", "bytes"),
+            "--width: --export pprof writes both widths",
+        ),
+    ]);
+    // These belong to the format, so only the profile is missing.
+    for (format, flag, value) in [
+        ("folded", "--width", "bytes"),
+        ("folded", "--stacks", "code"),
+        ("pprof", "--stacks", "code"),
+    ] {
+        let said = stderr(&run(&export(format, flag, value)));
+        assert!(said.contains("x.iso") && !said.contains(flag), "{said}");
+    }
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub(super) fn run(
 ) -> Result<()> {
     let summary = report.summary();
     let of = |kind| stacks(&summary.sites, kind);
-    let (kind, width) = (args.exporting.stacks, args.exporting.width);
+    let kind = args.exporting.stacks.unwrap_or(StackKind::Allocation);
+    let width = args.exporting.width.unwrap_or(StackWeight::Heat);
     if kind == StackKind::Code && width == StackWeight::Bytes {
         bail!("--width bytes: code has heat only; leave it out, or take --stacks allocation");
     }

@@ -16,8 +16,9 @@ use isotherm_console::{Console, print};
 /// Writes the page, or prints text or JSON; a named file receives these instead.
 ///
 /// # Errors
-/// The profile or plan cannot be read, the file cannot be written.
+/// A flag is of another export format, the profile or plan cannot be read, the file cannot be written.
 pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
+    args.exporting.check()?;
     if let Some(output) = &args.output {
         let inputs = std::iter::once(&args.profile).chain(&args.plan);
         super::keep_inputs(inputs, output, "--output")?;
