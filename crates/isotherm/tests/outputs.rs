@@ -10,7 +10,7 @@ use isotherm_model::profile::{Ending, EpochSpan, Meta, Segment};
 use isotherm_profile::{Existing, Writer};
 use tempfile::TempDir;
 
-use support::{isotherm, stderr};
+use support::{built, isotherm, stderr, succeeds, sums};
 
 /// Runs the tool where no file may grow beyond so many blocks of 512 bytes: writing fails in the
 /// middle, as on a full disk.
@@ -160,6 +160,39 @@ fn a_summary_that_fails_at_the_end_leaves_the_program_its_status() {
             "{said}"
         );
     }
+}
+
+/// No session file is found after such a run: what the program allocated is unknown, and is not said to be nothing.
+#[test]
+fn a_plan_is_not_called_foreign_where_no_session_file_could_be_written() {
+    let directory = built(&sums(8, 1));
+    succeeds(&directory, &["record", "-o", "app.iso", "--", "./app"]);
+    succeeds(&directory, &["plan", "app.iso", "--tiers", "emulated"]);
+    let plan = std::fs::read_to_string(directory.path().join("app.plan")).unwrap();
+    if !plan.contains("site ") {
+        isotherm_skip::skip!("no samples here, so the plan has no site: {plan}");
+        return;
+    }
+    let output = cramped(
+        &directory,
+        100,
+        &["run", "--plan", "app.plan", "--", "./app"],
+    );
+    let said = stderr(&output);
+    assert!(said.contains("session file could not be written"), "{said}");
+    assert!(said.contains("ran without Isotherm"), "{said}");
+    for false_words in ["another program", "made by this run"] {
+        assert!(!said.contains(false_words), "{said}");
+    }
+    let output = cramped(
+        &directory,
+        100,
+        &["compare", "app.plan", "--rounds", "2", "--", "./app"],
+    );
+    let said = stderr(&output);
+    assert!(!output.status.success(), "{said}");
+    assert!(said.contains("ran without Isotherm"), "{said}");
+    assert!(!said.contains("another build"), "{said}");
 }
 
 #[test]
@@ -322,5 +355,17 @@ fn no_input_is_overwritten_by_an_output() {
     for name in ["runs.txt", "trace.csv", "x.plan"] {
         let content = std::fs::read_to_string(directory.path().join(name));
         assert_eq!(content.expect("reads"), "content\n", "{name}");
+    }
+}
+
+#[test]
+fn no_plan_is_the_next_command_of_a_profile_without_accesses() {
+    let directory = tempfile::tempdir().expect("a directory");
+    profile(&directory.path().join("x.iso"));
+    for arguments in [&["report", "x.iso"][..], &["merge", "-o", "y.iso", "x.iso"]] {
+        let output = isotherm(&directory, arguments);
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        assert!(!said.contains("isotherm plan"), "{said}");
     }
 }

@@ -198,11 +198,26 @@ fn is_left_to_first_touch(plan: &Plan) -> bool {
     plan.assignments.is_empty() && (no_value || plan.policy == FirstTouch.name())
 }
 
+/// Refuses a guided run in which the runtime was off: it places nothing, and what the program allocated is unknown.
+///
+/// # Errors
+/// The runtime was off in every process of the program.
+fn check_worked(args: &CompareArgs, ended: &EndedProgram, console: Console) -> Result<()> {
+    if ended.summary.worked() {
+        return Ok(());
+    }
+    launch::warn_of(&ended.summary, console);
+    bail!(
+        "{}: there is nothing to compare: the guided run ran without Isotherm, for the reason above, so nothing was placed",
+        args.plan.display()
+    )
+}
+
 /// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan
 /// that [leaves all to first touch](is_left_to_first_touch) is accepted.
 ///
 /// # Errors
-/// No site of the plan was allocated.
+/// No site of the plan was allocated, or the program ran without the runtime.
 fn check_fit(
     args: &CompareArgs,
     fitted: &Fitted,
@@ -214,6 +229,7 @@ fn check_fit(
         console.info("the plan leaves all data to first touch: guided runs are the same");
         return Ok(());
     }
+    check_worked(args, ended, console)?;
     let seen = covered(fitted, &recorded_sites(&ended.session));
     if !plan.assignments.is_empty() && !seen.is_foreign() {
         warn_if_foreign(plan, &seen, console);

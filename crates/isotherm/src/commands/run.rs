@@ -130,8 +130,8 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     match &heap {
         // The sites of the virtual machine itself are others than those of an unchanged one.
         Some(heap) => heap.say_end(&ended, plan, console),
-        // Of a foreign plan everything was said before the start.
-        None if summary.off.is_empty() && !fitted.is_foreign() => {
+        // Of a foreign plan everything was said before the start. Where the runtime was off, what the program allocated is unknown.
+        None if summary.worked() && summary.off.is_empty() && !fitted.is_foreign() => {
             say_coverage(plan, &covered, console);
         }
         None => {}
