@@ -11,6 +11,7 @@ use isotherm_model::isolation_runs::IsolationRuns;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
 use isotherm_model::site::{Site, SiteId};
+use isotherm_model::units::Accesses;
 use isotherm_model::words::counted;
 use isotherm_sys::files::read_input;
 
@@ -268,9 +269,12 @@ impl Parts {
         (profile, self.warnings)
     }
 
-    /// Names files that must have been there: the meta data, and numbers before the last one.
+    /// Names files that must have been there: the meta data, numbers before the last one, and the heat that other tables tell of.
     fn notice_gaps(&mut self) {
         let mut missing = Vec::new();
+        if self.lacks_heat() {
+            missing.push((Table::Heat, Table::Heat.file(0)));
+        }
         for table in Table::ALL {
             let seen = self.seen.get(&table).map_or(&[][..], Vec::as_slice);
             let damaged = self.incomplete.contains(&table);
@@ -293,6 +297,16 @@ impl Parts {
                 "it is missing; what else is there is used",
             ));
         }
+    }
+
+    /// Whether there is no file of heat, although instructions accessed sites. The table has no file where there are no rows, and a
+    /// recording that was cut short may have written its code only.
+    fn lacks_heat(&self) -> bool {
+        let has_ended = |(_, ending): &(Meta, Ending)| *ending != Ending::Unknown;
+        !self.seen.contains_key(&Table::Heat)
+            && !self.incomplete.contains(&Table::Heat)
+            && self.meta.as_ref().is_some_and(has_ended)
+            && self.code.iter().any(|row| row.accesses != Accesses::ZERO)
     }
 
     /// Leaves out rows of an epoch that was cut short; where the commit records themselves were

@@ -79,6 +79,32 @@ fn a_lost_file_is_named() {
     }
 }
 
+/// A log table has no file before its first rows, so only the other tables tell that there was one.
+#[test]
+fn the_only_file_of_heat_is_named_where_code_accessed_sites() {
+    let scratch = Scratch::new("heat");
+    let warnings_without_heat = |name: &str, has_code: bool| {
+        let path = scratch.path(name);
+        let mut writer = Writer::create(&path, &meta(&mut Random(7)), Existing::Refuse).unwrap();
+        let mut segment = segment(7, 0, 60);
+        assert!(!segment.heat.is_empty() && !segment.code.is_empty());
+        if !has_code {
+            segment.code.clear();
+        }
+        writer.record(&segment).unwrap();
+        writer.finish(Ending::Exited(0), &[]).unwrap();
+        std::fs::remove_file(path.join("heat-000000.parquet")).unwrap();
+        read(&path).unwrap().1
+    };
+    let warnings = warnings_without_heat("a.iso", true);
+    let [warning] = warnings.as_slice() else {
+        panic!("{warnings:?}");
+    };
+    assert_eq!(warning.file, "heat-000000.parquet");
+    assert!(warning.what.contains("it is missing"), "{warning:?}");
+    assert_eq!(warnings_without_heat("b.iso", false), []);
+}
+
 #[test]
 fn a_file_that_cannot_be_read_is_not_called_missing() {
     let scratch = Scratch::new("unreadable");
