@@ -56,8 +56,10 @@ impl Diagnostics {
     /// The error at the end of a recording to `path`; without the reason if it was printed while the
     /// program ran.
     pub(crate) fn at_the_end(&self, error: isotherm_profile::Error, path: &Path) -> anyhow::Error {
-        let isotherm_profile::Error::Finish { kept_epochs, .. } = &error else {
-            return error.into();
+        let kept_epochs = match &error {
+            isotherm_profile::Error::Finish { kept_epochs, .. } => *kept_epochs,
+            isotherm_profile::Error::Removed(_) => 0,
+            _ => return error.into(),
         };
         let shown = path.display();
         match (self.unwritten, kept_epochs) {
@@ -91,7 +93,28 @@ impl Diagnostics {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
+    use isotherm_profile::Error;
+
     use super::{Console, Diagnostics};
+
+    #[test]
+    fn a_removed_recording_is_explained_once_and_its_end_claims_no_epochs() {
+        let mut diagnostics = Diagnostics::new(Console::new(false));
+        let removed = || Error::Removed(PathBuf::from("a.iso"));
+        let end = |diagnostics: &Diagnostics| {
+            let error = diagnostics.at_the_end(removed(), Path::new("a.iso"));
+            error.to_string()
+        };
+        assert_eq!(end(&diagnostics), removed().to_string());
+        diagnostics.unwritten(&removed());
+        assert!(!diagnostics.is_new(&removed().to_string()));
+        assert_eq!(
+            end(&diagnostics),
+            "a.iso: nothing of the run could be recorded"
+        );
+    }
 
     #[test]
     fn a_trouble_that_only_grows_is_said_once() {

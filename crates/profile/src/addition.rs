@@ -3,7 +3,7 @@
 //!
 //! A table is one file, written under a hidden name, flushed to the device and renamed, as all are; it replaces the runs of an
 //! earlier measurement. The other tables are not touched, so a kill leaves the profile with the old runs, with none, or with the
-//! new ones.
+//! new ones. A profile that is being recorded gets none; several additions at a time replace each other's.
 
 use std::io;
 use std::path::Path;
@@ -15,6 +15,7 @@ use isotherm_sys::files::{Directory, followed_output};
 
 use crate::error::Error;
 use crate::layout::{Table, temporary};
+use crate::lock::open_locked;
 use crate::recognition::recognised;
 use crate::tables::{IsolationRow, Row, SensitivityRow};
 use crate::writer::{Pending, replace};
@@ -23,7 +24,7 @@ use crate::writer::{Pending, replace};
 /// path: a profile that was recorded there since has other sites, and its reader leaves these runs out.
 ///
 /// # Errors
-/// There is no profile at the path, or the file cannot be written; the other tables stay as they are either way.
+/// There is no profile at the path, it is being recorded, or the file cannot be written; the other tables stay as they are either way.
 pub fn add_sensitivity(
     path: &Path,
     profile: &Profile,
@@ -104,6 +105,7 @@ fn failed(path: &Path, cause: io::Error) -> Error {
     }
 }
 
+/// The directory of the profile, locked against a recording.
 fn opened(path: &Path) -> Result<Directory, Error> {
     match recognised(path) {
         Ok(true) => {}
@@ -116,5 +118,7 @@ fn opened(path: &Path) -> Result<Directory, Error> {
         Err((path, cause)) => return Err(Error::Read { path, cause }),
     }
     let target = followed_output(path).map_err(|cause| failed(path, cause))?;
-    Directory::open(&target).map_err(|cause| failed(path, cause))
+    let opened = open_locked(&target, Directory::lock_shared);
+    let opened = opened.map_err(|cause| failed(path, cause))?;
+    opened.ok_or_else(|| Error::BeingRecorded(path.to_owned()))
 }

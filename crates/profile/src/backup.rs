@@ -8,15 +8,19 @@
 //!
 //! Each arrow is one rename, so a kill leaves the former profile whole under one of the first two
 //! names, or the new one with an epoch in `app.iso`. The next writer that replaces tidies up.
+//!
+//! The former profile stays locked until it is back or removed, and the directory of the new one (`.app.iso.new`) is locked before it gets
+//! the name of the profile: at every moment, one of the two tells other writers that the path is in use.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use isotherm_sys::files::{Directory, followed_output};
 
 use crate::layout::{Table, is_temporary};
+use crate::lock::open_locked;
 use crate::recognition::{is_empty, is_profile};
 
 /// The names of a profile that is replaced.
@@ -25,6 +29,10 @@ pub(crate) struct ProfileBackup {
     path: PathBuf,
     aside: PathBuf,
     gone: PathBuf,
+    /// The directory of the new profile until it has the name.
+    new: PathBuf,
+    /// The lock of the profile while it is put aside.
+    lock: Option<Directory>,
 }
 
 impl ProfileBackup {
@@ -44,7 +52,9 @@ impl ProfileBackup {
         Some(Self {
             aside: beside(".before"),
             gone: beside(".gone"),
+            new: beside(".new"),
             path,
+            lock: None,
         })
     }
 
@@ -55,16 +65,30 @@ impl ProfileBackup {
         (is_directory && is_profile(&self.aside)).then_some(&self.aside)
     }
 
+    /// True where another writer put the profile aside and goes on.
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(open_locked(&self.aside, Directory::lock_shared), Ok(None))
+    }
+
     /// Restores a profile that a killed writer had put aside, and removes one that it was about to remove.
-    /// Anything at the path that is not a profile stays there.
+    /// Anything at the path that is not a profile stays there, and all of it where another writer goes on.
     ///
     /// # Errors
     /// It could not be put back.
     pub(crate) fn tidy(&self) -> io::Result<()> {
+        let lock = |path| open_locked(path, Directory::lock);
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        // Both stay locked to the end.
+        let (path, aside) = (lock(&self.path), lock(&self.aside));
+        let is_free = matches!(&path, Ok(Some(_))) || path.as_ref().is_err_and(is_missing);
+        if !is_free || matches!(&aside, Ok(None)) {
+            return Ok(());
+        }
+        let _ = fs::remove_dir(&self.new);
         self.remove_gone();
         let ours = match is_empty(&self.path) {
             Ok(is_empty) => is_empty || is_profile(&self.path),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
+            Err(error) => is_missing(&error),
         };
         match self.found_aside() {
             Some(_) if ours => self.put_back(),
@@ -72,20 +96,39 @@ impl ProfileBackup {
         }
     }
 
-    /// Puts the profile aside, and makes an empty directory with its permissions in its place.
+    /// Puts the profile, which the caller has locked, aside, and an empty directory with its permissions in its place, locked as well.
     ///
     /// # Errors
     /// It stays where it was.
-    pub(crate) fn put_aside(&self) -> io::Result<()> {
+    pub(crate) fn put_aside(&mut self, profile: Directory) -> io::Result<Directory> {
         let permissions = fs::metadata(&self.path)?.permissions();
-        fs::rename(&self.path, &self.aside).map_err(|error| self.in_the_way(&error))?;
-        let made =
-            fs::create_dir(&self.path).and_then(|()| fs::set_permissions(&self.path, permissions));
-        if made.is_err() {
+        let new = self
+            .made(permissions)
+            .and_then(|new| self.exchange().map(|()| new));
+        if new.is_ok() {
+            self.lock = Some(profile);
+        } else {
             // The error at hand is the one to tell.
-            let _ = self.put_back();
+            let _ = fs::remove_dir(&self.new);
         }
-        made
+        new
+    }
+
+    /// The directory of the new profile, locked.
+    fn made(&self, permissions: Permissions) -> io::Result<Directory> {
+        fs::create_dir(&self.new)?;
+        fs::set_permissions(&self.new, permissions)?;
+        let new = open_locked(&self.new, Directory::lock)?;
+        new.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+
+    fn exchange(&self) -> io::Result<()> {
+        fs::rename(&self.path, &self.aside).map_err(|error| self.in_the_way(&error))?;
+        let named = fs::rename(&self.new, &self.path);
+        if named.is_err() {
+            let _ = fs::rename(&self.aside, &self.path);
+        }
+        named
     }
 
     fn in_the_way(&self, error: &io::Error) -> io::Error {

@@ -50,6 +50,18 @@ pub enum Error {
     /// There is a profile at the path already, and it was not asked to overwrite it.
     #[error("there is a profile at {0} already; choose another path, or ask to overwrite it")]
     Exists(PathBuf),
+    /// Another command writes the profile at the path.
+    #[error(
+        "{0} is being recorded by another command, so it is left alone; choose another path (one for each process of a parallel program), \
+         or wait until that command has ended"
+    )]
+    BeingRecorded(PathBuf),
+    /// The directory of a recording was taken away while it was written.
+    #[error(
+        "{0} was removed, renamed or replaced while it was recorded: what was recorded is no longer there; record again, to a path that no \
+         other program changes"
+    )]
+    Removed(PathBuf),
     /// There is something else at the path, which is never overwritten.
     #[error("{0} exists and is not a profile, so it is left alone; choose another path")]
     Occupied(PathBuf),

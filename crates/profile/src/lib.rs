@@ -29,6 +29,8 @@
 //! A profile that is overwritten is put aside (`.app.iso.before`) until the new one has an epoch that
 //! tells something, and put back where it never has.
 //!
+//! One writer at a time: it locks the directory, and others refuse a directory that is locked. Readers do not look at the lock.
+//!
 //! ```no_run
 //! use isotherm_model::{port::Recorder, profile::{Ending, Meta, Segment}};
 //! use isotherm_profile::{Existing, Writer};
@@ -46,6 +48,7 @@ mod checksum;
 mod layout;
 mod column;
 mod error;
+mod lock;
 mod recognition;
 mod tables;
 mod code_table;

@@ -1,9 +1,9 @@
 //! Writing a profile while the program runs.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId};
 use isotherm_sys::files::{Directory, followed_output};
-use tempfile::TempPath;
+use tempfile::{PathPersistError, TempPath};
 
 use parquet::errors::ParquetError;
 
@@ -22,9 +22,10 @@ use crate::column;
 use crate::error::Error;
 use crate::frame_files::FrameFiles;
 use crate::layout::{Table, is_temporary, temporary};
+use crate::lock::open_locked;
 use crate::log::Log;
 use crate::meta;
-use crate::recognition::{is_empty, recognised};
+use crate::recognition::{is_empty, is_profile, recognised};
 use crate::tables::{Caller, Row};
 
 /// What to do with a profile that is at the path already. Anything that is not a profile is left
@@ -53,6 +54,7 @@ pub enum FinishOutcome {
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
+    /// Locked against other writers.
     directory: Directory,
     meta: Meta,
     sites: State<BTreeMap<SiteId, Site>>,
@@ -93,7 +95,7 @@ impl Writer {
     ///
     /// # Errors
     /// There is a profile and `existing` says to refuse; there is something else, other than an
-    /// empty directory, or what cannot be read to tell; the parent directory is missing or may not be written.
+    /// empty directory, or what cannot be read to tell; another writer writes there; the parent directory is missing or may not be written.
     pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
         let Place {
             made,
@@ -124,6 +126,7 @@ impl Writer {
         // A program waits to be started, and a flush to the device takes a moment: the first epoch does it.
         let meta = Pending {
             durable: false,
+            is_first: true,
             ..writer.meta_file(Ending::Unknown)
         };
         let started = writer.replace(&[meta]);
@@ -131,7 +134,12 @@ impl Writer {
             // Only an empty directory can be removed so; the error at hand is the one to tell.
             let _ = fs::remove_dir(path);
         }
-        started.map(|()| writer)
+        match started {
+            Err(Error::Write { cause, .. }) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Error::BeingRecorded(path.to_owned()))
+            }
+            started => started.map(|()| writer),
+        }
     }
 
     /// Writes the end of the run. `symbolised` holds sites whose frames have got functions and
@@ -354,7 +362,10 @@ impl Writer {
             .map_err(|(file, cause)| self.failed(self.path.join(file), cause))
     }
 
-    const fn failed(&self, path: PathBuf, cause: io::Error) -> Error {
+    fn failed(&self, path: PathBuf, cause: io::Error) -> Error {
+        if !self.directory.is_at(&self.path) {
+            return Error::Removed(self.path.clone());
+        }
         Error::Write {
             path,
             cause,
@@ -401,6 +412,8 @@ pub(crate) struct Pending<'a> {
     file: String,
     /// True where it is flushed to the device before it gets its name.
     durable: bool,
+    /// True for the file that begins the profile, which replaces none: where two writers begin one that no lock separates, one gets it.
+    is_first: bool,
     encode: Box<dyn Fn() -> Result<Vec<u8>, ParquetError> + Sync + 'a>,
 }
 
@@ -410,6 +423,7 @@ impl<'a> Pending<'a> {
         Self {
             file,
             durable: true,
+            is_first: false,
             encode: Box::new(move || column::encode(R::TABLE, R::columns(&rows()))),
         }
     }
@@ -418,6 +432,7 @@ impl<'a> Pending<'a> {
         Self {
             file,
             durable: true,
+            is_first: false,
             encode: Box::new(|| column::encode(R::TABLE, R::columns(rows))),
         }
     }
@@ -448,10 +463,24 @@ pub(crate) fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (St
         whole.push(written.map_err(|cause| (file.file.clone(), cause))?);
     }
     for (file, temporary) in files.iter().zip(whole) {
-        let renamed = temporary.persist(directory.join(&file.file));
+        let name = directory.join(&file.file);
+        let renamed = match file.is_first {
+            true => persist_first(temporary, &name),
+            false => temporary.persist(&name),
+        };
         renamed.map_err(|failed| (file.file.clone(), failed.error))?;
     }
     Ok(())
+}
+
+/// Renames the file unless the name is taken; where the file system cannot tell, in any case.
+fn persist_first(temporary: TempPath, name: &Path) -> Result<(), PathPersistError> {
+    match temporary.persist_noclobber(name) {
+        Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => {
+            failed.path.persist(name)
+        }
+        renamed => renamed,
+    }
 }
 
 /// Each file on a thread of its own.
@@ -483,9 +512,13 @@ fn written(directory: &Path, file: &Pending<'_>) -> io::Result<TempPath> {
     let mut out = tempfile::Builder::new()
         .prefix(&begin)
         .suffix(end)
-        .permissions(Permissions::from_mode(TABLE_MODE))
-        .tempfile_in(directory)?;
-    out.write_all(&bytes)?;
+        // Made and written here, because errors of `tempfile` end with its random name, and would be another sentence in each epoch.
+        .make_in(directory, |path| {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(TABLE_MODE);
+            options.open(path)
+        })?;
+    out.as_file_mut().write_all(&bytes)?;
     if file.durable {
         out.as_file().sync_data()?;
     }
@@ -509,41 +542,81 @@ fn prepare(path: &Path, existing: Existing) -> Result<Place, Error> {
     };
     let target = followed_output(path).map_err(failed)?;
     let former = ProfileBackup::of(path);
+    refuse_use(path, former.as_ref())?;
+    if existing == Existing::Refuse && is_profile(path) {
+        return Err(refusal(path, &target));
+    }
     if let Some(former) = &former
         && (existing != Existing::Refuse || !path.exists())
     {
         former.tidy().map_err(failed)?;
     }
-    let opened = |made, former| {
-        let directory = Directory::open(&target).map_err(failed)?;
-        Ok(Place {
-            made,
-            directory,
-            former,
-        })
-    };
-    match fs::create_dir(path) {
-        Ok(()) => return opened(true, None),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+    let made = match fs::create_dir(path) {
+        Ok(()) => true,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => false,
         Err(e) => return Err(failed(e)),
-    }
-    if !path.is_dir() {
-        return Err(Error::Occupied(path.to_owned()));
-    }
+    };
+    let directory = locked(path, &target)?;
+    // A writer that put the profile aside in the meantime is about to give its name to another directory.
+    refuse_use(path, former.as_ref())?;
     let unreadable = |(path, cause)| Error::Read { path, cause };
     if is_empty(path).map_err(|cause| unreadable((path.to_owned(), cause)))? {
-        let place = opened(false, None)?;
-        remove_temporaries(&place.directory).map_err(failed)?;
-        return Ok(place);
+        remove_temporaries(&directory).map_err(failed)?;
+        return Ok(Place {
+            made,
+            directory,
+            former: None,
+        });
     }
     match (recognised(path).map_err(unreadable)?, existing) {
         (false, _) => Err(Error::Occupied(path.to_owned())),
         (true, Existing::Refuse) => Err(Error::Exists(path.to_owned())),
         (true, Existing::Overwrite | Existing::OverwriteAtEnd) => {
-            let former = former.ok_or_else(|| Error::Occupied(path.to_owned()))?;
-            former.put_aside().map_err(failed)?;
-            opened(false, Some(former))
+            let mut former = former.ok_or_else(|| Error::Occupied(path.to_owned()))?;
+            Ok(Place {
+                made,
+                directory: former.put_aside(directory).map_err(failed)?,
+                former: Some(former),
+            })
         }
+    }
+}
+
+/// Why a profile is not written where one is. The lock is shared, so that several refused writers do not take each other for the recorder.
+fn refusal(path: &Path, target: &Path) -> Error {
+    match open_locked(target, Directory::lock_shared) {
+        Ok(None) => Error::BeingRecorded(path.to_owned()),
+        _ => Error::Exists(path.to_owned()),
+    }
+}
+
+/// Refuses a path whose profile another writer has put aside.
+fn refuse_use(path: &Path, former: Option<&ProfileBackup>) -> Result<(), Error> {
+    match former.is_some_and(ProfileBackup::is_in_use) {
+        true => Err(Error::BeingRecorded(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// The directory at the path, whose target is given too, locked against other writers. It may have been free for a moment between its
+/// making and the lock: what another writer made of it is checked with the lock held.
+fn locked(path: &Path, target: &Path) -> Result<Directory, Error> {
+    // The writer that has the lock may put the profile aside before the first check, and write its first file before the second.
+    let is_ours = || is_profile(path) || is_empty(path).unwrap_or(true) || is_profile(path);
+    match open_locked(target, Directory::lock) {
+        Ok(Some(directory)) => Ok(directory),
+        // A lock on the directory of another program says nothing of profiles.
+        Ok(None) if !is_ours() => Err(Error::Occupied(path.to_owned())),
+        Ok(None) => Err(Error::BeingRecorded(path.to_owned())),
+        Err(error) => Err(match error.kind() {
+            io::ErrorKind::NotADirectory => Error::Occupied(path.to_owned()),
+            // Another writer puts the profile aside, or back.
+            io::ErrorKind::NotFound => Error::BeingRecorded(path.to_owned()),
+            _ => Error::Read {
+                path: path.to_owned(),
+                cause: error,
+            },
+        }),
     }
 }
 
@@ -556,4 +629,50 @@ fn remove_temporaries(directory: &Directory) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::ErrorKind;
+    use std::path::Path;
+
+    use isotherm_model::profile::{Ending, Meta};
+
+    use super::{Pending, replace};
+    use crate::meta;
+
+    fn first(command: &str) -> Pending<'static> {
+        let meta = Meta {
+            command: vec![command.to_owned()],
+            ..Meta::default()
+        };
+        Pending {
+            is_first: true,
+            ..Pending::new("meta.parquet".to_owned(), move || {
+                meta::rows(&meta, Ending::Unknown)
+            })
+        }
+    }
+
+    #[test]
+    fn of_two_writers_that_no_lock_separates_one_begins_the_profile() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("meta.parquet");
+        replace(directory.path(), &[first("one")]).unwrap();
+        let begun = fs::read(&file).unwrap();
+        let (name, refused) = replace(directory.path(), &[first("two")]).unwrap_err();
+        assert_eq!(
+            (&*name, refused.kind()),
+            ("meta.parquet", ErrorKind::AlreadyExists)
+        );
+        assert_eq!(fs::read(&file).unwrap(), begun);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_error_does_not_name_the_random_temporary_file() {
+        let (_, refused) = replace(Path::new("/nowhere"), &[first("one")]).unwrap_err();
+        assert!(!refused.to_string().contains(".tmp"), "{refused}");
+    }
 }

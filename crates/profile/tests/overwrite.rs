@@ -3,7 +3,9 @@
 mod support;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile, Segment};
@@ -27,6 +29,28 @@ fn former(path: &Path) -> Profile {
 
 fn overwriting(path: &Path, existing: Existing) -> Result<Writer, Error> {
     Writer::create(path, &meta(&mut Random(NEW)), existing)
+}
+
+/// Names the profile that the child process begins to overwrite.
+const CHILD: &str = "ISOTHERM_TEST_OVERWRITTEN_PROFILE";
+
+/// Not a test of its own: the child process that is killed.
+#[test]
+fn child_begins_to_overwrite() {
+    if let Ok(path) = std::env::var(CHILD) {
+        let _writer = overwriting(path.as_ref(), Existing::Overwrite).unwrap();
+        std::process::abort();
+    }
+}
+
+/// Begins to overwrite the profile, in a process that is killed: only its end gives the lock back, and no destructor runs.
+fn begin_and_kill(path: &Path) {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child_begins_to_overwrite"])
+        .env(CHILD, path)
+        .output()
+        .unwrap();
+    assert!(child.status.signal().is_some(), "{child:?}");
 }
 
 /// What is beside the profile.
@@ -128,7 +152,8 @@ fn what_a_kill_left_is_named_and_tidied_up_by_the_next_writer() {
     let path = scratch.path("a.iso");
     let former = former(&path);
     // Killed before the first epoch.
-    std::mem::forget(overwriting(&path, Existing::Overwrite).unwrap());
+    begin_and_kill(&path);
+    assert_eq!(read(&scratch.path(".a.iso.before")).unwrap().0, former);
     drop(overwriting(&path, Existing::Overwrite).unwrap());
     assert_unchanged(&path, &former);
     // Killed between the rename and the new directory.
@@ -137,6 +162,10 @@ fn what_a_kill_left_is_named_and_tidied_up_by_the_next_writer() {
     assert!(matches!(lost, Error::PutAside { .. }), "{lost}");
     let refused = overwriting(&path, Existing::Refuse).unwrap_err();
     assert!(matches!(refused, Error::Exists(_)), "{refused}");
+    assert_unchanged(&path, &former);
+    // Killed before the first rename.
+    fs::create_dir(scratch.path(".a.iso.new")).unwrap();
+    drop(overwriting(&path, Existing::Overwrite).unwrap());
     assert_unchanged(&path, &former);
     // Killed while the former one was removed.
     let gone = scratch.path(".a.iso.gone");

@@ -146,6 +146,7 @@ fn a_profile_is_overwritten_only_when_asked_and_anything_else_never() {
     let mut writer = Writer::create(&path, &meta, Existing::Refuse).unwrap();
     writer.record(&segment(2, 0, 30)).unwrap();
     std::fs::write(path.join("notes.txt"), "mine").unwrap();
+    drop(writer);
     let refused = Writer::create(&path, &meta, Existing::Refuse).unwrap_err();
     assert!(matches!(refused, Error::Exists(_)), "{refused}");
     assert_eq!(read(&path).unwrap().0.epochs.len(), 1);

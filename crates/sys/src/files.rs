@@ -7,6 +7,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 /// Links that the kernel follows in one path (`MAXSYMLINKS`).
 const LINKS_AT_MOST: usize = 40;
 
@@ -137,12 +140,45 @@ impl Directory {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
     }
 
+    /// Locks it (`flock`) against every other lock, without waiting; false where another open directory has one. The lock lasts as long
+    /// as this value, ends with the process however that ends, and stays with a directory that is renamed. True where the file system
+    /// has no locks: none is held then.
+    #[must_use]
+    pub fn lock(&self) -> bool {
+        self.locked(FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// As [`Self::lock`], but other shared locks are allowed.
+    #[must_use]
+    pub fn lock_shared(&self) -> bool {
+        self.locked(FlockOperation::NonBlockingLockShared)
+    }
+
+    fn locked(&self, operation: FlockOperation) -> bool {
+        flock(&self.0, operation) != Err(Errno::WOULDBLOCK)
+    }
+
+    /// True where the path leads to this directory, and not to another that took its name since.
+    #[must_use]
+    pub fn is_at(&self, path: &Path) -> bool {
+        let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+        let own = self.0.metadata().map(identity).ok();
+        own.is_some() && fs::metadata(path).map(identity).ok() == own
+    }
+
     /// Flushes the names of its entries to the device.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn sync(&self) -> io::Result<()> {
         self.0.sync_all()
+    }
+}
+
+impl Drop for Directory {
+    /// Unlocks it: a child process has a copy of the descriptor from its fork to its exec, and would keep the lock for so long.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -224,5 +260,23 @@ mod tests {
         symlink("other", &name).unwrap();
         fs::write(directory.path().join("file"), "").unwrap();
         assert!(moved.join("file").exists() && !other.join("file").exists());
+        assert!(directory.is_at(&moved) && !directory.is_at(&name));
+        fs::remove_dir_all(&moved).unwrap();
+        assert!(!directory.is_at(&moved));
+    }
+
+    #[test]
+    fn a_locked_directory_cannot_be_locked_again_and_shared_locks_exclude_only_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Directory::open(folder.path()).unwrap();
+        let first = open();
+        assert!(first.lock());
+        assert!(!open().lock() && !open().lock_shared());
+        // As a child process has before its exec.
+        let _copy = first.0.try_clone().unwrap();
+        drop(first);
+        let shared = open();
+        assert!(shared.lock_shared());
+        assert!(open().lock_shared() && !open().lock());
     }
 }

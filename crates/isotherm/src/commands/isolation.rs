@@ -93,6 +93,8 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
             words.join(" ")
         );
     }
+    // One that is still being recorded has no ending either.
+    isotherm_profile::check_addition(&args.output, AddedTable::Isolation)?;
     if profile.ending == Ending::Unknown {
         bail!("{shown}: its recording was cut short; record anew with --force");
     }
@@ -101,10 +103,7 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
             "{shown}: is of a process that ran already, whose mappings no run can place; record anew with --force"
         );
     }
-    Ok(isotherm_profile::check_addition(
-        &args.output,
-        AddedTable::Isolation,
-    )?)
+    Ok(())
 }
 
 /// The runs that a profile has, if they were made as those that are added now.
