@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use isotherm_abi::capacity::{CapacityHeader, CapacitySlot, SLOTS_OFFSET};
 use support::{built, isotherm};
@@ -170,6 +171,8 @@ fn two_runs_never_have_more_fast_memory_than_the_machine_and_what_a_killed_progr
     )
     .expect("it lives");
     first.end();
+    // A process searches for others that ended at most each 0.1 s, and may have done so just before the kill.
+    std::thread::sleep(Duration::from_millis(200));
     second.asks("g");
     let of_second = ledger.share(second.pid);
     assert!(
