@@ -35,8 +35,8 @@ pub(crate) struct Attached {
 }
 
 impl Attached {
-    /// Records a process, whose files are below this root, for this time, if there is a limit, from now on. The signals that request the end are caught from here on; a second one ends
-    /// this command at once.
+    /// Records a process, whose files are below this root, for this time, if there is a limit, from now on. The signals that request the end
+    /// are caught from here on, except those that are ignored; a second one ends this command at once.
     ///
     /// # Errors
     /// The kernel refused to catch signals.

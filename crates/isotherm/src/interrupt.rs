@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anyhow::{Context, Result};
+use isotherm_sys::signal::is_ignored;
 
 /// The signals that were caught. A second one ends the program at once.
 pub(crate) struct Interrupt {
@@ -14,14 +15,14 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Catches these signals from here on.
+    /// Catches these signals from here on, except those that this process ignored when it started: they stay ignored.
     ///
     /// # Errors
     /// The kernel refused.
     pub(crate) fn catch(signals: &[i32]) -> Result<Self> {
         let came = Arc::new(AtomicBool::new(false));
         let number = Arc::new(AtomicUsize::new(0));
-        for &signal in signals {
+        for &signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&came))
                 .and_then(|_| {
                     let number = Arc::clone(&number);
@@ -39,5 +40,20 @@ impl Interrupt {
             0 => None,
             signal => Some(ExitStatus::from_raw(signal)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use signal_hook::consts::SIGPIPE;
+
+    use super::Interrupt;
+
+    /// Rust's start ignores SIGPIPE in every program.
+    #[test]
+    fn a_signal_that_is_ignored_stays_ignored() {
+        let interrupt = Interrupt::catch(&[SIGPIPE]).unwrap();
+        signal_hook::low_level::raise(SIGPIPE).unwrap();
+        assert_eq!(interrupt.status(), None);
     }
 }

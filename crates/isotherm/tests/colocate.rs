@@ -325,7 +325,9 @@ fn a_program_that_fails_ends_the_others_with_their_descendants() {
 #[test]
 fn an_interrupt_ends_the_programs_and_prints_the_plans() {
     let directory = recorded();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")]);
     command.current_dir(&directory).args(COLOCATE);
     command
         .args(["--rounds", "1000"])

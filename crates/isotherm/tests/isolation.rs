@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::process::Command;
+
 use isotherm_model::isolation_runs::{IsolatedData, IsolationRuns};
 use tempfile::TempDir;
 
@@ -53,7 +55,13 @@ fn runs(directory: &TempDir) -> Option<IsolationRuns> {
 /// Interrupted after the first site, the others have neither a run nor a share in the rest.
 fn is_interrupted_and_no_plan_takes_what_is_left_out(directory: &TempDir, plan: &[&str]) {
     std::fs::write(directory.path().join("interrupt-soon"), "").unwrap();
-    let interrupted = isotherm(directory, &isolate(&[]));
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let interrupted = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")])
+        .args(isolate(&[]))
+        .current_dir(directory)
+        .output()
+        .expect("isotherm starts");
     let said = stderr(&interrupted);
     assert!(said.contains("the same command goes on"), "{said}");
     assert!(!said.contains("next:"), "{said}");

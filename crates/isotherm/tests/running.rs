@@ -269,7 +269,9 @@ fn every_command_takes_a_profile_of_a_running_process() {
 
 /// Starts a recording without a limit, and waits until it has attached: the recording and what it says from there on.
 fn recording(service: &Service) -> Option<(Child, BufReader<std::process::ChildStderr>)> {
-    let mut recording = Command::new(env!("CARGO_BIN_EXE_isotherm"))
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let mut recording = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")])
         .current_dir(&service.directory)
         .args([
             "record",

@@ -299,7 +299,9 @@ fn a_profile_keeps_the_times_and_colocate_takes_them_on_the_same_tiers() {
 
 /// Interrupts a measurement of 1,000 rounds once the program has started so many times; the first start is that of the recording.
 fn interrupted_after(directory: &TempDir, starts: usize) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")]);
     command.current_dir(directory).args([
         "sensitivity",
         "--rounds",

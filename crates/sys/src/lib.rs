@@ -9,6 +9,7 @@
 pub mod system_call;
 pub mod descriptor;
 pub mod affinity;
+pub mod signal;
 pub mod files;
 pub mod write_within;
 pub mod file_root;
