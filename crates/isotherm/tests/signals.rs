@@ -145,7 +145,7 @@ impl OnTerminal {
         typed.write_all(b"\x03").expect("the terminal is open");
     }
 
-    /// Waits until the program has received so many SIGINT.
+    /// Waits until the program has received this number of SIGINT.
     fn wait_for(&mut self, count: usize, directory: &TempDir) {
         let what = format!("interrupt {count}");
         wait_until(&what, &mut self.script, || caught(directory) >= count);
