@@ -36,8 +36,11 @@ class TerminalTest(support.DaemonTest):
             self.fail("it goes on without its terminal")
 
     def test_top_ends_when_its_terminal_goes_away(self):
-        # In a session of its own the terminal is the controlling one, and the kernel sends SIGHUP.
-        child, terminal = self.top(preexec_fn=lambda: os.login_tty(os.dup(0)))
+        # In a session of its own the terminal is the controlling one, and the kernel sends SIGHUP. The tests may run with it ignored.
+        def with_signal():
+            os.login_tty(os.dup(0))
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        child, terminal = self.top(preexec_fn=with_signal)
         os.close(terminal)
         self.assertEqual(self.assert_ends(child), -signal.SIGHUP)
 

@@ -14,7 +14,10 @@ fn drawn_until(signal: &str, directory: &Path) -> String {
     let [pid, typescript] = ["pid", "typescript"].map(|name| directory.join(name));
     let _ = std::fs::remove_file(&typescript);
     let (isotherm, socket) = (env!("CARGO_BIN_EXE_isotherm"), directory.join("socket"));
-    let words = format!("echo $$ > {pid:?}; exec {isotherm} top --socket {socket:?}");
+    // The tests may run with these signals ignored, as under `nohup`, and `top` would leave them so.
+    let words = format!(
+        "echo $$ > {pid:?}; exec env --default-signal={signal} {isotherm} top --socket {socket:?}"
+    );
     let mut script = Command::new("script")
         .args(["--quiet", "--flush", "--return", "--command", &words])
         .arg(&typescript)
