@@ -79,7 +79,7 @@ pub(crate) fn encode(
         .iter()
         .map(|(name, cells)| field(name, cells).map(Arc::new))
         .collect::<Result<_, _>>()?;
-    let schema = Type::group_type_builder(table.name())
+    let schema = Type::group_type_builder(table.word())
         .with_fields(fields)
         .build()?;
     let note = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
@@ -90,7 +90,7 @@ pub(crate) fn encode(
         .set_created_by(concat!("isotherm version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_key_value_metadata(Some(vec![
             note(VERSION_KEY, FORMAT_VERSION.to_string()),
-            note(TABLE_KEY, table.name().to_owned()),
+            note(TABLE_KEY, table.word().to_owned()),
             note(checksum::KEY, checksum::PLACEHOLDER.to_owned()),
         ]))
         .build();
@@ -192,7 +192,7 @@ impl File {
 
     /// True where the file says that it is this table.
     pub(crate) fn is(&self, table: Table) -> bool {
-        self.note(TABLE_KEY) == Some(table.name())
+        self.note(TABLE_KEY) == Some(table.word())
     }
 
     /// The format version that the file states.

@@ -18,7 +18,7 @@ pub(crate) const VERSION_KEY: &str = "isotherm.format_version";
 pub(crate) const TABLE_KEY: &str = "isotherm.table";
 
 isotherm_model::variant_words! {
-    /// The tables of a profile.
+    /// The tables of a profile, with their names in files and in the files' own metadata.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub(crate) enum Table {
         Meta = "meta",
@@ -37,11 +37,6 @@ isotherm_model::variant_words! {
 }
 
 impl Table {
-    /// Its name, in its files and in their own metadata.
-    pub(crate) const fn name(self) -> &'static str {
-        self.word()
-    }
-
     /// True where the table grows by epochs in numbered files.
     pub(crate) const fn is_log(self) -> bool {
         matches!(
@@ -53,9 +48,9 @@ impl Table {
     /// Name of the only file of a state table, or of file `number` of a log table.
     pub(crate) fn file(self, number: u32) -> String {
         if self.is_log() {
-            format!("{}-{number:06}.parquet", self.name())
+            format!("{}-{number:06}.parquet", self.word())
         } else {
-            format!("{}.parquet", self.name())
+            format!("{}.parquet", self.word())
         }
     }
 
