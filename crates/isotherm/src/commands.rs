@@ -27,7 +27,7 @@ pub(crate) mod status;
 pub(crate) mod tiers;
 pub(crate) mod top;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -36,6 +36,7 @@ use isotherm_model::batch::Epoch;
 use isotherm_model::plan::Plan;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Heat, Meta, Profile, Segment};
+use isotherm_model::site::{SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent};
 use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
@@ -122,11 +123,12 @@ pub(crate) fn placeable(profile: Profile, path: &Path, console: Console) -> Resu
     Ok(left.profile)
 }
 
-/// Names the plan of this profile as the next command, if one can be made: sites have accesses.
+/// Names the plan of this profile as the next command, if one can be made: sites that a run can place have accesses.
 fn next_is_plan(profile: &Profile, path: &Path, console: Console) {
-    let left = isotherm_pipeline::without_regions(profile);
-    let profile = left.as_ref().map_or(profile, |left| &left.profile);
-    let is_ranked = |heat: &Heat| heat.site.is_placeable() && heat.accesses.0 + heat.served.0 > 0;
+    let sites = profile.placeable_sites();
+    let sites = sites.filter(|site| site.kind != SiteKind::Region);
+    let sites: BTreeSet<SiteId> = sites.map(|site| site.id).collect();
+    let is_ranked = |heat: &Heat| sites.contains(&heat.site) && heat.accesses.0 + heat.served.0 > 0;
     if profile.heat.iter().any(is_ranked) {
         let profile = shell_quoting::file(path);
         console.next(&format!("isotherm plan {profile} --fast 25%"));
