@@ -98,6 +98,7 @@ const FUNCTIONS: [(&str, &str, &str); 18] = [
         "mallctlnametomib",
         "(name: *const c_char, mib: *mut usize, length: *mut usize) -> c_int",
     ),
+    // jemalloc's default source of extents, which an instance uses outside the pool.
     (
         "mallctlbymib",
         "mallctlbymib",

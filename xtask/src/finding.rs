@@ -1,4 +1,4 @@
-//! The result of a rule for one place.
+//! [`Finding`] is what a rule reports: one violation at one place.
 
 use std::fmt;
 

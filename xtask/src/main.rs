@@ -1,4 +1,4 @@
-//! The house rules of this repository, as a check that fails.
+//! Checks the house rules of this repository, and fails where one is broken.
 //!
 //! ```text
 //! cargo run -p xtask -- check

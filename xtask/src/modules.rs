@@ -1,5 +1,4 @@
-//! The modules of one crate, with the names that each defines, imports and uses. Test code is left
-//! out.
+//! [`Modules`] reads the modules of one crate, with the names that each defines, imports and uses, but for test code.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The repository as a value: its files and its packages. The only module that does input.
+//! [`Repository`] reads the repository into a value: its files and its packages. The only module that does input.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -224,6 +224,7 @@ fn workspace_packages(root: &Path) -> Result<Vec<Package>> {
         .collect())
 }
 
+/// The used parts of the output of `cargo metadata`.
 /// The used parts of the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {

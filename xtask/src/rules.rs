@@ -1,4 +1,4 @@
-//! The rules, one per file. Each is a function from the repository to its violations.
+//! Lists the rules, one per file, and runs them all. A rule is a function from the repository to its violations.
 
 mod dependencies;
 mod file_names;

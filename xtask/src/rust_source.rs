@@ -1,4 +1,4 @@
-//! One parsed Rust file, with the lines that are test code.
+//! [`RustSource`] is one parsed Rust file, with the lines that are test code.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -1,5 +1,5 @@
-//! Searches in a token stream without a syntax tree, macro bodies included: a syntax tree ends at a macro call,
-//! and the rules must not.
+//! Finds names, paths and calls in a token stream, macro bodies included: a syntax tree ends at a macro call, and
+//! the rules must not.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 

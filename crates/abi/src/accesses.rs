@@ -1,7 +1,9 @@
-//! Access counts of programs that `isotherm-cc --profile` compiled: how often each page was accessed.
+//! Describes the counts of accesses by page ([`AccessTable`], in the session file) of a program that `isotherm-cc --profile` compiled. Also
+//! the names, versions and limits on which the inserted code and the runtime agree, and [`LineFilter`], the header of each thread's cache
+//! filter: only accesses that miss it are sampled.
 //!
 //! The code that the compiler pass inserted passes one access in [`AccessTable::period`] to the runtime
-//! ([`NOTE_NAME`]), which counts it in the session file:
+//! (`isotherm_note_accesses_2`), which counts it in the session file:
 //!
 //! ```text
 //! regions_offset   AtomicU64 ...   number of the region that owns slot i, plus 1; 0 while it is free
@@ -33,7 +35,7 @@ pub const TOO_EARLY: u64 = u64::MAX;
 pub const FILTER_NAME: &str = "isotherm_line_filter_2";
 
 /// The header of a thread's cache filter, before its lines. The inserted code searches the filter itself and
-/// calls the runtime for samples only; `llvm/sites/isotherm_accesses.h` describes it.
+/// calls the runtime for samples only; `llvm/sites/isotherm_accesses.h` describes it and the functions.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LineFilter {

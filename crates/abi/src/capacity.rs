@@ -1,10 +1,12 @@
-//! The capacity file: the bytes that all processes of a session have placed in tiers of limited capacity.
+//! Describes the capacity file, by which processes keep the limit of a tier together: [`CapacityHeader`] sums the bytes that they have
+//! placed in each limited tier, and a [`CapacitySlot`] has the share of one process. The processes of a run share the file for tiers of
+//! nodes, those of all runs on an emulated machine with a name for its fast tier; a machine without a name has no such file.
 //!
 //! The command line makes it before the program starts, in the directory of the session files, where the limit of a
 //! tier is less than its nodes hold. Each process maps it shared. A process has a slot with its share, so that the
 //! share of a process that was killed can be given back by any other process that needs room.
 //!
-//! The fast tier of an emulated machine with a name has such a file, too: all runs on the machine share it, and the limit is in the file.
+//! For an emulated machine with a name the limit is in the file, too.
 //!
 //! ```text
 //! +------------------+ 0
@@ -48,7 +50,7 @@ pub const CLOSING: u64 = u64::MAX;
 pub struct CapacityHeader {
     /// [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// [`crate::VERSION`].
     pub version: u32,
     /// Zero.
     pub reserved: u32,
@@ -65,7 +67,7 @@ pub const FAST_LIMIT_OFFSET: usize = core::mem::offset_of!(CapacityHeader, fast_
 /// Size of the fields up to [`CapacityHeader::fast_limit`].
 pub const FIRST_BYTES: usize = FAST_LIMIT_OFFSET + size_of::<u64>();
 
-/// The limit in the first bytes of a file; `None` where they are not those of a capacity file of this version.
+/// The limit of the fast tier in the first bytes of a file; `None` where it is no capacity file of this version.
 #[must_use]
 pub fn fast_limit_in(bytes: &[u8; FIRST_BYTES]) -> Option<u64> {
     let limit = bytes.last_chunk().copied().map(u64::from_ne_bytes);

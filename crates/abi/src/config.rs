@@ -1,4 +1,7 @@
-//! The configuration file: the command line writes it for the runtime before the program starts.
+//! Describes the configuration file, which the command line writes for the runtime before the program starts: [`ConfigHeader`] with the
+//! mode of the runtime, its thresholds, the mover, the sampling of accesses and the costs of an emulation, then the tables of the tiers, of
+//! the sites of the plan and their direct callers, of static data, of sites that are placed in parts, and of sites whose first memory goes
+//! to another tier than the rest.
 //!
 //! The runtime reads it once into its own memory and checks all of it. A file that another user may have
 //! written, or that fails a check, turns the runtime to pass-through, with one message. A missing file does so
@@ -73,7 +76,7 @@ pub struct ConfigHeader {
     pub callers_offset: u64,
     /// Costs of the emulated slow tier; all zero where the tiers are real.
     pub emulation: EmulationConfig,
-    /// Which chunks are trapped to detect their accesses; all zero where none are.
+    /// Which pages are trapped to detect their accesses; all zero where none are.
     pub trapping: PageTrapConfig,
     /// Mean accesses from one sample of instrumented programs to the next ([`crate::accesses`]), at most
     /// [`crate::accesses::PERIOD_MAX`]; 0 to sample none.
@@ -83,8 +86,8 @@ pub struct ConfigHeader {
     pub access_filter_lines: u32,
     /// Number of [`StaticRecord`]s.
     pub static_count: u32,
-    /// Tier of all static data; [`STATIC_BY_PLAN`] where each object goes where the plan's entries send it, and what they do not
-    /// name stays where it is.
+    /// Tier of all static data; [`STATIC_BY_PLAN`] where the plan's entries place each object, and an object that they do not name
+    /// stays where it is.
     pub static_tier: u32,
     /// Start of the static data; a multiple of 8.
     pub statics_offset: u64,
@@ -163,7 +166,7 @@ pub struct EmulationConfig {
 /// Most percent of a factor: a hundred times slower.
 pub const PERCENT_MAX: u32 = 10_000;
 
-/// Protected-chunk sampling: `chunks` chunks at a time are trapped for `period_ns`.
+/// Sampling by page faults: `pages` pages at a time are trapped for `period_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct PageTrapConfig {
@@ -263,8 +266,8 @@ pub const LEADING: u32 = 1 << 30;
 /// Most leading records: a plan has one for each tier but the slowest, and more only where it was edited.
 pub const LEADING_MAX: u32 = 64;
 
-/// A site whose heap memory goes to one tier until it has so much of it, and then to another, with all its names in a rebuilt program. It has
-/// an arena of its own: those of the leading records follow those of the tiers.
+/// A site (with all names that it has in a rebuilt program) whose heap memory goes to one tier until it has `bytes` of it, and then
+/// to another. It has an arena of its own: the arenas of the leading records follow those of the tiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 pub struct LeadingRecord {
@@ -277,7 +280,7 @@ pub struct LeadingRecord {
 }
 
 impl ConfigHeader {
-    /// Pass-through with the default thresholds and no tables.
+    /// A header for this mode with the default thresholds and no tables.
     #[must_use]
     pub const fn new(mode: RuntimeMode) -> Self {
         Self {

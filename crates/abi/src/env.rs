@@ -1,4 +1,5 @@
-//! Environment variables that the command line sets and the runtime reads.
+//! Names the environment variables that the runtime reads at its start: the command line sets those of the configuration and of the session
+//! directory; a person who debugs the runtime sets [`VERBOSE`].
 
 /// Path of the configuration file ([`crate::config`]). Absent: the runtime passes everything
 /// through.

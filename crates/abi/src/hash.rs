@@ -1,5 +1,6 @@
-//! The name of an allocation site: a 64-bit hash of its frames, each a (module build-id, offset)
-//! pair, so that the name stays the same across runs, address randomisation and machines.
+//! [`SiteHasher`] makes the name of a site that the compiler pass has not named: a 64-bit hash of its kind ([`SiteHashKind`]) and its
+//! frames. A frame is a (module build-id or file name, ELF address) pair, so that the name stays the same across runs, address
+//! randomisation and machines; of a Java site, texts of the class and methods with bytecode indices; of named data, the data's name.
 
 /// Hashes the frames of one calling context, innermost first.
 ///
@@ -11,8 +12,8 @@ pub struct SiteHasher {
     state: u64,
 }
 
-/// The source of the memory: the heap or the program's own `mmap`. Part of the hash, so that a heap site and a
-/// mapping site never share a name.
+/// The kind of a site, by the source of its memory. It is part of the hash, so that sites of two kinds do not share a
+/// name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SiteHashKind {

@@ -1,12 +1,13 @@
-//! Requests of a program to the observer of its run: profile from here to there, and move now what the profile says
-//! (`include/isotherm.h`).
+//! Describes what a program and the observer of its run (the Isotherm process outside it) exchange in the session file for the functions of
+//! `include/isotherm.h`: [`InterfaceRequest`] (profile from here to there, and move now what the profile says) with the answer, the outcome
+//! for each data object, hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
 //!
 //! The reverse of [`crate::session::MoveRequest`]: here the runtime asks, and the observer answers. One request at a time: the
 //! next is written when the last was answered, or when the program gave up waiting for it.
 //!
 //! ```text
 //! runtime    kind, policy, frequency, fast_bytes, share_ppm, then asked   |  waits until answered == asked
-//! observer   serves: observer_pid, heartbeat                              |  outcomes of objects, status, the result's numbers, then answered
+//! observer   serves: observer_pid, heartbeat                              |  outcomes of objects, status, numbers, then answered
 //! ```
 //!
 //! Here are also hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
@@ -16,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
-/// `ISOTHERM_HEADER_VERSION`: of the header and of the functions that the runtime exports for it.
+/// `ISOTHERM_HEADER_VERSION`: the version of the header and of the functions that the runtime exports for it.
 pub const HEADER_VERSION: u32 = 103;
 
 /// Whether a runtime of this crate's version serves programs with this version of the header: every one of the same hundred.
@@ -25,7 +26,7 @@ pub const fn is_served(version: u32) -> bool {
     version / 100 == HEADER_VERSION / 100
 }
 
-/// Most bytes of a struct of the header, in any version: a greater size is no size.
+/// Most bytes of a struct of the header, in any version: a greater size is invalid.
 pub const STRUCT_BYTES_MOST: usize = 4096;
 
 /// The bytes of a struct that the runtime and its program both know. `None` for a size that no version has: version 100 had `least`
@@ -39,7 +40,7 @@ pub const fn bytes_in_common(size: u32, least: usize, known: usize) -> Option<us
     Some(if size < known { size } else { known })
 }
 
-/// What a request asks for: [`InterfaceRequest::kind`].
+/// The action that a request asks for: [`InterfaceRequest::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum InterfaceAction {
@@ -234,7 +235,7 @@ pub struct OutcomeRecord {
     pub samples: AtomicU64,
     /// Bytes with pages after the moves.
     pub resident_bytes: AtomicU64,
-    /// Of these, bytes in fast memory.
+    /// Resident bytes in fast memory.
     pub fast_bytes: AtomicU64,
     /// As [`InterfaceRequest::selected_bytes`], of the object, and so on.
     pub selected_bytes: AtomicU64,
@@ -398,7 +399,7 @@ pub struct InterfaceStatistics {
     pub profiling: u32,
     /// Registered objects, and names whose data lives.
     pub objects: u64,
-    /// Their bytes.
+    /// Bytes of these objects and of the data of these names.
     pub object_bytes: u64,
     /// Bytes of the process in emulated fast memory.
     pub fast_bytes: u64,

@@ -1,5 +1,7 @@
-//! The file in which the agent inside a Java virtual machine publishes its heap: `java.<pid>` in the session directory.
-//! `java/agent/layout.h` is the same in C++; both sides assert the offsets.
+//! Describes the file `java.<pid>` ([`JavaHeader`]) in the session directory, by which the agent inside a Java virtual machine reports to
+//! the observer (the Isotherm process outside): allocation sites with their sums, the sampled objects of the heap, their classes, and the
+//! compiled methods. Where the agent counts every object and access, it reports sums by site and no objects. `java/agent/layout.h` is
+//! the same in C++; both sides assert the offsets.
 //!
 //! ```text
 //! +--------------------+ 0
@@ -102,7 +104,7 @@ pub struct JavaHeader {
     pub object_changes: u64,
     /// Objects sampled.
     pub sampled: u64,
-    /// Those of them that no table had room for.
+    /// Sampled objects for which a table had no room.
     pub dropped: u64,
     /// Methods with compiled code now.
     pub compiled_methods: u64,
@@ -124,11 +126,11 @@ pub struct JavaSiteRecord {
     pub reserved: u32,
     /// Objects allocated, estimated from the samples.
     pub allocations: u64,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: u64,
     /// Bytes not collected yet.
     pub live_bytes: u64,
-    /// Most of them at one time.
+    /// Most live bytes at one time.
     pub peak_bytes: u64,
     /// Objects sampled.
     pub samples: u64,
@@ -142,7 +144,7 @@ pub struct JavaSiteRecord {
 pub struct JavaObjectRecord {
     /// Its address; 0 in a slot without an object.
     pub address: u64,
-    /// Its own length in bytes.
+    /// Its length in bytes.
     pub bytes: u64,
     /// Number of its site.
     pub site: u32,

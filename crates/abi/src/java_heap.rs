@@ -1,5 +1,7 @@
-//! The table of a Java heap with colours: the regions, as the virtual machine of `java/build-jvm` publishes them
-//! (`java/hotspot/colored-heap.patch`, `g1HeapColor.hpp`; both sides assert the size of the header).
+//! Describes the table ([`JavaHeapHeader`]) of a Java heap that keeps hot and cold objects in regions apart, by colour: the virtual machine
+//! of `java/build-jvm` publishes the colour of each region and the colour whose memory it is in (its place), and a run sets the number of
+//! memory devices for hot objects. From places and devices the runtime of an emulated machine knows which regions are in fast memory.
+//! The C++ side is `g1HeapColor.hpp` in `java/hotspot/colored-heap.patch`; both sides assert the size of the header.
 //!
 //! ```text
 //! +------------------+ 0

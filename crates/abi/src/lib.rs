@@ -1,12 +1,11 @@
-//! Records shared by `libisotherm.so` and the tools outside the program: the content of a *session file*
-//! (written by the runtime, read by the observer), of a *configuration file* (written by the command line,
-//! read once by the runtime), of a *capacity file* ([`capacity`], shared by the processes of a run), and of a *machine
-//! file* ([`machine`], shared by the runs on an emulated machine).
+//! Describes the records that the runtime (`libisotherm.so`), a Java virtual machine and compiled programs share with the tools: the
+//! *session file* (the runtime's reports, the observer's requests), the *configuration file* (the command line's settings for the runtime),
+//! the *capacity file* ([`capacity`]) and *machine file* ([`machine`]), in which processes share limited tiers and bandwidths, files of a
+//! Java virtual machine, and sections of compiled programs; also how sites are named ([`hash`]), and the environment variables.
 //!
-//! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Every file
-//! begins with a magic number and [`VERSION`]; a reader refuses another version. Tables are found by the
-//! offsets in the header, never by a constant, so a table may grow without a new version. Nothing here does I/O
-//! or is unsafe: the caller maps the bytes, and `zerocopy` makes records of bytes and bytes of records.
+//! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Each of the first four
+//! begins with a magic number and [`VERSION`]; a reader refuses another version. Their tables are found by the offsets in
+//! the header, so a table may grow without a new version. Nothing here does I/O or is unsafe: the caller maps the bytes.
 //!
 //! ```text
 //! session file (sparse)                          configuration file
@@ -15,23 +14,25 @@
 //! +--------------------+ modules_offset          +------------------+ tiers_offset
 //! | ModuleRecord ...   |                         | TierRecord ...   |
 //! +--------------------+ sites_offset            +------------------+ entries_offset
-//! | SiteRecord ...     |                         | PlanEntry ...    |  open addressing
-//! +--------------------+ arenas_offset           +------------------+ statics_offset
-//! | ArenaRecord ...    |                         | StaticRecord ... |
-//! +--------------------+ chunks_offset           +------------------+
-//! | AtomicU32 ...      |  owner of each 2 MiB chunk of the pool
-//! +--------------------+ mappings_offset
-//! | MappingRecord ...  |
-//! +--------------------+ touches_offset
-//! | TouchRecord ...    |  ring
-//! +--------------------+ text_offset
-//! | module paths ...   |  and Python functions
+//! | SiteRecord ...     |                         | PlanEntry ...    |  sites, open addressing
+//! +--------------------+ arenas_offset           +------------------+ callers_offset
+//! | ArenaRecord ...    |                         | PlanEntry ...    |  direct callers
+//! +--------------------+ chunks_offset           +------------------+ statics_offset
+//! | AtomicU32 ...      |  owner of each chunk    | StaticRecord ... |
+//! +--------------------+ mappings_offset         +------------------+ splits_offset
+//! | MappingRecord ...  |                         | SplitRecord ...  |
+//! +--------------------+ touches_offset          +------------------+ parts_offset
+//! | TouchRecord ...    |  ring                   | PartRecord ...   |
+//! +--------------------+ text_offset             +------------------+ leading_offset
+//! | module paths ...   |  and Python functions   | LeadingRecord .. |
+//! +--------------------+ objects.offset          +------------------+
+//! | ObjectRecord ...   |  ring
 //! +--------------------+ accesses.regions_offset
-//! | AtomicU64 ...      |  regions of which accesses are counted
-//! +--------------------+ accesses.counts_offset
-//! | AtomicU64 ...      |  accesses by page
+//! | AtomicU64 ...      |  regions of which accesses are counted, then the counts by page
 //! +--------------------+ pages.tiers_offset
-//! | AtomicU8 ...       |  tier of each page of the pool
+//! | AtomicU8 ...       |  tier of each page of the pool, then of each page of static data
+//! +--------------------+ outcomes.offset
+//! | OutcomeRecord ...  |  what the last optimization did to each data object
 //! +--------------------+ pages.requests_offset
 //! | PageRequest ...    |  ring
 //! +--------------------+
@@ -55,7 +56,7 @@ pub mod python_code;
 pub mod session;
 pub mod site;
 
-/// Version of every layout in this crate. A reader that finds another number refuses the file.
+/// Version of the session, configuration, capacity and machine files. A reader that finds another number refuses the file.
 pub const VERSION: u32 = 13;
 
 /// The pool is handed out in chunks of this many bytes (one x86-64 huge page).

@@ -1,4 +1,5 @@
-//! The machine file: the bandwidths of fast and slow memory that the programs of an emulated machine share.
+//! Describes the machine file ([`MachineHeader`]), by which the programs of an emulated machine share limited bandwidths of fast and slow
+//! memory: it has the limit of each memory, and the time until which each is busy. A thread prolongs that by what its accesses take.
 //!
 //! The command line puts it in the directory of the session files: a new one, or another name of the file of a machine
 //! that other runs use. Each process maps it shared. The memory of a tier serves one access after the other: a thread adds the time
@@ -29,7 +30,7 @@ pub const MACHINE_TIERS: usize = 2;
 pub struct MachineHeader {
     /// [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`VERSION`].
+    /// [`crate::VERSION`].
     pub version: u32,
     /// Zero.
     pub reserved: u32,
@@ -54,7 +55,7 @@ pub const fn first_bytes(limits: [u64; MACHINE_TIERS]) -> [u8; FIRST_BYTES] {
     bytes
 }
 
-/// The limits in the first bytes of a file; `None` where they are not those of a machine file of this version, or limit nothing.
+/// The limits in the first bytes of a file; `None` where it is no machine file of this version, or limits nothing.
 #[must_use]
 pub fn limits_in(bytes: &[u8; FIRST_BYTES]) -> Option<[u64; MACHINE_TIERS]> {
     let (rest, slow) = bytes.split_last_chunk()?;

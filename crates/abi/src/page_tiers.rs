@@ -1,7 +1,8 @@
-//! The tier of each page of an emulated machine, and the observer's requests to move pages.
+//! Describes the tables of pages in the session file of an online run on the emulated pair: a byte for each page of the pool
+//! ([`PageTable`]) and of static data ([`StaticPageTable`]), in which the runtime publishes the page's tier, and a ring of
+//! [`PageRequest`]s, in which the observer (the Isotherm process outside the program) requests moves of pages.
 //!
-//! Only an online run on an emulated pair has them; other session files have no slots of either. The runtime writes the
-//! tiers. The observer writes requests into a ring and counts them in [`PageTable::requested`]; the runtime obeys them in
+//! Other session files have no slots of either. The observer counts its requests in [`PageTable::requested`]; the runtime obeys them in
 //! their order, so that demotions make room for the promotions behind them, and counts them in [`PageTable::obeyed`].
 //!
 //! ```text

@@ -1,4 +1,5 @@
-//! Frames of Python functions in a session file: [`FrameRecord`]s whose module is [`PYTHON_FRAME`].
+//! [`PythonCode`] is a Python function in a session file: it writes and reads the function's text (file, name, first line), and makes the
+//! offset by which a [`FrameRecord`] with the module [`PYTHON_FRAME`] names a line in it.
 //!
 //! A frame is named by the function's file, its qualified name and the line in it, counted from the function's first line: changes
 //! above the function leave the names of sites as they were.

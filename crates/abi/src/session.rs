@@ -1,11 +1,15 @@
-//! The session file: the runtime inside one process image reports to the observer outside.
+//! Describes the session file ([`SessionHeader`]), by which the runtime inside one process image (a process from one exec to the next)
+//! reports its modules, sites, arenas, mappings, large allocations and accesses, and requests and hints of the program, to the observer
+//! (the Isotherm process outside), and by which the observer requests that memory is placed or moved, and answers the program.
+//! [`SessionLayout`] computes where each table begins.
 //!
 //! One sparse file per process image, named `<pid>.<n>` in the session directory (n counts the images of a
 //! process, by exec). The runtime maps it shared, so its content survives any death of the program. There is
-//! one writer, the process; the observer reads concurrently and must expect any value to change. The
-//! exceptions, which the observer writes and the runtime reads, are [`TouchRing::read`], the first half of
-//! [`MoveRequest`], the second half of [`InterfaceRequest`], the outcomes of objects ([`OutcomeTable::count`] and the records), and the requests: [`ArenaRecord::wanted_tier`], on real nodes
-//! [`ArenaRecord::tier`], the same words of [`MappingRecord`], and the ring of [`PageRequest`]s.
+//! one writer, the process; the observer reads concurrently and must expect any value to change. The exceptions, which the
+//! observer writes and the runtime reads, are [`TouchRing::read`], the first half of [`MoveRequest`], the second half of
+//! [`InterfaceRequest`], the outcomes of objects ([`OutcomeTable::count`] and the records), and the requests:
+//! [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], both words in [`MappingRecord`] too, and the ring of
+//! [`PageRequest`]s with [`PageTable::requested`].
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -99,9 +103,9 @@ pub enum SessionCounter {
     SitesLost = 4,
     /// Sites that needed their own arena when none was left.
     ArenasLost = 5,
-    /// Accesses to the emulated slow tier that were delayed.
+    /// Accesses to the emulated slow tier that were delayed; by time, samples of such accesses.
     SlowAccesses = 6,
-    /// Of these, accesses to hot pages.
+    /// Delayed accesses to hot pages (by page trap).
     HotSlowAccesses = 7,
     /// Nanoseconds of delay the emulation added.
     DelayNanos = 8,
@@ -111,7 +115,7 @@ pub enum SessionCounter {
     PagesDemoted = 10,
     /// Bytes of the fast tier in use.
     FastBytes = 11,
-    /// First touches that requested the fast tier and found it full.
+    /// Pages that were to be in a tier that was full: at their first touch in an emulated pair, at their placement on real nodes.
     Spilled = 12,
     /// Touch records overwritten before they were read.
     TouchesLost = 13,
@@ -133,7 +137,7 @@ pub enum SessionCounter {
     MeasuredAtEnd = 21,
     /// Bytes of the emulated slow tier that threads accessed beyond the caches, by estimate (emulation by time).
     SlowTrafficBytes = 22,
-    /// The same of the emulated fast tier, with the memory that has no tier: stacks, files, small mappings.
+    /// As `SlowTrafficBytes`, for the emulated fast tier and memory that has no tier: stacks, files, small mappings.
     FastTrafficBytes = 23,
 }
 
@@ -410,7 +414,7 @@ pub struct ArenaRecord {
     /// request and stores [`NO_TIER`] in its place. A request for the arena's present tier has an effect too:
     /// it brings back pages that spilled for lack of room.
     pub wanted_tier: AtomicU32,
-    /// Of the shared arena, as [`SiteRecord::peak_resident_pages`]; of others 0.
+    /// As [`SiteRecord::peak_resident_pages`], for the shared arena; 0 for others.
     pub peak_resident_pages: AtomicU32,
     /// Bytes of pool chunks that the arena holds.
     pub mapped_bytes: AtomicU64,
@@ -528,9 +532,8 @@ impl SessionLayout {
         }
     }
 
-    /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
-    /// objects, regions, access counts, tiers of pages, tiers of static data, outcomes, requests to move pages, end. Each is a multiple of
-    /// 4,096.
+    /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text, objects, regions,
+    /// access counts, tiers of pages, tiers of static data, outcomes, requests to move pages, end. Each is a multiple of 4,096.
     #[must_use]
     pub const fn offsets(&self) -> [u64; 15] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {

@@ -1,5 +1,7 @@
-//! The record of an allocation site in a program that the compiler pass built, and the functions that serve it.
-//! The counterpart of `llvm/sites/isotherm_site.h`, which asserts the same layout.
+//! [`DescribedSite`] is the record that the compiler pass puts into a program for each allocation site (or calling context of one): its
+//! name, its place in the source, the runtime's number of it, and its routes, the functions that serve the site's calls of `malloc` or
+//! `operator new`, the runtime's or the program's own, with the record as one argument more. `llvm/sites/isotherm_site.h` asserts the same
+//! layout.
 //!
 //! The records are in the section [`SECTION`], [`RECORD_BYTES`] each, without gaps. A program and a runtime of
 //! different versions do not interact: the runtime's exported names end in the version, so the program finds
@@ -19,7 +21,7 @@ pub const RECORD_BYTES: usize = size_of::<DescribedSite>();
 
 /// One site. In a file, the routes and the number have no meaning.
 ///
-/// The last words hold places of texts, as distances in bytes from the word itself; all texts end in NUL.
+/// The place of a text is its distance in bytes from the word that holds it; all texts end in NUL.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct DescribedSite {
@@ -27,10 +29,10 @@ pub struct DescribedSite {
     pub id: u64,
     /// The route of the site's calls of the C interface; null until the first.
     pub heap_route: AtomicPtr<HeapRoute>,
-    /// The route of its calls of `operator new`; null until the first. For a call of `malloc`, a function of
-    /// the program itself; the runtime touches neither.
+    /// The route of the site's calls of `operator new`; null until the first. In the record of a call of `malloc`, a function of
+    /// the program itself. The runtime touches neither route.
     pub new_route: AtomicPtr<NewRoute>,
-    /// The runtime's number of the site, plus 1; 0 until it has one.
+    /// The runtime's number of the site (in guided mode of its tier or split), plus 1; 0 until it has one.
     pub number: AtomicU32,
     /// [`VERSION`].
     pub version: u32,

@@ -1,4 +1,4 @@
-//! `include/isotherm.h` has the layouts and numbers of [`isotherm_abi::interface`], and compiles in every language it promises.
+//! Tests that `include/isotherm.h` has the layouts and numbers of [`isotherm_abi::interface`], and compiles in every language it promises.
 
 use std::fmt::Write as _;
 use std::mem::{offset_of, size_of};

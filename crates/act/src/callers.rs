@@ -1,5 +1,7 @@
-//! Computes the names that the runtime gives to a site and its direct caller, for plans and
-//! configurations.
+//! [`site_name`] computes, from the frames of a recorded site, the name (hash) that the runtime gives to the site, and [`caller`] the name
+//! of a heap site's direct caller, the innermost frame. Plans and configurations hold both: where all contexts of a caller go to one tier,
+//! the runtime needs no more than the caller. Where the frames do not yield a heap site's own name (some are missing, say), its caller
+//! is unknown.
 
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_abi::named_data::site_of_name;
@@ -72,7 +74,7 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
     Some(SiteId(hasher.finish()))
 }
 
-/// The name of the site of data that the program names itself: its only frame is called so.
+/// The name of a site of data that the program names itself: the function of its only frame is the data's name.
 fn name_of(frames: &[Frame]) -> Option<SiteId> {
     match frames {
         [frame] if frame.module.is_empty() => {

@@ -1,6 +1,7 @@
-//! The guide file of a Java heap whose classes change their colours while the program runs (`docs/java-heap.md`).
+//! [`replace`] replaces the guide file of a Java heap whose classes change their colours while the program runs (`docs/java-heap.md`);
+//! [`text`] makes its content, which names the cold classes.
 //!
-//! The virtual machine reads the file again when another one has its name, so each is written beside it, whole, and renamed into its place.
+//! The virtual machine reads the file again when another file has its name, so each version is written completely beside it and renamed.
 //!
 //! ```text
 //! # classes that are cold
@@ -21,7 +22,7 @@ const PRIMITIVES: [&str; 8] = [
     "boolean", "byte", "char", "short", "int", "long", "float", "double",
 ];
 
-/// True of a class that a guide file can name: the virtual machine refuses a file with another line, and the classes of lambdas have other
+/// True for a class that a guide file can name: the virtual machine refuses a file with other names, and the classes of lambdas have other
 /// names in each run.
 #[must_use]
 pub fn can_name(class: &str) -> bool {
@@ -35,7 +36,7 @@ pub fn can_name(class: &str) -> bool {
         && !PRIMITIVES.contains(&element)
 }
 
-/// The text of a file in which these classes are cold. Those that it cannot name are left out.
+/// The text of a file in which these classes are cold. Classes that it cannot name are left out.
 #[must_use]
 pub fn text<'a>(cold: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = "# classes that are cold\n".to_owned();

@@ -1,5 +1,5 @@
-//! Writes the configuration file of a run: a plan in the fixed layout that the runtime reads
-//! (`abi::config`).
+//! [`Configuration`] holds the settings of the runtime for a run (a recording, a run by a plan, or an online run), and makes from them the
+//! bytes of the configuration file, in the fixed layout that the runtime reads (`abi::config`).
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Configuration {
     pub entries: Vec<(SiteId, TierIndex)>,
     /// Sites whose objects are placed in parts.
     pub splits: BTreeMap<SiteId, Split>,
-    /// Sites of which the memory that is allocated first goes elsewhere than the rest: each record with the sites that share it.
+    /// Sites whose first memory goes elsewhere than the rest: each record with the sites that share it.
     pub leading: Vec<(LeadingRecord, Vec<SiteId>)>,
     /// Tier of each direct caller ([`Plan::tiers_by_caller`]), if all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
@@ -53,7 +53,7 @@ pub struct Configuration {
     pub mover: Mover,
     /// Static data whose sites are known, by the files of the modules.
     pub statics: Vec<StaticRecord>,
-    /// Tier of all static data; None where each object goes where its entry says, and the others stay.
+    /// Tier of all static data; `None` where each object goes where its entry says, and all other static data stays.
     pub static_tier: Option<TierIndex>,
     /// Size of the caches that serve a thread, for an emulation by time; 4 MiB where it is not known.
     pub cache: Option<Bytes>,
@@ -62,8 +62,8 @@ pub struct Configuration {
 /// Size of the caches where none is given: a second-level cache and a thread's share of a shared one.
 const CACHE: Bytes = Bytes(4 << 20);
 
-/// A thread's processor time between two samples of an emulation by time. Half as much costs the program some 10 per cent,
-/// twice as much halves what a second tells.
+/// A thread's processor time between two samples of an emulation by time. Half of it costs the program some 10 per cent; with twice as much
+/// a second has half the samples.
 const SAMPLE: Nanos = Nanos(1_000_000);
 
 /// Why a configuration cannot be written.
@@ -122,8 +122,8 @@ impl Configuration {
         }
     }
 
-    /// Settings that place all data in one of the plan's tiers, whatever the plan has for its sites;
-    /// data beyond the tier's capacity spills.
+    /// Settings that place all data in one of the plan's tiers, whatever tiers the plan has for its sites; data beyond the tier's capacity
+    /// spills.
     #[must_use]
     pub fn all_in(plan: &Plan, tier: TierIndex) -> Self {
         Self {
@@ -147,8 +147,8 @@ impl Configuration {
         }
     }
 
-    /// Whether the runtime counts what it places in a tier of nodes ([`isotherm_abi::capacity`]). The slowest tier takes what
-    /// has room nowhere else.
+    /// Whether the runtime counts the data that it places in a tier of nodes ([`isotherm_abi::capacity`]). The slowest tier is never
+    /// counted: it takes the data that has room nowhere else.
     #[must_use]
     pub fn limits_a_tier(&self) -> bool {
         let tiers = self.tiers.as_ref().map_or(&[][..], Tiers::all);
@@ -158,7 +158,7 @@ impl Configuration {
             .any(|tier| matches!(tier.kind, TierKind::Nodes(_)) && tier.capacity != Bytes(u64::MAX))
     }
 
-    /// The bandwidth of the emulated slow tier that programs share.
+    /// The shared bandwidth limits of an emulation by time; `None` without them.
     #[must_use]
     pub fn shared_bandwidth(&self) -> Option<SharedBandwidth> {
         match self.slow_tier()? {
@@ -167,7 +167,7 @@ impl Configuration {
         }
     }
 
-    /// The bytes of the emulated fast tier that all programs on a machine with a name have together; `None` without a name or a limit.
+    /// The bytes of the emulated fast tier for all programs on a machine with a name together; `None` without a name or a limit.
     #[must_use]
     pub fn shared_capacity(&self) -> Option<Bytes> {
         let shared = self.shared_bandwidth()?;
@@ -213,7 +213,7 @@ impl Configuration {
                 .iter()
                 .map(move |(caller, to)| (caller.0, tier(*to)))
         });
-        // Callers without a site are known, too: a table without entries differs from no table.
+        // A table without entries differs from no table: callers without a site are then known, too.
         let callers = callers.map(|callers| table(callers, 1)).next();
         let callers = callers.unwrap_or_default();
         Ok(self.encode(&records, &table(sites.into_iter(), 0), &callers, &splits))
@@ -300,7 +300,7 @@ impl Configuration {
         [header.as_bytes(), &tables.concat()].concat()
     }
 
-    /// How the slow tier is emulated, if it is.
+    /// The emulation of the slow tier; `None` on real nodes.
     fn slow_tier(&self) -> Option<Emulation> {
         self.tiers.as_ref().and_then(Tiers::emulation)
     }

@@ -1,4 +1,6 @@
-//! An executor for dry runs. It implements the ports of the real executors, so that none of these needs a flag.
+//! [`DryRun`] is the executor that moves nothing and reports each action as not attempted, for dry runs and for observed runs that move no
+//! sites, such as a recording. It implements the same traits as the real executors ([`Executor`] for sites, [`RangeExecutor`] for address
+//! ranges) and takes their place, so that none of these needs a flag.
 
 use isotherm_model::batch::Extent;
 use isotherm_model::movement::{RangeAction, RangeOutcome};

@@ -1,5 +1,5 @@
-//! The memory devices of the hot objects of a Java heap with colours, in the table that its virtual machine shares
-//! ([`isotherm_abi::java_heap`]).
+//! [`HeapDevices`] sets over how many memory devices the hot objects of a Java heap are spread (`isotherm run --java --remap`): it writes
+//! the number into the table that the virtual machine shares with the runtime ([`isotherm_abi::java_heap`]).
 //!
 //! ```text
 //! number of devices --> table of the heap --> emulated machine: one of n hot regions is on the first of n
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use isotherm_abi::java_heap::{JavaHeapHeader, MAGIC, VERSION};
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
-/// Sets the devices of one heap.
+/// Sets the number of devices of one heap.
 #[derive(Debug)]
 pub struct HeapDevices {
     table: PathBuf,
@@ -22,7 +22,7 @@ pub struct HeapDevices {
 }
 
 impl HeapDevices {
-    /// The heap of this table, on one device. The virtual machine makes the file when it starts.
+    /// The heap of this table, on one device. The virtual machine creates the file when it starts.
     #[must_use]
     pub fn new(table: &Path) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl HeapDevices {
         }
     }
 
-    /// The devices that the table has.
+    /// Number of devices in the table: one, or the number written last.
     #[must_use]
     pub const fn written(&self) -> u32 {
         self.written

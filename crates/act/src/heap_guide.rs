@@ -1,7 +1,8 @@
-//! The guide file of a Java heap with colours (`docs/java-heap.md`), from a plan of a Java program.
+//! [`guide()`] makes the guide file of a Java heap with colours (`docs/java-heap.md`) from a plan of a Java program; [`without_java_sites`]
+//! is the rest of the plan, which the runtime places.
 //!
 //! A site of a plan is a place in a method with its callers; an entry of a guide file is the place alone. So a place has the tier of its
-//! hottest site, and colder sites in it stay as hot as that one. What the guide does not name is hot.
+//! hottest site, and colder sites in it are as hot as that one. Objects of places without an entry are hot.
 //!
 //! ```text
 //! plan    fast  Index.grow@17 < Index.add          guide    (hot: no entry)
@@ -9,7 +10,7 @@
 //!         slow  Index.load@4  < Main.main                   site Index.load@4 cold
 //! ```
 //!
-//! The virtual machine ends at a line that it cannot read, so a name that its reader would divide has no entry.
+//! The virtual machine ends at a line that it cannot read, so a name that its reader would divide into two words has no entry.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,25 +28,25 @@ const NAME_AT_MOST: usize = 4_000;
 /// Most characters of each text in the header.
 const SHOWN_AT_MOST: usize = 800;
 
-/// A guide file, and how many sites of the plan it is of.
+/// A guide file, and the numbers of the plan's sites in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeapGuide {
     /// The file: a header, and an entry for each place that is not hot, sorted.
     pub text: String,
-    /// Its entries.
+    /// Number of its entries.
     pub entries: usize,
-    /// Java sites of the plan.
+    /// Number of Java sites of the plan.
     pub java_sites: usize,
-    /// Those of them that the plan puts in another than the fastest tier.
+    /// Number of Java sites that the plan puts in another than the fastest tier.
     pub cold_sites: usize,
-    /// Cold sites in the same place as a hotter one, whose colour they have.
+    /// Number of cold sites in the same place as a hotter one, whose colour they have.
     pub in_hotter_places: usize,
-    /// Cold sites without a name in a guide file: native code, classes without a lasting name.
+    /// Number of cold sites without a name in a guide file: native code, classes without a lasting name.
     pub unnamed: usize,
 }
 
-/// The guide file of a plan. Its entries depend on the methods of the plan's sites only, so they are the same for each build of the program
-/// in which these methods are.
+/// The guide file of a plan. Its entries depend only on the methods of the plan's sites, so they are the same for each build of the program
+/// that has these methods.
 #[must_use]
 pub fn guide(plan: &Plan) -> HeapGuide {
     let sites: Vec<(&Assignment, Option<String>)> = java_sites(plan).collect();
@@ -78,7 +79,7 @@ pub fn guide(plan: &Plan) -> HeapGuide {
     guide
 }
 
-/// The plan's sites of the Java heap, each with its place as a guide file has it; `None` for one without a name there.
+/// The plan's sites of the Java heap, each with its place in the words of a guide file; `None` for a place without a name there.
 fn java_sites(plan: &Plan) -> impl Iterator<Item = (&Assignment, Option<String>)> {
     plan.assignments.iter().filter_map(|site| {
         let frames = plan.frames.get(&site.site)?;
@@ -86,7 +87,7 @@ fn java_sites(plan: &Plan) -> impl Iterator<Item = (&Assignment, Option<String>)
     })
 }
 
-/// True for the frames of a Java site: methods without a module, one of which has the class that it makes as its variable.
+/// True for the frames of a Java site: methods without a module, one of which has the class of the object as its variable.
 #[must_use]
 pub fn is_java_site(frames: &[Frame]) -> bool {
     let is_method = |frame: &Frame| frame.module.is_empty() && frame.function.is_some();
@@ -97,7 +98,7 @@ pub fn is_java_site(frames: &[Frame]) -> bool {
     frames.iter().all(is_method) && frames.iter().any(makes)
 }
 
-/// The plan without its Java sites: what the runtime in the program places.
+/// The plan without its Java sites, which the runtime in the program does not place.
 #[must_use]
 pub fn without_java_sites(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
@@ -107,7 +108,7 @@ pub fn without_java_sites(plan: &Plan) -> Plan {
     plan
 }
 
-/// `com.example.Index.grow@17`. `None` in native code, whose index is no bytecode's, and for names that the file cannot have.
+/// `com.example.Index.grow@17`. `None` for native code, which has no bytecode index, and for names that the file cannot have.
 fn place(frame: &Frame) -> Option<String> {
     let method = frame.function.as_deref()?;
     let (class, name) = method.rsplit_once('.')?;
@@ -129,7 +130,7 @@ fn colour(tier: TierIndex, tiers: &Tiers) -> String {
     }
 }
 
-/// Comments that say what the file was made from.
+/// Comments that name the plan of the file.
 fn header(plan: &Plan) -> String {
     let tiers = plan.tiers.all().iter().zip(0..);
     let tiers: Vec<String> = tiers

@@ -1,11 +1,12 @@
-//! Sites of which the memory that is allocated first goes elsewhere than the rest, as the runtime reads them (`abi::config`).
+//! Finds the sites of a plan whose memory goes to one tier until the site has allocated a number of bytes, and then to another (`leading`
+//! lines of a plan), and makes the records of them that the runtime reads (`abi::config`), at most `LEADING_MAX`.
 
 use isotherm_abi::config::{LEADING_MAX, LeadingRecord};
 use isotherm_model::plan::Assignment;
 use isotherm_model::site::SiteId;
 
-/// The records of a plan's sites, each with all names of its site: the first [`LEADING_MAX`] of them, in the plan's order. All data of others
-/// goes to the tier of their rest.
+/// The records of these sites, each with all names of its site: the first [`LEADING_MAX`] sites in the plan's order. All data of further
+/// sites goes to the tier for the rest.
 pub(crate) fn of_plan(assignments: &[Assignment]) -> Vec<(LeadingRecord, Vec<SiteId>)> {
     let placed = assignments.iter().filter(|site| site.site > SiteId::SHARED);
     let divided = placed.filter_map(|site| site.leading.map(|first| (site, first)));

@@ -1,4 +1,5 @@
-//! Carries out placement decisions: the plan of a program (`isotherm run`) and the moves of address ranges (the daemon).
+//! Carries out placement decisions: the plan of a program (`isotherm run`), moves of address ranges between nodes, emulated tiers and swap
+//! (runs and the daemon), and settings of the kernel: its own promotion, memory that is offline, and compressed memory.
 //!
 //! A plan reaches a program in two ways. Before the program starts, the plan becomes a *configuration
 //! file* that the runtime reads once ([`configuration`]; [`callers`] computes the names of its sites). Its sites in a Java heap become the
@@ -9,9 +10,9 @@
 //! [`site_moves`] moves the existing pages by an executor of [`movement`]: from outside the program by `move_pages`,
 //! or inside it by a staged copy. A dry run writes no requests and moves nothing ([`dry_run`]).
 //!
-//! The daemon needs no runtime in the program: it uses [`movement`], lets the kernel promote through [`promotion_knobs`], and takes
-//! the memory of a node offline by [`memory_blocks`]. Each executor returns the outcome of each move. Beside them, [`zram`] sets up compressed memory, which every
-//! machine can have as a slow tier.
+//! The daemon needs no runtime in the program: it uses [`movement`], lets the kernel promote through [`promotion_knobs`], and takes the
+//! memory of a node offline by [`memory_blocks`]. Each executor returns the outcome of each move. Beside them, [`zram`] sets up compressed
+//! memory, which every machine can have as a slow tier.
 #![forbid(unsafe_code)]
 
 pub mod callers;

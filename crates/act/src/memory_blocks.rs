@@ -1,5 +1,6 @@
-//! Takes the memory of a node offline and back, block by block, through sysfs. The kernel moves all pages of a block away before it is
-//! offline, whatever program has them.
+//! [`NodeBlocks`] takes all memory blocks of a node offline and back through sysfs, so that the daemon can empty nodes to save energy. The
+//! kernel first moves the pages of a block away, whatever program has them; if it keeps one, those before it are brought back.
+//! [`OfflineRecord`] keeps on disk which blocks are offline, or about to be; [`DrySysfs`] lists the writes of a dry run.
 //!
 //! ```text
 //! /sys/devices/system/node/node1/memory40/state          online | offline       written: offline, online_movable, online_kernel
@@ -7,8 +8,8 @@
 //!                                .../removable           0 where memory cannot be taken offline at all
 //! ```
 //!
-//! Before the first block is taken offline, all blocks are written to a *record* on disk, with their zones. After a failure half way the
-//! blocks that are offline are brought back; after a crash the next start does this by the record. So no memory stays offline unnoticed.
+//! Before the first block is taken offline, all blocks are written to a *record* on disk, with their zones. After a crash the next start
+//! brings them back by the record. So no memory stays offline unnoticed.
 //!
 //! Kernel document: `Documentation/admin-guide/mm/memory-hotplug.rst`. Blocks of boot memory mostly hold data of the kernel and stay; a
 //! node is emptied for sure where its memory is in the zone `Movable` (`memhp_default_state=online_movable`, `movable_node`).
@@ -54,7 +55,7 @@ impl BlockZone {
 /// A block that was online.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBlock {
-    /// Its number: its first address over the size of a block.
+    /// Its number: its first address divided by the size of a block.
     pub number: u64,
     /// Its zone.
     pub zone: BlockZone,
@@ -72,7 +73,7 @@ pub struct NodeBlocks {
 /// Why memory is not offline or not back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BlockError {
-    /// The machine has no such node, or its kernel no memory hotplug.
+    /// The machine has no such node, or its kernel has no memory hotplug.
     #[error(
         "node {0} has no memory blocks that can be taken offline; a kernel with CONFIG_MEMORY_HOTREMOVE lists them in \
          /sys/devices/system/node/node{0}"
@@ -85,7 +86,7 @@ pub enum BlockError {
         block: String,
         /// The node.
         node: u32,
-        /// What the kernel says, and what to do.
+        /// The kernel's error, and what to do.
         why: String,
         /// The result of bringing back the blocks that were offline already.
         restored: Restored,
@@ -97,7 +98,7 @@ pub enum BlockError {
         blocks: Vec<String>,
         /// The node.
         node: u32,
-        /// What the kernel says of the first.
+        /// The kernel's error for the first block.
         why: String,
     },
     /// The record of the blocks cannot be kept.
@@ -144,7 +145,7 @@ impl NodeBlocks {
     /// The blocks of a node that are online.
     ///
     /// # Errors
-    /// There are none.
+    /// The node has none.
     pub fn online(sysfs: &impl Sysfs, node: NodeId) -> Result<Self, BlockError> {
         let directory = node_directory(node);
         let names = sysfs.names(&directory).unwrap_or_default();
@@ -170,10 +171,10 @@ impl NodeBlocks {
         }
     }
 
-    /// Takes all of them offline, the highest first: memory is filled from the lowest.
+    /// Takes all blocks offline, the highest first: memory is filled from the lowest.
     ///
     /// # Errors
-    /// The kernel keeps one; then those before it are brought back.
+    /// The kernel keeps a block; the blocks taken offline before it are brought back.
     pub fn take_offline(&self, sysfs: &mut impl Sysfs) -> Result<(), BlockError> {
         for (at, block) in self.blocks.iter().enumerate().rev() {
             let Err(why) = self.set(sysfs, *block, "offline", "offline") else {
@@ -200,10 +201,10 @@ impl NodeBlocks {
         Ok(())
     }
 
-    /// Brings back all that are offline, each into its zone. Every block is tried.
+    /// Brings back all blocks that are offline, each into its zone. Every block is tried.
     ///
     /// # Errors
-    /// Those that did not come back.
+    /// The blocks that did not come back.
     pub fn bring_online(&self, sysfs: &mut impl Sysfs) -> Result<(), BlockError> {
         let mut lost = Vec::new();
         let mut first = None;
@@ -232,7 +233,7 @@ impl NodeBlocks {
         directory.join(name)
     }
 
-    /// Writes a word and reads the state that it must lead to: the kernel ignores what a driver does not carry out.
+    /// Writes a word and checks the state that it must lead to: the kernel ignores words that a driver does not carry out.
     fn set(
         &self,
         sysfs: &mut impl Sysfs,
@@ -251,7 +252,7 @@ impl NodeBlocks {
     }
 }
 
-/// What a refusal means.
+/// The meaning of a refusal.
 fn refusal(error: &io::Error) -> String {
     let meaning = match error.kind() {
         io::ErrorKind::ResourceBusy => {
@@ -266,17 +267,17 @@ fn refusal(error: &io::Error) -> String {
     format!("{error}: {meaning}")
 }
 
-/// A sysfs that reads a machine, prints what would be written, and takes it for done.
+/// A sysfs for dry runs: it reads a machine, lists the commands that would write, and answers as if they were carried out.
 #[derive(Debug)]
 pub struct DrySysfs<'a, S> {
     machine: &'a S,
-    /// The commands that would do it, in order.
+    /// The commands that would write, in order.
     pub commands: Vec<String>,
     written: std::collections::BTreeMap<PathBuf, &'static str>,
 }
 
 impl<'a, S: Sysfs> DrySysfs<'a, S> {
-    /// Of this machine.
+    /// A dry run on this machine.
     pub const fn of(machine: &'a S) -> Self {
         Self {
             machine,

@@ -1,8 +1,8 @@
-//! Writes placement requests: the tier of a site's data, for the runtime of a running program.
+//! [`PlacementRequestWriter`] requests the tier of a site's data from the runtime of a running program, by a word in its session file: on
+//! the emulated pair of all its data, on real nodes of new data only.
 //!
-//! On the emulated pair the request is a word that the runtime's service thread reads: it moves the data within a few
-//! milliseconds. On real nodes it is the tier that the runtime reads when the site's arena grows; existing data
-//! is moved from outside ([`crate::site_moves`]).
+//! On the emulated pair a thread of the runtime reads the word and moves the data within a few milliseconds. On real nodes the runtime
+//! reads it when the site's arena grows; existing data is moved from outside ([`crate::site_moves`]).
 
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
-//! Takes over the settings (knobs) of the kernel's own page promotion for a while, and restores them.
+//! [`PromotionKnobs`] takes over the settings (knobs) of the kernel's own page promotion (NUMA balancing in mode 2) while the daemon runs,
+//! and restores them at its end; after a crash [`restore`] does so by a record on disk.
 //!
-//! With `numa_balancing` in mode 2 the kernel unmaps pages of slow nodes, round by round, and promotes a page in the context of
-//! the program that touches it soon after. The scan period, the hot threshold and the rate limit are files of debugfs and procfs;
-//! whether reclaim demotes pages is a file of sysfs.
+//! With `numa_balancing` in mode 2 the kernel unmaps pages of slow nodes, round by round, and promotes a page in the context of the program
+//! that touches it soon after. The scan period, the hot threshold and the rate limit are files of debugfs and procfs; whether reclaim
+//! demotes pages is a file of sysfs.
 //!
 //! ```text
 //! take      record: numa_balancing was 1 set 2     then the writes
@@ -33,7 +34,7 @@ pub struct PutBack {
     pub back: Vec<Knob>,
     /// Knobs that have another owner now, with the value that they keep.
     pub left: Vec<(Knob, u64)>,
-    /// Knobs that could not be put back. They stay in the record.
+    /// Knobs that could not be restored. They stay in the record.
     pub failed: Vec<KnobError>,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for PutBack {
     }
 }
 
-/// The kernel's promotion under our values, until it is released.
+/// The kernel's promotion with our values, until it is released.
 #[derive(Debug)]
 pub struct PromotionKnobs<S> {
     sysfs: S,
@@ -68,7 +69,7 @@ impl<S: Sysfs> PromotionKnobs<S> {
     /// Takes the knobs over with these values. The former values are on disk before any write. If one cannot be set, all are restored.
     ///
     /// # Errors
-    /// The kernel lacks one, refuses a value, or the record cannot be written.
+    /// The kernel lacks a knob, refuses a value, or the record cannot be written.
     pub fn take(
         sysfs: S,
         record: KnobRecord,
@@ -124,7 +125,7 @@ impl<S: Sysfs> PromotionKnobs<S> {
         self.record.write(&self.taken)
     }
 
-    /// Writes a value that the record has already.
+    /// Writes a value that is in the record already.
     fn change(&mut self, knob: Knob, value: u64) -> Result<(), KnobError> {
         knob.write(&mut self.sysfs, value)?;
         if let Some(taken) = self.taken.get_mut(&knob) {
@@ -151,7 +152,7 @@ impl<S: Sysfs> PromotionKnobs<S> {
         Ok(())
     }
 
-    /// Puts back every knob that is still ours.
+    /// Restores every knob that is still ours.
     pub fn release(&mut self) -> PutBack {
         let put_back = put_back(&self.taken, &self.record, &mut self.sysfs);
         self.taken.clear();
@@ -159,7 +160,7 @@ impl<S: Sysfs> PromotionKnobs<S> {
     }
 }
 
-/// Puts back the knobs of a record, such as one that a killed daemon left; None where there is none.
+/// Restores the knobs of a record, such as one that a killed daemon left; `None` where there is no record.
 ///
 /// # Errors
 /// The record is damaged.
@@ -168,7 +169,7 @@ pub fn restore(record: &KnobRecord, sysfs: &mut impl Sysfs) -> Result<Option<Put
     Ok((!taken.is_empty()).then(|| put_back(&taken, record, sysfs)))
 }
 
-/// Puts knobs back, the switch first; the record keeps those that failed.
+/// Restores knobs, the switch first; the record keeps knobs that failed.
 fn put_back(taken: &TakenKnobs, record: &KnobRecord, sysfs: &mut impl Sysfs) -> PutBack {
     let (mut done, mut left) = (PutBack::default(), TakenKnobs::new());
     for (knob, taken) in taken.iter().rev() {

@@ -1,5 +1,6 @@
-//! A record on disk that is complete or absent at any moment, from which the next start recovers after a crash. Its first line names its
-//! kind, and each further line is one fact, as words.
+//! `RecordFile` is a text file that the daemon writes before it changes the kernel (promotion knobs, memory taken offline), so that after a
+//! crash its next start restores what was changed. The file is complete or absent at any moment; its first line names the kind of record,
+//! and each further line is one changed thing with its state, as words.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -44,7 +45,7 @@ impl RecordFile {
         Ok(facts)
     }
 
-    /// Replaces the record by these facts; removes it where there are none. On disk before it returns.
+    /// Replaces the record by these facts; removes it where there are none. The change is on disk before this returns.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,10 +1,8 @@
-//! Moves sites on real nodes: new memory of a site is allocated on its tier's nodes, and existing
-//! pages are moved.
+//! [`SiteMoves`] moves sites between nodes in an online run: a request to the runtime has new memory of a site allocated on its tier's
+//! nodes, an executor moves the existing pages within a time limit, and each site gets one outcome.
 //!
-//! This needs no code inside the program except the runtime. A word in its session file holds the
-//! tier for the next chunks of the site's arena; the existing pages are moved from outside, by the
-//! given executor of ranges. Moves beyond the time limit are left out: the next epoch decides
-//! again.
+//! A word in the program's session file holds the tier for the next chunks of the site's arena; the existing pages are moved from outside.
+//! Moves beyond the time limit are left out: the next epoch decides again.
 
 use isotherm_model::batch::Extent;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
@@ -25,7 +23,7 @@ pub struct SiteMoves<M, C> {
     clock: C,
     /// Time that the moves of one epoch may take.
     time: Nanos,
-    /// Nodes of each tier, the first to be filled in front.
+    /// Nodes of each tier, in the order of filling.
     nodes: Vec<Vec<NodeId>>,
 }
 
@@ -113,7 +111,7 @@ fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
     extents.iter().filter(of_site).map(range).collect()
 }
 
-/// The parts that were busy.
+/// The parts that were busy, as ranges.
 fn busy(outcomes: &[RangeOutcome]) -> Vec<AddressRange> {
     let mut ranges = Vec::new();
     for outcome in outcomes {
@@ -163,9 +161,8 @@ impl Tally {
         }
     }
 
-    /// One fate for the site. If a part was not moved it is that part's, because the site is then
-    /// decided again, with the share of that part; but a tenth may stay forever, such as pages that
-    /// the program locked.
+    /// One fate for the site. If a part was not moved, the fate of that part, because the site is then decided again, with the share of
+    /// that part; but a tenth may stay forever, such as pages that the program locked.
     fn fate(self) -> Fate {
         let stayed: Bytes = [self.busy, self.denied, self.left].into_iter().sum();
         let all: Bytes = [stayed, self.moved, self.there].into_iter().sum();

@@ -1,4 +1,5 @@
-//! Sites whose objects are placed in parts, as the runtime reads them (`abi::config`).
+//! Converts the sites of a plan whose objects are placed in parts to the records that the runtime reads (`abi::config`), and rejects parts
+//! that are not whole pages in order, or whose tier does not exist.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ use isotherm_model::units::Bytes;
 /// The placement of each object of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// Tier of what lies in no part.
+    /// Tier of the bytes in no part.
     pub tier: TierIndex,
     /// Ranges of each object that go elsewhere, in order.
     pub parts: Vec<PlacedPart>,
 }
 
-/// Why parts of objects cannot be written.
+/// The reason why parts of objects cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SplitError {
-    /// A part, or the rest of an object, is to go to a tier that does not exist.
+    /// A part, or the rest of an object, has a tier that does not exist.
     #[error("there is no tier number {}", .0.0)]
     NoSuchTier(TierIndex),
     /// A part is not made of whole pages, or does not follow the part before it.
@@ -38,12 +39,12 @@ pub enum SplitError {
         /// First byte past it.
         end: Bytes,
     },
-    /// So many sites cannot be placed in parts.
+    /// This number of sites cannot be placed in parts.
     #[error("{0} sites with parts are too many; at most {most} are possible", most = SPLITS_MAX)]
     TooMany(usize),
 }
 
-/// The splits of a plan.
+/// The sites of a plan that are placed in parts.
 pub(crate) fn of_plan(assignments: &[Assignment]) -> BTreeMap<SiteId, Split> {
     let split = |site: &&Assignment| !site.parts.is_empty() && site.site > SiteId::SHARED;
     let entry = |site: &Assignment| {
@@ -56,17 +57,17 @@ pub(crate) fn of_plan(assignments: &[Assignment]) -> BTreeMap<SiteId, Split> {
     assignments.iter().filter(split).map(entry).collect()
 }
 
-/// The records of the splits, in the order of their sites, and of their parts.
+/// The records of the splits, in the order of their sites, and the records of their parts.
 #[derive(Default)]
 pub(crate) struct SplitTables {
     pub(crate) splits: Vec<SplitRecord>,
     pub(crate) parts: Vec<PartRecord>,
 }
 
-/// Lays the splits out.
+/// Makes the records of the splits.
 ///
 /// # Errors
-/// As [`check`], and too many splits.
+/// The errors of [`check`], and too many splits.
 pub(crate) fn tables(
     splits: &BTreeMap<SiteId, Split>,
     tiers: usize,

@@ -1,4 +1,5 @@
-//! The files by which the kernel is set up, behind a trait: tests read recorded machines, and a dry run writes nothing.
+//! [`Sysfs`] is a trait for the files by which the kernel is set up: [`SysfsFiles`] are those of this machine, or a copy of another one's
+//! below a directory (`isotherm tiers --root`, tests), and a dry run puts an implementation in their place that writes nothing.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -32,7 +33,7 @@ pub struct SysfsFiles {
 }
 
 impl SysfsFiles {
-    /// Below this root: `/`.
+    /// The files below this root: `/`.
     #[must_use]
     pub fn below(root: &Path) -> Self {
         let root = root.to_owned();
@@ -53,7 +54,7 @@ impl Sysfs for SysfsFiles {
     }
 
     fn write(&mut self, file: &Path, word: &str) -> io::Result<()> {
-        // A truncation would be an error of sysfs, and a creation makes a file beside it.
+        // sysfs refuses a truncation, and a missing file must not be created.
         let mut file = fs::OpenOptions::new()
             .write(true)
             .open(self.root.join(file))?;

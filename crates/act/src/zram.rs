@@ -1,8 +1,9 @@
-//! Sets up compressed memory (zram) as swap, and removes it again.
+//! [`set_up`] lists the steps that make compressed memory (zram) a swap area, and [`removal`] those that remove such areas (`isotherm tiers
+//! --make-compressed`, `--remove-compressed`). [`carry_out`] carries out a set-up, and undoes it if a step fails; [`perform`] carries out
+//! one step, such as of a removal.
 //!
-//! Each step is what an administrator would type, and a dry run prints the same words. A set-up that fails is undone step by
-//! step. Nothing is written down beside it: the swap area's own label says that it was made here, and a restart of the machine
-//! leaves neither.
+//! Each step is a command that an administrator would type, and a dry run prints it. No record is kept: the label of the swap area shows
+//! that it was made here, and a restart of the machine removes both.
 //!
 //! `Documentation/admin-guide/blockdev/zram.rst`; `union swap_header` of the kernel's `include/linux/swap.h`.
 
@@ -20,15 +21,15 @@ use isotherm_sys::system_call::Errno;
 
 use crate::sysfs::{Sysfs, SysfsFiles};
 
-/// Label of an area on a device that was there before, and of one on a device that was added for it.
+/// Label of an area on a device that was there before, and label of an area on a device that was added for it.
 const LABELS: [&str; 2] = ["isotherm", "isotherm-new"];
-/// Before swap on disks, whose priorities are negative by default.
+/// Priority above that of swap on disks, whose priorities are negative by default.
 const PRIORITY: u8 = 100;
 /// Further calls of `swapoff` after one that found no room in memory, and the time before each.
 const SWAP_OFF_AGAIN: u32 = 5;
 const SWAP_OFF_AFTER: Duration = Duration::from_millis(100);
 
-/// What an administrator would type.
+/// A step of the set-up, as an administrator would type it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupStep {
     /// Writes a word to a file of the kernel.
@@ -42,9 +43,9 @@ pub enum SetupStep {
     Add(u32),
     /// Runs a program of util-linux.
     Run(Vec<String>),
-    /// Puts an area to use, by `swapon(2)`.
+    /// Uses an area as swap, by `swapon(2)`.
     SwapOn(String),
-    /// Ends its use, by `swapoff(2)`.
+    /// Ends the use of an area, by `swapoff(2)`.
     SwapOff(String),
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for SetupStep {
     }
 }
 
-/// Why compressed memory could not be set up or removed.
+/// The reason why compressed memory could not be set up or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ZramError {
     /// The kernel has no zram.
@@ -69,7 +70,7 @@ pub enum ZramError {
     /// The kernel does not offer this algorithm.
     #[error("the kernel's zram has no algorithm \"{0}\"; it has {1}")]
     Algorithm(String, String),
-    /// There is none of ours.
+    /// There is no area of ours.
     #[error(
         "there is no compressed memory that `isotherm tiers --make-compressed` set up, or only root may see it"
     )]
@@ -82,7 +83,7 @@ pub enum ZramError {
         /// The reason.
         why: io::Error,
     },
-    /// A step failed, and what was done before could not be undone.
+    /// A step failed, and an earlier step could not be undone.
     #[error("{failed}; then `{undo}` failed, too: {why}")]
     NotUndone {
         /// The first failure.
@@ -105,8 +106,8 @@ fn needs(step: &SetupStep, why: &io::Error) -> &'static str {
 const CLASS: &str = "sys/class/zram-control";
 const HOT_ADD: &str = "sys/class/zram-control/hot_add";
 
-/// The steps that make a swap area of this size on a zram device that is free, or on a new one; each with the step that undoes
-/// it. Without an algorithm the kernel's own is used.
+/// The steps that make a swap area of this size on a zram device that is free, or on a new one; each with the step that undoes it. Without
+/// an algorithm the kernel's default is used.
 ///
 /// # Errors
 /// [`ZramError::Absent`], [`ZramError::Algorithm`].
@@ -155,7 +156,7 @@ pub fn set_up(
     Ok(steps)
 }
 
-/// All devices offer the same algorithms; where none is there yet, the kernel checks the word later.
+/// All devices offer the same algorithms; if there is no device yet, the kernel checks the word later.
 fn check(root: &Path, devices: &[u32], algorithm: &str) -> Result<(), ZramError> {
     let Some(offered) = devices
         .first()
@@ -163,7 +164,7 @@ fn check(root: &Path, devices: &[u32], algorithm: &str) -> Result<(), ZramError>
     else {
         return Ok(());
     };
-    // The one in use is in brackets.
+    // The algorithm in use is in brackets.
     let offered = offered.replace(['[', ']'], "");
     match offered
         .split_ascii_whitespace()
@@ -201,7 +202,7 @@ pub fn removal(root: &Path) -> Result<Vec<SetupStep>, ZramError> {
     }
 }
 
-/// Carries out a set-up; when a step fails, undoes those before it, the last one first.
+/// Carries out a set-up; when a step fails, undoes the steps before it, the last one first.
 ///
 /// # Errors
 /// The step that failed.
@@ -228,7 +229,7 @@ pub fn carry_out(root: &Path, steps: &[(SetupStep, Option<SetupStep>)]) -> Resul
 /// Carries out one step.
 ///
 /// # Errors
-/// The step, with the reason.
+/// The step that failed, with the reason.
 pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
     let done = match step {
         SetupStep::Write { file, word } => SysfsFiles::below(root).write(file, word),
@@ -243,7 +244,7 @@ pub fn perform(root: &Path, step: &SetupStep) -> Result<(), ZramError> {
     })
 }
 
-/// A control group whose limit is low for a moment has no room for the pages: they are brought back by a later call.
+/// A control group whose limit is low for a moment has no room for the pages; a later call brings them back.
 fn swap_off(area: &CStr) -> io::Result<()> {
     for _ in 0..SWAP_OFF_AGAIN {
         match swap::off(area) {
@@ -275,7 +276,7 @@ fn c_path(device: &str) -> io::Result<CString> {
 
 fn run_program(words: &[String]) -> io::Result<()> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    // A user's search path may lack the directories of an administrator's programs.
+    // A user's `PATH` may lack the directories of an administrator's programs.
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(OsString::from(":/usr/sbin:/sbin"));
     let output = Command::new(program)
@@ -322,7 +323,7 @@ fn run(words: &[&str]) -> SetupStep {
 
 /// The label of a swap area, if it is one of [`LABELS`].
 fn label(device: &Path) -> Option<&'static str> {
-    /// Place and size of the volume's name; it follows the boot block, three numbers and the identifier.
+    /// Place and size of the volume's name, which follows the boot block, three numbers and the identifier.
     const PLACE: (u64, usize) = (1024 + 3 * 4 + 16, 16);
     let mut file = File::open(device).ok()?;
     file.seek(SeekFrom::Start(PLACE.0)).ok()?;

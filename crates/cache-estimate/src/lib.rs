@@ -1,5 +1,7 @@
-//! Estimates, from a stream of sampled addresses, which share of a program's wait time its caches served, and which of its
-//! accesses follow a stream, so that they wait for memory bandwidth and not for memory latency (`streams.rs`).
+//! Estimates, from the addresses of timer samples, which share of a program's waiting its caches served ([`CacheEstimate`]), and which
+//! instructions of a thread follow a stream of addresses, so that they wait for memory bandwidth and not for memory latency ([`Streams`]).
+//! By both, the observer (the Isotherm process outside the program) counts each timer sample as a wait for caches, latency or bandwidth,
+//! and the runtime inside computes how long to delay a thread at its samples, where it emulates slow memory by such delays.
 //!
 //! A sample by time says where a program waited, and not whether for a cache or for memory. But pages that come back
 //! soon are few, and few pages are in the caches. From how often pages come back among the last samples, this crate
@@ -71,9 +73,9 @@ pub struct CacheEstimate<const SAMPLES: usize> {
 #[repr(C)]
 struct Shares {
     mixture: Mixture,
-    /// Of pages with up to [`COUNTS`] samples.
+    /// Shares of pages with up to [`COUNTS`] samples, by number of samples.
     few: [f32; COUNTS + 1],
-    /// Of pages with more, by class.
+    /// Shares of pages with more samples, by class.
     many: [f32; CLASSES],
 }
 
@@ -100,7 +102,7 @@ impl Shares {
         }
     }
 
-    /// The share of a page with this many samples.
+    /// The share of the waiting for a page with this many samples that the caches served.
     fn of(&self, count: u32) -> f32 {
         match self.few.get(count.max(1) as usize) {
             Some(share) => *share,

@@ -1,4 +1,6 @@
-//! Estimates the number of pages at each access rate, including the pages that were never sampled.
+//! [`Mixture`] estimates, from how many samples each page has among the last samples (`Window`), how many pages there are of each access
+//! rate, those never sampled included, and the bytes of cache that they would fill: all of a page, or less where samples that follow each
+//! other in a page are often in one line. By these bytes `occupancy` says what share of the waiting the caches served.
 //!
 //! A page of rate `r` is sampled `k` times in a window with Poisson's chance. The histogram of counts is therefore a
 //! mixture of Poisson distributions, and the mixture of greatest likelihood is found by expectation and maximisation
@@ -10,18 +12,19 @@
 use crate::tables::{CLASSES, COUNTS, MIXED, ONCE, SEEN};
 use crate::window::{LINE, PAGE_LINES, Slot};
 
-/// Rounds of the first estimate, and of each later one, which begins with the result before it.
+/// Rounds of the first estimate.
 const FIRST_ROUNDS: usize = 40;
 /// Longest step of an accelerated round, in steps of a plain one.
 const LONGEST_STEP: f32 = 16.0;
+/// Rounds of each later estimate, which begins with the result before it.
 const ROUNDS: usize = 8;
 
 /// Share of a class that each round takes away for each step below one sample a window. A page with one sample is as
 /// likely in all cold classes; the penalty takes the warmest of those that explain the histogram as well.
 const COLD_PENALTY: f32 = 0.001;
 
-/// Share of the pairs of samples that neither the first nor the last line of a page has part in, above which these pairs
-/// tell how many lines are in use.
+/// Where the pairs of samples outside the first and the last line of a page are a larger share of all pairs than this, they alone
+/// say how many lines are in use.
 const INNER: f32 = 1.0 / 16.0;
 
 /// Pages by the number of their samples.
@@ -97,9 +100,7 @@ impl PairSum {
     ///
     /// Prefetchers stop at the end of a page, so a program that reads in order waits for the first or the last line of each
     /// page far more often than for the others: such pairs match as if few lines were in use. Where pairs of other
-    /// lines are more than [`INNER`] of all, they tell the number.
-    ///
-    /// One match proves nothing: without pairs, whole pages are assumed.
+    /// lines are more than [`INNER`] of all, the larger number counts. One match proves nothing: without more, whole pages count.
     fn lines_in_use(&self) -> f32 {
         let whole = PAGE_LINES as f32;
         let lines = |pairs: f32, matches: f32| {

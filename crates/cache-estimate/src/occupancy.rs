@@ -1,11 +1,12 @@
-//! Estimates which pages a cache of a given size holds, by Che's approximation applied to samples by time.
+//! [`served`] estimates, for the pages of each access rate, the share of the waiting for them that a cache of a given size served: Che's
+//! approximation, adapted to timer samples, gives the share of accesses that hit, and the cost of a miss the share of the waiting.
 //!
 //! Che, Tung and Wang ("Hierarchical Web caching systems", IEEE JSAC 2002): a page that is visited `x` times on average
 //! while an LRU cache is filled anew is found there with the chance `1 - e^-x`, and the sum of these chances, weighted by
 //! bytes, is the size of the cache. Samples by time do not count visits but the waiting for them, and a miss takes
 //! [`MISS_COST`] times a hit: `y = x (1 - e^-x + cost e^-x)`. The table [`HITS`] has the chance by `y`. Between
-//! `y` of 5 and 7 there are three solutions, a page that is often missed is waited for as long as one that is often
-//! visited; there the table rises in a straight line, and the size of the cache selects the point on it.
+//! `y` of 5 and 7 there are three solutions: a page that is often missed is waited for as long as one that is often
+//! visited. There and some way beyond, the table rises in a straight line, and the size of the cache selects the point on it.
 
 use crate::tables::{CLASSES, HIT_STEPS, HITS, MISS_COST, STEPS};
 
@@ -56,7 +57,7 @@ fn hit_share(time: i32, class: usize) -> f32 {
     }
 }
 
-/// Of the waiting for a page, the share that hits take.
+/// The share of the waiting for a page that hits take, by the share of its accesses that hit.
 fn share_of_waiting(hits: f32) -> f32 {
     let misses = (1.0 - hits) * MISS_COST as f32;
     if hits <= 0.0 {

@@ -1,9 +1,8 @@
-//! Distinguishes accesses that follow each other in memory from others, by the samples of one thread.
+//! [`Streams`] finds out, from the samples of one thread, which of its instructions follow a stream of addresses and how fast.
 //!
-//! The hardware fetches ahead of a stream, so its speed is that of the memory's bandwidth, and the time that it waits falls on
-//! all instructions of its loop; every other access waits for the latency, and is the one that waits. Two samples of one
-//! instruction lie in one direction and as far apart as the memory delivers in the time between them where the
-//! instruction follows a stream. Where it goes to and fro, the directions differ.
+//! The hardware fetches ahead of a stream, so the stream waits for the memory's bandwidth, and the waiting falls on all instructions
+//! of its loop; every other access waits for the latency itself. Successive samples of an instruction that follows a stream go in
+//! one direction, as far apart as the memory delivers in the time between them. Where it goes to and fro, the directions differ.
 
 /// Instructions that are remembered.
 const SLOTS: usize = 32;
@@ -12,7 +11,7 @@ const SLOTS: usize = 32;
 /// one case of eight.
 const STEADY: u8 = 3;
 
-/// Most samples that are counted: two that break off leave a stream that had as many.
+/// Limit of that count: an instruction that reached it still follows a stream after two samples that break off.
 const STEADY_MOST: u8 = 3 * STEADY;
 
 /// More bytes than a thread reads in a nanosecond.
@@ -25,7 +24,7 @@ const LIMITED_BYTES_PER_NS: u64 = 2;
 /// Consecutive samples at about one rate that make a regular stream. Random accesses do so by accident in one case of twenty.
 const REGULAR: u8 = 2;
 
-/// Most of them that are counted, so that one irregular sample does not end a regular stream.
+/// Limit of that count, above [`REGULAR`] so that one irregular sample does not end a regular stream.
 const REGULAR_MOST: u8 = 3;
 
 /// What a sample of an instruction says of its accesses.
@@ -156,7 +155,7 @@ impl Streams {
         }
     }
 
-    /// How an instruction walks through memory since some samples; `None` where it does so irregularly or not at all.
+    /// How an instruction has walked through memory at its last samples; `None` where it went irregularly or did not walk.
     #[must_use]
     pub const fn walk(&self, instruction: u64) -> Option<Walk> {
         let slot = &self.slots[Slot::of(instruction)];

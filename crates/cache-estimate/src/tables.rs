@@ -1,5 +1,7 @@
-//! Constant tables, computed by the compiler: a signal handler may not call the C library's `exp`, whose first
-//! call can enter the dynamic linker.
+//! Computes two tables at compile time, because a signal handler may not call the C library's `exp`, whose first call can enter the dynamic
+//! linker: [`SEEN`] has the chance that a page of an access rate is sampled `k` times in a window, if at all, and [`HITS`] the share of the
+//! accesses to a page that hit the cache, by the time that the program waits for the page while the cache is filled anew. The constants
+//! define the classes of access rates.
 
 /// Rates that a page may have, in steps of the square root of two: class `j` is sampled `2^((j - 16) / 2)` times in
 /// a window, from 2^-8 to 2^17 times.

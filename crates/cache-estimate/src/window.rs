@@ -1,4 +1,6 @@
-//! The last samples of a stream, with the number of samples of each page among them.
+//! [`Window`] keeps the addresses of the last samples in a ring and counts, in a hash table by page, the samples of the page and those that
+//! are in the same cache line as the sample before them in the page. From these counts it is estimated how many pages there are of each
+//! access rate, how many of their bytes are in use, and so which samples the caches served.
 //!
 //! ```text
 //! lines    | oldest, overwritten next | ... | newest |        a ring of line numbers
@@ -23,7 +25,7 @@ pub(crate) struct Slot {
     pub(crate) pairs: Pairs,
 }
 
-/// Of a sample and the one before it in the same page: how often both were in one line.
+/// Counts of pairs: a sample and the one before it in the same page.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Pairs {
@@ -31,7 +33,7 @@ pub(crate) struct Pairs {
     pub(crate) matches: u16,
     /// Pairs of which neither is in the first or last line of the page.
     pub(crate) inner: u16,
-    /// Of these, pairs in one line.
+    /// Inner pairs in one line.
     pub(crate) inner_matches: u16,
 }
 

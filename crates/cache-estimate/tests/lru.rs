@@ -1,5 +1,5 @@
-//! The estimate against an exact LRU cache: invented programs, whose misses are known, are sampled by time, and what
-//! the estimate makes of the addresses alone is held against the truth.
+//! Tests the estimate against an exact LRU cache: invented programs, whose misses are known, are sampled by time, and
+//! the estimate from the addresses alone is compared with the truth.
 //!
 //! `cargo test -p isotherm-cache-estimate --test lru -- --nocapture` prints the table.
 
@@ -148,14 +148,14 @@ fn tiles<'p>(tile: u64) -> Program<'p> {
     })
 }
 
-/// What one run gave.
+/// The results of one run.
 #[derive(Clone, Copy, Debug)]
 struct Totals {
     /// Share of the samples at misses.
     truth: f64,
     /// Sum of the shares beyond the caches, as a runtime takes them: each at once.
     at_once: f64,
-    /// The same where each is taken half a window later.
+    /// Sum of the shares beyond the caches where each is taken half a window later.
     later: f64,
 }
 

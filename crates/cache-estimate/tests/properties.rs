@@ -1,4 +1,4 @@
-//! What holds for any stream of addresses.
+//! Tests properties of the estimate that hold for any stream of addresses.
 
 use isotherm_cache_estimate::CacheEstimate;
 use proptest::prelude::*;

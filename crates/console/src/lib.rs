@@ -1,5 +1,6 @@
-//! Prints the output of the commands and the daemon: results on standard output; messages, warnings and progress
-//! on standard error, so that they do not mix with the results. No function here panics.
+//! Prints the output of the commands and the daemon: `print` writes results on standard output ([`ReaderGone`] is its error where `| head`
+//! has closed it), and `Console` writes messages, warnings and progress on standard error, so that they do not mix with the results. No
+//! function here panics.
 #![forbid(unsafe_code)]
 
 pub mod shell_quoting;
@@ -12,8 +13,7 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_report::words::printable;
 
-/// The reader of standard output has closed it (`| head`). After cleanup the command ends by SIGPIPE without a
-/// message, as other commands do.
+/// The reader of standard output has closed it (`| head`). After cleanup the command ends by SIGPIPE without a message, as others do.
 #[derive(Debug)]
 pub struct ReaderGone;
 
@@ -85,8 +85,8 @@ impl Console {
         write_line(text);
     }
 
-    /// A spinner on a terminal, nothing in a pipe. It is hidden while a program shares the
-    /// terminal; callers use it only for work of our own.
+    /// A spinner on a terminal, nothing in a pipe. It is hidden while a program shares the terminal; callers use it for their own work
+    /// only.
     pub fn progress(self, text: &'static str) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();

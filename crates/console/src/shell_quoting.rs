@@ -1,4 +1,5 @@
-//! Shell quoting for the follow-up commands that Isotherm prints, so that a copied line names the same files.
+//! Quotes words, file names and the daemon's socket for the shell in the follow-up commands that Isotherm prints, so that a copied line
+//! names the same files; [`SOCKET`] is the default socket.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

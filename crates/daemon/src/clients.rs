@@ -1,7 +1,6 @@
-//! Serves the connections of a listening socket (the daemon's own and that of the metrics): a thread for each, within a
-//! time limit and a limit on their number, so that no client can exhaust the daemon's threads or file descriptors.
-//!
-//! [`accept`] takes the accepted connections and the function that answers one; [`Timed`] gives the time limit.
+//! [`accept`] answers each connection of a listening socket (the daemon's own or that of the metrics) in a thread of its own, and closes
+//! the oldest one above a limit on their number; [`Timed`] gives reads and writes a deadline. So no client can exhaust the daemon's threads
+//! or file descriptors.
 //!
 //! A timeout of each read is not enough: a client that sends one byte each half second would keep its connection for
 //! ever (the Slowloris attack). So all reads and writes of a request, or of an answer, have one *deadline* together.

@@ -1,5 +1,6 @@
-//! The daemon's configuration file: read as a whole or rejected as a whole, with the line of the
-//! error.
+//! [`Config`] is the daemon's configuration: the defaults, overwritten by the file, which is taken as a whole or not at all. Its methods
+//! convert the values into the types of the other crates. An error in a value names the line, unless values conflict with each other. When
+//! a running daemon reads the file again, the keys in `AT_START` keep their values.
 
 mod checks;
 mod keys;
@@ -171,7 +172,8 @@ impl Config {
         }
     }
 
-    /// The source of accessed bits. Where the kernel promotes, its hint faults are there whether they are observed or not.
+    /// The source of accessed bits. Where the kernel promotes and there are trace samples, `auto` takes its hint faults, which occur in any
+    /// case.
     pub const fn bits(&self, kernel_promotes: bool) -> AccessedBitChoice {
         match self.sources.accessed_bits {
             BitsName::Auto

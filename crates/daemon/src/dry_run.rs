@@ -1,4 +1,5 @@
-//! The moves that a dry run or a replay would make: none is made, and each is reported.
+//! [`DryRun`] is the executor of a dry run and of a replay: it makes no move, and reports the moves that would be made, summed by process
+//! and direction or, with `--verbose`, one by one.
 //!
 //! ```text
 //! would: move 32 MiB in 14 ranges of process 7700 to fast memory      a line for each process and direction
@@ -17,7 +18,7 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_report::words::counted;
 
-/// The nodes between which nothing is moved.
+/// The tiers that the moves would be between.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target<'a> {
     /// Imagined tiers, of which this node is the fast one; the kernel does not have it.
@@ -36,7 +37,7 @@ impl Target<'_> {
     }
 }
 
-/// Makes no move of an epoch, and records them.
+/// Records the moves of an epoch without making them.
 #[derive(Debug)]
 pub(crate) struct DryRun<'a> {
     target: Target<'a>,
@@ -55,7 +56,7 @@ impl<'a> DryRun<'a> {
         }
     }
 
-    /// A line for each process and direction, or for each move.
+    /// A line for each process and direction, or with `--verbose` for each move.
     pub(crate) fn lines(&self) -> String {
         let sum = |(&(pid, tier), &(ranges, bytes)): (&(u32, &str), &(u64, Bytes))| {
             let ranges = counted(ranges, "range");
@@ -71,7 +72,7 @@ impl<'a> DryRun<'a> {
             .collect()
     }
 
-    /// Counts what the action would move: not what is there already, is not touched, or has ended.
+    /// Counts the bytes that the action would move: no pages that are there already or not touched, and none of an ended process.
     fn sum(&mut self, action: RangeAction, outcome: &RangeOutcome) {
         let would = |part: &&Part| part.fate == Fate::NotAttempted(Reason::DryRun);
         let moved: Bytes = outcome

@@ -1,4 +1,6 @@
-//! `[energy]`: empties memory nodes whose data fits on the others, and takes their memory offline, so that their devices may sleep.
+//! [`EnergySaver`] empties those memory nodes of `energy.offline` whose data fits on the others, by taking their memory offline, so that
+//! their devices may sleep, until the others have too little free memory or the daemon ends. Meanwhile [`AwakeOnly`] lets the daemon move
+//! nothing to these nodes. [`restore`] brings back memory that a killed daemon left offline.
 //!
 //! ```text
 //! meminfo of each node --> NodeSleep --Empty--> record on disk --> blocks offline     pages of all programs move by the kernel
@@ -6,7 +8,7 @@
 //! ```
 //!
 //! It runs on a thread of its own: the kernel takes as long for a block as its pages take to move, and the loop must answer systemd
-//! meanwhile. Every node is back when the daemon ends; after a kill the next start brings back what the record has.
+//! meanwhile. Every node is online again when the daemon ends.
 
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -53,10 +55,10 @@ pub(crate) fn restore(config: &Config, dry_run: bool, console: Console) -> Resul
     Ok(())
 }
 
-/// Brings back every node that comes; the record keeps the others.
+/// Brings the nodes back online; the record keeps those whose memory stays offline.
 ///
 /// # Errors
-/// That of the first node that did not come, or of the record.
+/// The error of the first node whose memory stays offline, or of the record.
 fn bring_back(
     nodes: &[NodeBlocks],
     record: &OfflineRecord,
@@ -156,7 +158,7 @@ impl Drop for EnergySaver {
     }
 }
 
-/// What the thread knows.
+/// The state of the thread.
 struct NodeEmptier<S> {
     root: PathBuf,
     sysfs: S,
@@ -266,7 +268,7 @@ impl<S: Sysfs> NodeEmptier<S> {
     }
 }
 
-/// The commands of a dry run, and what they would do.
+/// Prints the commands of a dry run, and returns a summary of them.
 fn would(commands: &[String]) -> String {
     let lines: Vec<String> = commands.iter().map(|it| format!("would: {it}\n")).collect();
     // A closed output must not stop the daemon.
@@ -296,7 +298,7 @@ fn awake_nodes(root: &Path, may_sleep: &BTreeSet<NodeId>, asleep: &[NodeId]) -> 
 
 /// An executor that moves nothing to nodes that are offline.
 pub(crate) struct AwakeOnly<'a> {
-    /// Moves all else.
+    /// The executor of the moves to all other nodes.
     pub inner: Box<dyn RangeExecutor + 'a>,
     /// The nodes that are offline.
     pub offline: Vec<NodeId>,

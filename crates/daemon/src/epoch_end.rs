@@ -1,4 +1,6 @@
-//! Decides when an epoch ends: at its full length, or earlier if there is strong evidence of a new phase.
+//! [`EpochEnd`] decides when an epoch ends: at its full length, or earlier, but after a quarter at least, if samples show a surge of slow
+//! accesses (a new phase) or if the kernel has used up the room in fast nodes to which it promotes. The two epochs after one that a surge
+//! ended last a quarter each.
 //!
 //! ```text
 //! a quarter   the kernel has used up the room to promote     room is made at once
@@ -7,8 +9,8 @@
 //! whole       else
 //! ```
 //!
-//! Watching must not cost several times as much: a surge ends an epoch early only after [`WHOLE`] whole ones, and samples are read so often only where
-//! that keeps to the budget.
+//! Watching must not cost several times as much: a surge ends an epoch early only after [`WHOLE`] whole ones, and samples are read each
+//! quarter only where that keeps to the budget.
 
 use std::time::Duration;
 
@@ -16,10 +18,10 @@ use isotherm_model::watch::Placed;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_policy::SlowSurge;
 
-/// The part of an epoch, one in this number, before which it does not end, and after which samples are read anew.
+/// Parts of an epoch: it does not end before the first one is over, and samples are read anew after each.
 const PARTS: u32 = 4;
 
-/// Fewest samples by which a surge ends an epoch: with fewer it is seen, and where the hot data is now is not.
+/// Fewest new samples by which a surge ends an epoch: fewer show the surge, but not where the hot data is now.
 const LEAST: u64 = 16;
 
 /// Short epochs that follow the one that a surge ended.
@@ -28,7 +30,7 @@ const AFTER_SURGE: u32 = 2;
 /// Whole epochs from a surge to the next one.
 const WHOLE: u32 = 2;
 
-/// What may end an epoch early.
+/// The observations that may end an epoch early.
 pub(crate) trait Evidence {
     /// True where the kernel lacks room to promote.
     fn lacks_room(&self) -> bool;
@@ -47,7 +49,7 @@ impl Evidence for Watcher {
     }
 }
 
-/// What is known of earlier epochs.
+/// What the end of this epoch depends on: the surges and epochs before it, and the samples read so far.
 #[derive(Debug, Default)]
 pub(crate) struct EpochEnd {
     surge: SlowSurge,
@@ -104,7 +106,7 @@ impl EpochEnd {
         is_surge
     }
 
-    /// Takes the epoch that ended: whether it was a whole one, whether the kernel has room to promote now, and the samples.
+    /// Records the epoch that ended: whether it was a whole one, whether the kernel has room to promote now, and its samples.
     pub(crate) fn follow(&mut self, was_whole: bool, has_room: bool, sampled: Placed) {
         self.short = self.short.saturating_sub(1);
         self.whole = self.whole.saturating_add(u32::from(was_whole));
@@ -123,7 +125,7 @@ mod tests {
 
     const EPOCH: Duration = Duration::from_secs(1);
 
-    /// What is to be seen, and how often the samples were read.
+    /// The observations of a test, and how often the samples were read.
     #[derive(Default)]
     struct Seen {
         lacks_room: bool,
@@ -149,7 +151,7 @@ mod tests {
         }
     }
 
-    /// True where an epoch ends after these milliseconds, with so many samples so far.
+    /// True where an epoch ends after these milliseconds, with these samples so far.
     fn is_due(end: &mut EpochEnd, ms: u64, samples: u64, slow: u64) -> bool {
         let mut seen = Seen {
             samples: placed(samples, slow),

@@ -1,4 +1,6 @@
-//! `moves.mover = "kernel"`: the kernel promotes at the touch, at a pace that the daemon sets, and the daemon demotes ahead.
+//! [`KernelMover`] lets the kernel promote at the touch, at a pace that the daemon sets each epoch: with `moves.mover = "kernel"`, or
+//! `"auto"` where the daemon may set the kernel's promotion and no other program uses it. [`restore_left`] and [`restore_now`] put back the
+//! settings that a killed daemon left changed.
 //!
 //! ```text
 //! start      record on disk --> knobs               numa_balancing = 2, demotion, pace
@@ -6,9 +8,9 @@
 //! end        knobs as they were --> record removed  after a kill: the next start, or `isotherm daemon --restore`
 //! ```
 //!
-//! Everything else is as without it: floors, caps, the policy's own promotions and demotions. The watcher leaves the fast nodes room
-//! above the kernel's high watermark, because below it the kernel promotes nothing. If another program changes a knob, the daemon
-//! releases all of them permanently: two owners would undo each other's work.
+//! Floors, caps and the policy's own promotions and demotions are as without it. The watcher leaves the fast nodes room above the kernel's
+//! high watermark, because below it the kernel promotes nothing. If another program changes a knob, the daemon releases all of them
+//! permanently: two owners would undo each other's work.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -31,12 +33,12 @@ use crate::rights;
 /// Megabytes of a part of a round: the kernel's default.
 const PART_MB: u64 = 256;
 
-/// Least milliseconds for which the kernel scans no new program and no new mapping: a fifth of its default. The kernel derives a second time from
-/// this delay: after four times as long it forgets which threads access a mapping, and it scans no mapping without such threads. Hint faults tell it
-/// the threads, every second or third round, so the delay must not be shorter than the period of the rounds.
+/// Least milliseconds for which the kernel scans no new program and no new mapping: a fifth of its default. The kernel derives a second
+/// time from this delay: after four times as long it forgets which threads access a mapping, and it scans no mapping without such threads.
+/// It learns the threads from hint faults, every second or third round, so the delay must not be shorter than the period of the rounds.
 const DELAY_MS: u64 = 200;
 
-/// Puts back what a daemon that was killed left changed. Called before rights are given up.
+/// Puts back the kernel settings that a killed daemon left changed. Called before rights are given up.
 ///
 /// # Errors
 /// The record is damaged.
@@ -51,7 +53,7 @@ pub(crate) fn restore_left(config: &Config, dry_run: bool, console: Console) -> 
     Ok(())
 }
 
-/// Does the same for `isotherm daemon --restore`, which says what there was.
+/// Puts back the same settings for `isotherm daemon --restore`, and reports them.
 ///
 /// # Errors
 /// A daemon runs, the record is damaged, or a setting cannot be put back.
@@ -79,7 +81,7 @@ pub(crate) fn restore_now(config: &Config, console: Console) -> Result<()> {
 #[derive(Debug)]
 pub(crate) struct KernelMover<S: Sysfs> {
     root: PathBuf,
-    /// None where they were let go.
+    /// `None` after they were released.
     knobs: Option<PromotionKnobs<S>>,
     control: PromotionControl,
     counts: PromotionCounts,
@@ -185,7 +187,7 @@ impl<S: Sysfs> KernelMover<S> {
         })
     }
 
-    /// Follows an epoch.
+    /// Counts the kernel's moves of an epoch, and sets the pace of the next one.
     pub(crate) fn follow(&mut self, report: &EpochReport, config: &Config) {
         let now = counts(&self.root);
         let since = now.since(std::mem::replace(&mut self.counts, now));
@@ -214,7 +216,7 @@ impl<S: Sysfs> KernelMover<S> {
         }
     }
 
-    /// Lets go of the knobs for good.
+    /// Releases the knobs for the rest of the run.
     fn let_go(&mut self, why: &KnobError) {
         let put = self.knobs.take().map(|mut knobs| knobs.release());
         let put = put.unwrap_or_default();
@@ -223,12 +225,12 @@ impl<S: Sysfs> KernelMover<S> {
         (self.status.active, self.status.why) = (false, why.to_string());
     }
 
-    /// True until the knobs were let go.
+    /// True until the knobs are released.
     pub(crate) const fn is_active(&self) -> bool {
         self.status.active
     }
 
-    /// What it did, for the status.
+    /// The kernel's moves and the pace, for the status.
     pub(crate) fn status(&self) -> KernelPromotionStatus {
         self.status.clone()
     }

@@ -1,18 +1,24 @@
-//! The daemon: watches the processes of a machine, moves hot memory to fast tiers every epoch, and reports.
+//! The daemon: [`service::run`] watches the processes of a machine and, every epoch, moves their hot memory to the fast tier and other
+//! memory out of it (to the slow tier, or to compressed memory), and publishes a status. [`replay::run`] decides for a recording, and moves
+//! nothing.
 //!
 //! ```text
-//! service   the loop: observe -> decide -> move -> status
-//!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
-//!  |- epoch_end  a whole epoch, or the evidence that ends it early
-//!  |- machine_tiers  the tiers that the configuration names; tier_meter  their loads
-//!  |- kernel_mover  the kernel's own promotion at the daemon's pace
-//!  |- dry_run   reports moves and makes none; replay uses it as well
-//!  |- paged     compressed memory as the slow tier
-//!  |- status    the figures of an epoch as one value
-//!  |- socket    status, top and heat for local users; metrics for Prometheus
-//!  |            both within the limits of `clients`
-//!  `- notify    systemd's readiness and watchdog
-//! replay    a recording through the same step, with modelled moves
+//! service            the loop: observe -> decide -> move -> status
+//!  |- config         daemon.toml, validated
+//!  |- rights         the capabilities that the daemon keeps
+//!  |- machine_tiers  the tiers that the configuration names
+//!  |- tier_meter     their loads
+//!  |- epoch_end      a whole epoch, or the evidence that ends it early
+//!  |- kernel_mover   the kernel's own promotion at the daemon's pace
+//!  |- energy         nodes emptied and taken offline, to save energy
+//!  |- paged          compressed memory as the slow tier
+//!  |- dry_run        reports moves and makes none; replay uses it as well
+//!  |- status         the figures of an epoch as one value
+//!  |- socket         status, top and heat for local users
+//!  |- metrics        the status for Prometheus
+//!  |- clients        the limits of both on connections
+//!  `- notify         systemd's readiness and watchdog
+//! replay             a recording through the same step, with modelled moves
 //! ```
 //!
 //! Decisions are made in `pipeline` and `policy`.

@@ -1,4 +1,6 @@
-//! The tiers between which the daemon moves memory, as `memory.tiers` names them, and what they cost.
+//! [`MachineTiers`] finds the tiers between which the daemon moves memory, as `memory.tiers` names them; those of a replay, and of a dry
+//! run on a machine with one kind of memory, are imagined. From their latencies it estimates the time that an access to fast memory saves
+//! and how many accesses a timer sample stands for; a move has a fixed cost for each 4 KiB.
 
 use std::path::Path;
 
@@ -21,15 +23,15 @@ const SLOW_LATENCY: Nanos = Nanos(300);
 /// Time to move a page of 4 KiB, as in [`MoveCosts::TYPICAL`].
 const MOVE_NS_A_PAGE: u64 = 2_000;
 
-/// Numbers of tiers that are no nodes, imagined or emulated; no system call receives them. Requests to emulated machines have
-/// them as they are.
+/// Node numbers of tiers that have no nodes, imagined or emulated. No system call receives them; requests to emulated machines contain
+/// them.
 pub(crate) const NO_NODE_FAST: NodeId = NodeId(0);
 const NO_NODE_SLOW: NodeId = NodeId(1);
 
 /// The value of `memory.tiers` for emulated machines.
 const EMULATED: &str = "emulated";
 
-/// Where the tiers are.
+/// The kind of the tiers, by where their memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TierPlace {
     /// Memory nodes.
@@ -109,7 +111,7 @@ impl MachineTiers {
         })
     }
 
-    /// The tiers of emulated machines, each of which has a size of its own, at most that of this machine.
+    /// The tiers of emulated machines. Each machine has a size of its own, at most that of this machine's memory.
     pub(crate) fn emulated() -> Self {
         let info = rustix::system::sysinfo();
         let memory = Bytes(info.totalram as u64 * u64::from(info.mem_unit));
@@ -120,7 +122,7 @@ impl MachineTiers {
         }
     }
 
-    /// Imagined tiers, for the replay of a recording.
+    /// These tiers as imagined ones, for a dry run or the replay of a recording.
     pub(crate) fn imagined(tiers: Tiers) -> Self {
         Self {
             tiers,

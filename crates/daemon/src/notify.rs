@@ -1,7 +1,7 @@
-//! Tells systemd how the daemon is: `sd_notify(3)` without its library, one datagram a message.
+//! [`Notify`] reports the state of the daemon to systemd: `sd_notify(3)` without its library, one datagram a message.
 //!
-//! By hand: the crate `sd-notify` (0.5) would save 25 lines, and takes the name of an abstract socket
-//! (`@`), on which managers of containers listen, for a path.
+//! Written by hand: the crate `sd-notify` (0.5) would save 25 lines, but treats the name of an abstract socket (`@`), on which managers of
+//! containers listen, as a path.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;

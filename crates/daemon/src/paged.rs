@@ -1,7 +1,9 @@
-//! Compressed memory, or other swap, as the slow tier of all watched processes (`memory.tiers = "compressed"`).
+//! [`PagedService`] moves watched processes' memory to compressed memory, or other swap, and back (`memory.tiers = "compressed"`): each
+//! epoch it decides and has an executor move. Where a control group is too near its memory limit, and has processes whose memory the daemon
+//! cannot see or may not page out, it asks the kernel to reclaim memory of the group.
 //!
-//! The decision is that of `isotherm run --tiers compressed`, with floors and caps of control groups as on nodes. At the daemon's end
-//! everything that is out comes back; after its death each page does at its next touch.
+//! It decides as `isotherm run --tiers compressed` does, with floors and caps of control groups as on nodes. All paged-out memory comes
+//! back when the daemon ends; after a kill each page comes back at its next touch.
 
 use std::path::Path;
 
@@ -37,7 +39,7 @@ const PAGE: Bytes = Bytes(4096);
 /// Most bytes that the kernel is asked to reclaim from a control group in an epoch: programs may need the reclaimed pages at once.
 const RECLAIM_AT_MOST: Bytes = Bytes(32 << 20);
 
-/// The step and what it observes by itself.
+/// The decision step, the processes' memory as the daemon sees it, and the status.
 pub(crate) struct PagedService {
     step: PagedStep,
     memory: PagedMemory,
@@ -45,7 +47,7 @@ pub(crate) struct PagedService {
     status: PagedStatus,
     dry_run: bool,
     console: Console,
-    /// Whether the lack of room in swap has been said.
+    /// Whether the lack of room in swap was already reported.
     has_warned: bool,
 }
 
@@ -168,7 +170,8 @@ impl PagedService {
         report.units
     }
 
-    /// Has the kernel reclaim what is out of reach here. Limits of control groups are never written: they have an owner.
+    /// Asks the kernel to reclaim memory of a control group that the daemon itself cannot page out. It never writes limits of control
+    /// groups: they have an owner.
     fn ask_kernel(&mut self, shortage: &GroupShortage) {
         let GroupShortage {
             name,
@@ -212,7 +215,7 @@ impl PagedService {
         }
     }
 
-    /// What is out, and what that cost so far.
+    /// The memory that is paged out, and its costs so far.
     pub(crate) fn status(&self) -> PagedStatus {
         self.status.clone()
     }
@@ -222,7 +225,7 @@ impl PagedService {
         self.step.seen()
     }
 
-    /// Brings everything back that is out, of all processes that were watched: the bytes that came.
+    /// Brings back all paged-out memory of the processes that were watched; returns the bytes that came back.
     pub(crate) fn bring_back(&self) -> Bytes {
         let outcomes = PageOut::new(SwapKernel::default()).execute(&self.memory.ways_back());
         let came = |fate: &Fate| matches!(fate, Fate::Moved | Fate::Requested);

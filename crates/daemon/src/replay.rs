@@ -1,5 +1,5 @@
-//! `isotherm daemon --replay`: runs a recording through the daemon's own step with modelled moves, and
-//! prints its decisions.
+//! `isotherm daemon --replay`: runs the accesses of a recording, epoch by epoch, through the daemon's own decision step, which counts each
+//! move as made, and prints the moves of each epoch and the last status, or as JSON the status of each epoch.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! The capability behind each feature; the daemon keeps these and drops all others.
+//! Lists the capability that each feature of the daemon needs, tells the status which of them the daemon holds, and drops all others;
+//! `CAP_SYS_ADMIN` is kept only where a configured feature needs it.
 
 use isotherm_report::watch_status::RightStatus;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
@@ -29,8 +30,7 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     ),
 ];
 
-/// What `CAP_SYS_ADMIN` is for: two sources, or the kernel's promotion. Kept only if one of them is configured: it is almost full
-/// root.
+/// The uses of `CAP_SYS_ADMIN`: two sources, and the kernel's promotion. Kept only if one of them is configured: it is almost full root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AdminUses {
     /// A source needs page frame numbers.
@@ -60,7 +60,7 @@ fn table(admin: AdminUses) -> impl Iterator<Item = (CapabilitySet, &'static str,
     TABLE.into_iter().chain(admin.feature().map(right))
 }
 
-/// The capabilities of the daemon.
+/// The capabilities that the daemon needs, and whether it holds each.
 pub(crate) fn held(admin: AdminUses) -> Vec<RightStatus> {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let right = |(capability, name, feature): (CapabilitySet, &str, &str)| RightStatus {

@@ -1,8 +1,7 @@
-//! The main loop of the daemon, from the configuration and the tiers of the machine to moves and a status.
-//!
-//! Every second it selects the processes to watch and reads their samples. At the end of every epoch it decides which
-//! address ranges change their tier, moves them, and publishes the status for the socket, the metrics and systemd.
-//! SIGHUP reads the configuration again; SIGTERM and SIGINT end the loop.
+//! [`run`] runs the daemon: it reads the configuration, finds the tiers of the machine, and enters the main loop. Every second the loop
+//! selects the processes to watch and reads their samples. At the end of every epoch it decides which address ranges change their tier,
+//! moves them, and publishes the status for the socket, the metrics and systemd. SIGHUP reads the configuration again; SIGTERM and SIGINT
+//! end the loop. `step` and `limits` make the decision step and its limits, for the replay of a recording too.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -99,7 +98,7 @@ struct Service {
     epoch_end: EpochEnd,
 }
 
-/// The decision of each epoch.
+/// The decision step: for memory in tiers, or for compressed memory.
 enum DaemonStep {
     Units(Box<UnitStep>),
     Paged(Box<PagedService>),
@@ -406,7 +405,7 @@ impl Service {
         }
     }
 
-    /// Brings back what is paged out.
+    /// Brings back all paged-out memory.
     fn bring_back(&self) {
         if let DaemonStep::Paged(paged) = &self.step
             && !self.options.dry_run
@@ -478,7 +477,7 @@ impl Service {
     }
 }
 
-/// What `CAP_SYS_ADMIN` is for.
+/// The uses of `CAP_SYS_ADMIN` under this configuration.
 const fn admin_uses(config: &Config, promotion: bool) -> AdminUses {
     AdminUses {
         frames: config.sees_frames(),

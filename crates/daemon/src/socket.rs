@@ -1,4 +1,6 @@
-//! The daemon's socket: a client sends a word and a line feed, and receives lines of JSON.
+//! The daemon's socket, both ends of it: [`listen`] answers clients with what the daemon's main loop has put into the [`StatusPublisher`]
+//! (status, heat, maps), and [`ask`] and [`follow`] query a daemon for the commands. A client sends a word and a line feed, and receives
+//! lines of JSON.
 //!
 //! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until either
 //! side ends. A client that takes more than a second to send a request, or to read an answer, is closed, and their

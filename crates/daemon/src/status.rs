@@ -1,4 +1,6 @@
-//! Builds the published status from an epoch's report.
+//! [`StatusBuilder`] makes the status that the daemon publishes, or that a replay of a recording prints, from the reports of the epochs,
+//! with sums over all of them, and, of a live daemon, from the watcher's state of the sources. At each epoch it also reads this process's
+//! own processor time and memory, and the available memory of the nodes.
 
 use std::path::Path;
 
@@ -15,7 +17,7 @@ use isotherm_report::watch_status::{
 };
 use isotherm_topology::meminfo;
 
-/// The constant part of the status, and sums over all epochs.
+/// The newest status, and sums over all epochs.
 #[derive(Debug, Default)]
 pub(crate) struct StatusBuilder {
     status: Status,

@@ -1,8 +1,10 @@
-//! The loads of two tiers, for a policy that balances them.
+//! [`TierMeter`] finds, in each epoch, the load of two tiers in bytes a second, and from it the latencies of both (by their curves of
+//! latency under load), for a policy that balances them. On memory nodes the load is the bytes that they serve, by counters of the memory
+//! controllers and by samples; on emulated machines the bytes that programs ask for, by the counts of their runtimes ([`TierDemand`]).
 //!
-//! On an emulated machine they follow from what the runtimes of its programs count ([`TierDemand`]). Of memory nodes the memory controllers in the
-//! processors count the bytes of one tier, those of all programs ([`tier_traffic`]); the bytes of the other one follow from the samples: how many of the
-//! accesses of watched programs each tier served. A sample of the timer stands for a time, in which memory of half the latency serves twice as many.
+//! On memory nodes the memory controllers count the bytes of one tier, those of all programs ([`tier_traffic`]); the bytes of the other
+//! tier follow from the samples: how many of the accesses of watched programs each tier served. A sample of the timer stands for a time,
+//! in which memory of half the latency serves twice as many.
 //!
 //! ```text
 //! counted   DRAM 30 GB in a second
@@ -66,8 +68,8 @@ impl TierMeter {
         }))
     }
 
-    /// The loads in the epoch that ended with this observation, whose samples are worth so much. `None` where nothing was counted or too little
-    /// was sampled.
+    /// The loads in the epoch that ended with this observation, whose samples represent `worth` each. `None` where nothing was counted or
+    /// too little was sampled.
     pub(crate) fn loads(
         &mut self,
         seen: &Observation,
@@ -176,7 +178,7 @@ fn curves(places: &MachineTiers) -> Result<[LoadedLatency; 2]> {
     })
 }
 
-/// Bytes a second.
+/// `bytes` in `span`, as bytes a second.
 fn a_second(bytes: u64, span: Nanos) -> u64 {
     let bytes = u128::from(bytes) * 1_000_000_000 / u128::from(span.0.max(1));
     u64::try_from(bytes).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The time to find the access of a sample, for samples in this program, which is one for x86-64:
+//! Measures the time to find the access of a sample, for samples in this program, which is one for x86-64:
 //! `cargo bench -p isotherm-decode`. Decoding is most of what a thread that runs on emulated memory pays for each of its samples.
 
 use std::hint::black_box;

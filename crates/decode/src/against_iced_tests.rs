@@ -1,7 +1,7 @@
-//! Holds the decoder of x86-64 against a second one, `iced-x86`, on programs of this machine and on random bytes.
+//! Compares the decoder of x86-64 with a second one, `iced-x86`, on programs of this machine and on random bytes.
 //!
-//! Known differences, all meant: `leave` and `enter` have no operand here, because they access stack slots; `clflush` and
-//! its like have none, because they load nothing; that of `xlat` is the base of its table. Those are counted apart. `iced-x86` also
+//! Known differences, all intended: `leave` and `enter` have no operand here, because they access stack slots; `clflush` and
+//! its like have none, because they load nothing; the operand of `xlat` is the base of its table. They are counted apart. `iced-x86` also
 //! takes some bytes that no compiler writes, such as two REX prefixes; they occur in the data between functions.
 
 use std::cell::RefCell;
@@ -187,7 +187,7 @@ fn number(register: Register) -> Option<u8> {
     })
 }
 
-/// Differences that are meant.
+/// True for instructions whose difference is intended.
 fn is_meant(mnemonic: Mnemonic) -> bool {
     matches!(
         mnemonic,
@@ -200,7 +200,7 @@ fn is_meant(mnemonic: Mnemonic) -> bool {
     )
 }
 
-/// What two operands must have in common: the address, and the registers that it needs.
+/// The parts in which two operands must agree: the address, and the registers that it needs.
 fn meaning(operand: Option<Operand>) -> Option<(Option<u64>, u64)> {
     let operand = operand?;
     let mut registers = Registers::NONE;

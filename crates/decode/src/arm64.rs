@@ -1,4 +1,5 @@
-//! Decodes the memory operands of AArch64 instructions.
+//! [`Reader`] decodes AArch64 instructions for the search for the access of a sample (`search`): the memory operand, whether it is read or
+//! written (of loads and stores as compilers use them, not of atomic ones), the registers that are written, and the next address.
 
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{
@@ -33,7 +34,7 @@ impl Decode for Reader {
         offset.checked_sub(LENGTH)
     }
 
-    /// Of the instructions that compilers use for nearly all accesses; not of atomic ones.
+    /// Known for the instructions that compilers use for nearly all accesses; `None` for atomic ones.
     fn operand_access(&self, code: &[u8]) -> Option<OperandAccess> {
         let word = code.first_chunk::<LENGTH>()?;
         let instruction = self.decoder.decode(&mut U8Reader::new(word)).ok()?;

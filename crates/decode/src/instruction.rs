@@ -1,4 +1,7 @@
-//! One decoded instruction: its memory operand, the registers that it writes, and its successor.
+//! The types that the decoders of both architectures ([`Decode`]) and the search for accesses share: a [`Step`] is one decoded instruction
+//! (its memory operand, the registers that it writes, and the [`Flow`] after it), an [`Operand`] is the computation of a data address from
+//! a base register and an [`Index`], a [`Derivation`] says how an instruction made a register of another, so that an address can be found
+//! although its register was overwritten, an [`OperandAccess`] is read, write or both, and a [`Window`] is the code around a sample.
 
 use crate::registers::Registers;
 
@@ -89,8 +92,8 @@ impl Operand {
         })
     }
 
-    /// The same address in terms of the registers before an instruction that wrote one of this operand's. `None` where an
-    /// operand cannot say it.
+    /// The operand of the same address in terms of the registers before an instruction that wrote one of its registers. `None`
+    /// where no operand can express it.
     pub(crate) fn before(&self, written: &Derivation) -> Option<Self> {
         let is_base = self.base == Some(written.target);
         let index = self.index.filter(|it| it.register == written.target);
@@ -138,8 +141,7 @@ impl Operand {
     }
 }
 
-/// The value that an instruction writes to a general register, in terms of a register before it:
-/// `(source << shift) + add`.
+/// The value that an instruction writes to a general register, in terms of a register before it: `source + add`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Derivation {
     /// The written register.
@@ -183,7 +185,7 @@ pub(crate) struct Step {
     pub(crate) operand: Option<Operand>,
     /// Registers it writes, bit n for register n.
     pub(crate) written: u64,
-    /// The value of the register that it writes, where it is that simple.
+    /// How it makes the value of the register that it writes, where a `Derivation` can express it.
     pub(crate) derivation: Option<Derivation>,
     /// The next instruction.
     pub(crate) flow: Flow,

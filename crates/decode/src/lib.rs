@@ -1,5 +1,6 @@
-//! Computes the data address of a timer sample: finds the access near the sampled instruction and evaluates its operand
-//! with the sampled registers. Pure: no I/O, clock, threads, locks or allocation, so that a signal handler can use it.
+//! Computes the data address of a timer sample: finds the access near the sampled instruction ([`access`]) and evaluates its operand with
+//! the sampled registers ([`Operand::address`]); [`operand_access`] says whether an instruction reads or writes. Pure: no I/O, clock,
+//! threads, locks or allocation, so that a signal handler can use it.
 //!
 //! The interrupt of the timer is taken when the current instruction has retired. A program that waits for memory is
 //! therefore sampled just *behind* the load it waits for: on an EPYC, 93 % of the samples of a loop of random reads fell

@@ -1,4 +1,4 @@
-//! The registers of a program at a sample.
+//! [`Registers`] holds the recorded registers of a program at a sample, from which the address of an access is computed.
 
 /// Registers of the program at a sample, by their number in `asm/perf_regs.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

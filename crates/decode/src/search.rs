@@ -1,4 +1,6 @@
-//! Finds the access near the sampled instruction that the sample represents.
+//! [`access`] finds, in the code around a sampled instruction, the access that the sample represents and how its address follows from the
+//! sampled registers: that of the instruction before, traced back through a few instructions where it overwrote its own address, or else
+//! the next one. [`operand_access`] says whether an instruction reads its operand, writes it, or both.
 
 use crate::instruction::{Decode, Flow, Operand, OperandAccess, Step, Window};
 use crate::registers::Registers;

@@ -1,4 +1,6 @@
-//! Decodes the memory operands of x86-64 instructions.
+//! [`Reader`] decodes x86-64 instructions for the search for the access of a sample (`search`): the memory operand, whether it is read or
+//! written, the registers that are written and how one is made of another, the next address, and the start of the instruction before.
+//! Instructions that `yaxpeax-x86` refuses are left to `vector`.
 
 mod perf_number;
 mod vector;
@@ -77,7 +79,7 @@ impl Decode for Reader {
     fn operand_access(&self, code: &[u8]) -> Option<OperandAccess> {
         let instruction = self.decode(code)?;
         match instruction.opcode() {
-            // Of a copy the source counts.
+            // The source of a copy counts.
             Opcode::MOVS | Opcode::CMPS | Opcode::XLAT => return Some(OperandAccess::Read),
             Opcode::MASKMOVQ | Opcode::MASKMOVDQU | Opcode::VMASKMOVDQU => {
                 return Some(OperandAccess::Write);

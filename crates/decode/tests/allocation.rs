@@ -1,4 +1,4 @@
-//! Nothing on the way from code to a data address allocates: the runtime decodes inside signal handlers.
+//! Tests that nothing on the way from code to a data address allocates: the runtime decodes inside signal handlers.
 
 use allocation_counter::measure;
 use isotherm_decode::{Architecture, BYTES_AFTER, BYTES_BEFORE, Registers, Window, access};

@@ -1,4 +1,5 @@
-//! A process that was not started here, while it is recorded. It is watched and never signalled: the end of the recording leaves it as it is.
+//! `Attached` waits for the end of the recording of a process that runs already (`isotherm record --pid`): until the process ends, the time
+//! is over or a signal arrives. No signal is sent to the process: the end of the recording leaves it as it is.
 
 use std::time::{Duration, Instant};
 
@@ -29,13 +30,13 @@ pub(crate) struct Attached {
     handle: ProcessHandle,
     root: FileRoot,
     interrupt: Interrupt,
-    /// When the time is over.
+    /// When the time of the recording is over, if it has a limit.
     until: Option<Instant>,
     end: Option<AttachedEnd>,
 }
 
 impl Attached {
-    /// Records a process, whose files are below this root, for this time, if there is a limit, from now on. The signals that request the end
+    /// Records a process for this time, if there is a limit, from now on. The signals that request the end
     /// are caught from here on, except those that are ignored; a second one ends this command at once.
     ///
     /// # Errors

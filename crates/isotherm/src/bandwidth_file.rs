@@ -1,4 +1,5 @@
-//! The file of a bandwidth model: how many memory devices hot data needs at a bandwidth (TOML).
+//! Reads the file of a bandwidth model and makes its text: how many memory devices hot data needs at a bandwidth (TOML). `isotherm
+//! fit-bandwidth` writes the file; `--bandwidth-model` and `--remap` read it.
 //!
 //! ```toml
 //! # fitted by isotherm fit-bandwidth from 44 runs

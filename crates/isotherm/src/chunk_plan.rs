@@ -1,4 +1,6 @@
-//! `isotherm plan --policy atmem`: a plan of parts by chunk selection.
+//! [`plan`] makes the plan of `isotherm plan --policy atmem`, in which ATMem's chunk selection chooses, from the heat of equal pieces
+//! (chunks) of data objects, the parts of sites that are fast, or with `--split never` whole sites; [`is_named`] recognises the policy, for
+//! an optimization as well.
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::plan::{Plan, Value};
@@ -15,7 +17,7 @@ pub(crate) fn is_named(text: &str) -> bool {
         .is_some_and(|name| name.trim() == ATMEM)
 }
 
-/// The plan, and its parts.
+/// The plan by chunk selection, and the parts of its sites.
 ///
 /// # Errors
 /// A parameter that is unknown or out of range, or tiers on which parts cannot be placed.
@@ -31,7 +33,7 @@ pub(crate) fn plan(
              or another policy"
         );
     }
-    // Rates are no samples: the least that counts is one.
+    // Bandwidths are no samples: the least value that counts is 1.
     let period = match request.value {
         Value::Accesses | Value::Latency => isotherm_pipeline::sample_period(profile),
         Value::Bandwidth | Value::SampledBandwidth => 1,

@@ -1,5 +1,5 @@
-//! The commands and flags of `isotherm`, as types that `clap` parses the command line into; help, man pages and
-//! completions are generated from the same types.
+//! [`Cli`] and [`Command`] declare the commands of `isotherm` and their flags (those of some commands, and groups of flags, in `cli_*`), as
+//! types that `clap` parses the command line into; help, man pages and completions are generated from the same types.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The flags of `isotherm record --pid`, beside those in `cli.rs`.
+//! `Attaching` declares `--pid` and `--for`, the flags by which `isotherm record` profiles a process that runs already.
 
 use clap::Args;
 use isotherm_model::units::Nanos;

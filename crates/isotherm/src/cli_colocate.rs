@@ -1,4 +1,4 @@
-//! The flags of `isotherm colocate`, beside those in `cli.rs`.
+//! `ColocateArgs` declares the flags of `isotherm colocate`, which divides fast memory among programs.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! The flags that describe memory devices, and those of `isotherm fit-bandwidth`, beside those in `cli.rs`.
+//! `DevicesChoice` declares the flags of `isotherm plan --policy cold-set` that describe memory devices, `FitBandwidthArgs` those of
+//! `isotherm fit-bandwidth`. `bandwidth` reads a value such as `8GB/s`, also for the file of a bandwidth model.
 
 use std::path::PathBuf;
 use std::str::FromStr;

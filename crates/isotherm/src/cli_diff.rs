@@ -1,4 +1,4 @@
-//! The flags of `isotherm diff`, beside those in `cli.rs`.
+//! `DiffArgs` declares the flags of `isotherm diff`, which compares two profiles.
 
 use std::path::PathBuf;
 

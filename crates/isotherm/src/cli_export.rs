@@ -1,4 +1,5 @@
-//! The flags of `isotherm report --export`, beside those in `cli.rs`.
+//! `Exporting` declares the flags of `isotherm report --export`, which writes the stacks of a profile (of allocations or of accessing code)
+//! for flame graph tools, as folded lines, speedscope or pprof ([`ExportFormat`]). It refuses flags that the chosen format does not take.
 
 use anyhow::{Result, bail};
 use clap::Args;

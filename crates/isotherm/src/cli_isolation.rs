@@ -1,4 +1,4 @@
-//! The flags of `isotherm record --isolate`, beside those in `cli.rs`.
+//! `Isolating` declares the flags of `isotherm record --isolate`, which measures the bandwidth of single sites.
 
 use clap::Args;
 use isotherm_model::units::Capacity;

@@ -1,4 +1,4 @@
-//! The flags of `isotherm run` for Java programs on a heap with colours, beside those in `cli.rs`.
+//! `JavaHeapChoice` declares the flags of `isotherm run` for Java programs on a heap with colours, which keeps hot and cold objects apart.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use isotherm_model::units::Nanos;
 
 use crate::input;
 
-/// Flags of runs that another part of Isotherm places.
+/// Flags that a run on a heap with colours does not take, because they place data by other means.
 const OTHER_RUNS: [&str; 6] = [
     "mover",
     "policy",

@@ -1,4 +1,4 @@
-//! The flags of `isotherm plan`.
+//! `PlanArgs` declares the flags of `isotherm plan`, which makes a plan of a profile.
 
 use std::path::PathBuf;
 

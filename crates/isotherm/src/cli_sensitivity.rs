@@ -1,4 +1,4 @@
-//! The flags of `isotherm sensitivity`, beside those in `cli.rs`.
+//! `SensitivityArgs` declares the flags of `isotherm sensitivity`, which measures the benefit of data objects in fast memory.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The flags that choose the tiers, shared by the commands that place data, and those of `isotherm tiers`.
+//! `TiersChoice` declares the flags that choose the tiers, such as `--tiers` and `--fast`, for `isotherm plan`, `run`, `colocate` and
+//! `tiers`. `TiersArgs` declares all flags of `isotherm tiers`, with those that set up and remove compressed memory.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
-//! `isotherm run --plan PLAN --java`: a Java program on a heap with colours (docs/java-heap.md).
+//! `ColouredHeap` runs a Java program by a plan on a heap with colours (`isotherm run --plan PLAN --java`, docs/java-heap.md), and reports
+//! how much of the plan the run matched.
 //!
-//! The virtual machine of `make java-heap` takes the place of `java`. It reads the colours of the plan's Java sites from a guide file in the
-//! session directory of the run, which goes with that directory, and each colour has the memory of its tier. At its end it writes beside
-//! that file how many entries matched, so that a plan of another build is noticed.
+//! The virtual machine of `make java-heap` takes the place of `java`. It reads the colours of the plan's Java sites from a guide file in
+//! the session directory of the run, and each colour has the memory of its tier. At its end it writes beside that file how many entries
+//! matched, so that a plan of another build is noticed.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,10 +34,10 @@ pub(crate) struct ColouredHeap {
 }
 
 impl ColouredHeap {
-    /// The program of these words, by this plan.
+    /// Prepares the program of this command line for a run by this plan.
     ///
     /// # Errors
-    /// The plan has no Java sites or more tiers than a heap has colours, and as [`ColouredJvm::new`].
+    /// The plan has no Java sites, or one tier, or more tiers than a heap has colours; and as [`ColouredJvm::new`].
     pub(crate) fn new(plan: &Plan, words: &[OsString], choice: &JavaHeapChoice) -> Result<Self> {
         let tiers = plan.tiers.all();
         let room = HeapRoom {
@@ -104,7 +105,7 @@ impl ColouredHeap {
         }
     }
 
-    /// What the summary of the run has of the heap.
+    /// The entries about the heap in the summary of the run.
     pub(crate) fn to_json(&self, ended: &EndedProgram) -> serde_json::Value {
         let end = HeapEnd::of(&ended.session);
         serde_json::json!({
@@ -121,8 +122,8 @@ impl ColouredHeap {
     }
 }
 
-/// Most bytes of the heap that are hot in the fastest tier: what the plan leaves there to Java objects. 1 where that is nothing, because
-/// 0 stands for no limit.
+/// Most bytes of the heap that are hot in the fastest tier: what the plan's other sites leave free there. 1 where they leave nothing,
+/// because 0 stands for no limit.
 fn hot_bytes(plan: &Plan) -> Bytes {
     let others = heap_guide::without_java_sites(plan).bytes_in(TierIndex::FASTEST);
     let fast = plan

@@ -1,4 +1,7 @@
-//! A virtual machine whose heap has colours, in the place of the `java` of a command line (docs/java-heap.md).
+//! `ColouredJvm` rewrites the command line of a Java program for every `isotherm run --java`: it finds a JDK whose heap has colours
+//! (docs/java-heap.md), puts its `java` and the flags of the heap in, and refuses a program other than `java` or with another collector.
+//! `HeapEnd` reads the report that this virtual machine writes at its end. `is_trapped` is true where the page trap emulates a tier, under
+//! which all Java objects are fast.
 //!
 //! ```text
 //! java -Xmx1g -jar app.jar  -->  JDK/bin/java, flags of the heap, files of the run, -Xmx1g -jar app.jar
@@ -37,7 +40,7 @@ const OTHER_COLLECTORS: [&str; 5] = [
 /// The requested layout of the heap of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeapRoom<'a> {
-    /// Each is a colour.
+    /// The tiers, one for each colour.
     pub tiers: &'a [Tier],
     /// Most bytes of hot regions in the fastest tier.
     pub hot: Bytes,
@@ -50,7 +53,7 @@ pub(crate) struct ColouredJvm {
     java: PathBuf,
     /// Flags of the heap, apart from the files.
     flags: Vec<String>,
-    /// Whether the table of its regions is a file.
+    /// Whether the table of the heap's regions is a file of the session directory.
     shares_table: bool,
     /// The program's own options and arguments.
     arguments: Vec<OsString>,
@@ -212,7 +215,7 @@ fn flags(HeapRoom { tiers, hot }: HeapRoom<'_>) -> Vec<String> {
 /// What the virtual machine writes of its heap at its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HeapEnd {
-    /// Entries of the guide file of which it used the method or the class.
+    /// Entries of the guide file whose method or class the program used.
     pub matched: u64,
     /// Times that a region of hot objects had no room in the fastest tier.
     pub borrowed: u64,
@@ -220,7 +223,7 @@ pub(crate) struct HeapEnd {
     pub guides_read: u64,
     /// Guide files that it refused.
     pub guides_refused: u64,
-    /// Where it sampled call stacks.
+    /// What call stack samples showed; `None` where it took none.
     pub stacks: Option<SampledStacks>,
 }
 
@@ -229,9 +232,9 @@ pub(crate) struct HeapEnd {
 pub(crate) struct SampledStacks {
     /// Looks at the stack of a thread that ran.
     pub samples: u64,
-    /// Time since its start.
+    /// Seconds since the start of the virtual machine.
     pub seconds: f64,
-    /// What sampling took of a processor's time.
+    /// Processor time that sampling took, in seconds.
     pub processor_seconds: f64,
     /// Hot classes in the last collection.
     pub hot_classes: u64,

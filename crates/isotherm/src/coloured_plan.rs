@@ -1,8 +1,9 @@
-//! `isotherm plan --policy cold-set`: the devices of each colour, and the tiers that stand for them.
+//! `ColouredTiers` has the two tiers of a plan by `isotherm plan --policy cold-set`, the fastest for hot data and the slowest for cold
+//! data, and the number of memory devices that each stands for: `tiers` chooses for hot data the fewest that have the room and, where it is
+//! given, the bandwidth. A plan by another policy keeps its tiers, and has no devices.
 //!
-//! The fast tier stands for the devices with hot data, the slowest for those with cold data. On the emulated pair the fast tier is
-//! as large as the hot devices together. On memory nodes each tier is what it is: the machine interleaves the data of a node over its
-//! devices, so a number of devices below all of them is planned and not carried out.
+//! On the emulated pair the fast tier is as large as the hot devices together. On memory nodes each tier keeps its size: the machine
+//! interleaves the data of a node over all its devices, so a plan can name fewer devices, and no run can keep to them.
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::colour::{Colour, ColourDevices, DEVICES_AT_MOST};
@@ -49,7 +50,7 @@ pub(crate) fn tiers(
     })
 }
 
-/// Packs what the policy takes on as few devices as possible, and says which and why.
+/// Packs the data that the policy takes on as few devices as possible, and prints their number and the reason for it.
 fn pack(
     policy: &dyn SitePolicy,
     (items, footprint): (&[Item], Bytes),

@@ -1,5 +1,5 @@
-//! Parses the command line, and adds two messages to clap's: the start of a program's arguments, and the meaning of a
-//! short unit.
+//! `read` parses the command line by clap, and prints clap's message where the words are wrong or request help. Two messages are its own: a
+//! tip where the `--` before a program is missing, and the full form of a size that has a short unit (`4G` is read as `4GiB`).
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -60,7 +60,7 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
     error
 }
 
-/// The given sizes with a short unit, and their full form, each once.
+/// A sentence with the full form of each given size that has a short unit, each once.
 fn short_sizes(matches: &ArgMatches) -> Vec<String> {
     let Some((_, matches)) = matches.subcommand() else {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! One command a file.
+//! Declares the modules of the commands, and has the functions that several commands share: they read plans and profiles, leave out data
+//! that no run can place, print reports, write profiles and texts, refuse an output that is also an input, and name the next command.
 
 pub(crate) mod colocate;
 pub(crate) mod compare;
@@ -81,7 +82,7 @@ pub(crate) fn read_profile(path: &Path, console: Console) -> Result<(Profile, Ve
     Ok((profile, say_all(&warnings, console)))
 }
 
-/// As [`read_profile`], for commands that need the size of the chunks, which only the metadata contains.
+/// Reads a profile as [`read_profile`] does, for commands that need the size of the chunks, which only the metadata contains.
 pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
     let (profile, warnings) = read(path, console)?;
     if profile.meta.chunk == Bytes::ZERO {
@@ -99,7 +100,7 @@ pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
     Ok(profile)
 }
 
-/// The profile as far as a run can place its data: without the mappings of a process that ran already, of which a warning tells.
+/// The part of a profile that a run can place: without the mappings of a process that ran already, about which it warns.
 ///
 /// # Errors
 /// Nothing is left.
@@ -202,7 +203,7 @@ fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) 
     }
 }
 
-/// A profile in the pieces in which it is written: the data of the whole run comes first.
+/// Cuts a profile into the segments in which it is written, one for each epoch; what belongs to the whole run is in the first.
 fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     let mut segments = BTreeMap::<Epoch, Segment>::new();
     for epoch in &profile.epochs {
@@ -229,7 +230,7 @@ fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     segments.into_values()
 }
 
-/// True where both paths name what is there.
+/// True where both paths name the same existing file.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     let whole = |path: &Path| path.canonicalize().ok();
     whole(a).is_some_and(|a| whole(b) == Some(a))
@@ -238,7 +239,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
 /// Refuses an output that this flag names if it is one of the inputs, or a file in one of them: it would take the input's place.
 ///
 /// # Errors
-/// It is.
+/// The output is one of the inputs, or in one.
 fn keep_inputs<'a>(
     inputs: impl IntoIterator<Item = &'a PathBuf>,
     output: &Path,
@@ -263,7 +264,7 @@ fn keep_inputs<'a>(
     Ok(())
 }
 
-/// The place of a file without links, which need not exist.
+/// The path of a file with all links resolved; the file need not exist.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

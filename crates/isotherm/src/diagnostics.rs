@@ -1,4 +1,5 @@
-//! Warnings and errors of the steps of an observed run: each is printed once.
+//! `Diagnostics` prints the warnings and errors of the steps of an observed run, each once, even if its figures change. It also words the
+//! error of a profile that could not be completed at the end of the run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +10,6 @@ use isotherm_model::profile::Segment;
 use isotherm_observe::live::LiveError;
 use isotherm_pipeline::StepReport;
 
-/// What was printed so far.
 #[derive(Debug)]
 pub(crate) struct Diagnostics {
     console: Console,
@@ -18,7 +18,6 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Nothing was printed yet.
     pub(crate) const fn new(console: Console) -> Self {
         Self {
             console,

@@ -1,10 +1,12 @@
-//! The files by which programs share the bandwidths of an emulated machine, and the capacity of its fast tier.
+//! `join` gives a run the files by which processes share the limits of an emulated machine: the bandwidths and, where the machine has a
+//! name, the capacity of the fast tier. They are new, or those of the other runs on the machine of that name. `join_other` shares the
+//! bandwidths of another session. `make_capacity` makes the file of the capacities of memory nodes in one run.
 //!
-//! A machine without a name is that of one run: the file of the bandwidths is in its session directory, and the capacity counts for each
-//! process. The files of machines with names are in a directory of this user, beside the session directories, and a session directory
-//! has another name (hard link) of each. Each run on a machine holds a shared lock on each file; a run that gets an exclusive one is the
-//! only run, and sets the limits. Programs that outlive their run follow the new limits, and keep what they have of the capacity. Files
-//! without users stay: they are 34 pages of memory. A run whose fast tier has no limit (all data fast) has no part in the capacity.
+//! A machine without a name belongs to one run: the file of the bandwidths is in its session directory, and the capacity counts for each
+//! process. The files of machines with names are in a directory of this user, beside the session directories, and a session directory has
+//! another name (hard link) of each. Each run on a machine holds a shared lock on each file; a run that gets an exclusive one is the only
+//! run, and sets the limits. Programs that outlive their run follow the new limits, and keep what they have of the capacity. Files without
+//! users stay: they are 34 pages of memory. A run whose fast tier has no limit (all data fast) has no part in the capacity.
 //!
 //! Another user can make that directory first. It is not used then, and the error says so.
 
@@ -24,8 +26,8 @@ use rustix::process::getuid;
 
 use crate::session_guard::is_ours;
 
-/// Gives a session directory the files of its machine, whose fast tier has so many bytes; `None` for one without a limit. Returns those
-/// of a machine with a name, which must stay open as long as the run.
+/// Gives a session directory the files of its machine, whose fast tier has this capacity, or none if it has no limit. Returns the files of
+/// a machine with a name, which must stay open as long as the run.
 ///
 /// # Errors
 /// There is no room, the directory of the machines is another user's, or other runs use the machine with other limits.
@@ -140,7 +142,7 @@ fn write(file: &File, shared: &SharedBandwidth) -> std::io::Result<()> {
     file.set_len(machine::FILE_BYTES as u64)
 }
 
-/// Locks the file for a user, writes it where there is no other one, and reads its first bytes.
+/// Locks the file for a run, writes it where no other run has it locked, and reads its first bytes.
 fn first_bytes<const BYTES: usize>(
     file: &File,
     name: MachineName,
@@ -222,7 +224,7 @@ mod tests {
     use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::units::Bytes;
 
-    /// So many GiB/s of fast and of slow memory, 0 for no limit.
+    /// Limits of fast and of slow memory in GiB/s, 0 for no limit.
     fn limits(fast: u64, slow: u64, name: Option<&str>) -> SharedBandwidth {
         let name = name.map(|name| name.parse().unwrap());
         let limit = |gib| BytesPerSecond::new(gib << 30);

@@ -1,4 +1,6 @@
-//! Reads what follows `emulated:` in `--tiers`: the costs of an emulated slow tier.
+//! `read` reads the words after `emulated:` in `--tiers` as an `Emulation`: the costs of slow memory (a preset, or factors of latency and
+//! bandwidth), the bandwidth limits, and the name of an emulated machine that has limits. For four labels of CoMerge's machines, such as
+//! `L:5,B:0.2`, the factors are not those of the label but those that the paper measured.
 
 use anyhow::{Context, Result, anyhow, bail};
 use isotherm_model::bandwidth_share::BandwidthShare;
@@ -15,7 +17,7 @@ const COMERGE_MACHINES: [((u32, u32), (u32, u32)); 4] = [
     ((1500, 500), (448, 688)),
 ];
 
-/// The word `B:`.
+/// The value of the word `B:`.
 #[derive(Clone, Copy)]
 enum Bandwidth {
     /// How many times as long streams take.
@@ -35,10 +37,10 @@ struct Words {
     machine: Option<MachineName>,
 }
 
-/// Reads words with commas between them: a preset, or `L:FACTOR` and `B:FACTOR` (how many times as long accesses to the slow tier
-/// wait for its latency and for its bandwidth), or `B:SHARE` (CoMerge's notation: its bandwidth as a share of the fast tier's, below
-/// 1); `limit:BANDWIDTH` of slow memory and `fast-limit:BANDWIDTH` of fast memory, which all programs share; and the name of the machine that
-/// they share them on. Without a preset and factors the costs are `default`.
+/// Reads words with commas between them: a preset, or `L:FACTOR` and `B:FACTOR` (how many times as long accesses to the slow tier wait for
+/// its latency and for its bandwidth), or `B:SHARE` (CoMerge's notation: its bandwidth as a share of the fast tier's, below 1);
+/// `limit:BANDWIDTH` of slow memory and `fast-limit:BANDWIDTH` of fast memory, which all programs share; and the name of the machine on
+/// which they share them. Without a preset and factors the costs are `default`.
 ///
 /// # Errors
 /// A word that is unknown, twice, or without effect.
@@ -77,7 +79,7 @@ impl Words {
         let shared = self.shared()?;
         let emulation = match (self.preset, factors) {
             (Some((_, preset)), _) => preset,
-            // A limit is of the emulation by time alone.
+            // Only the emulation by time has limits.
             (None, None) if shared.is_some() => Emulation::Time(TimeCosts::CXL),
             (None, None) => default(),
             (None, Some((latency, bandwidth))) => Emulation::Time(TimeCosts {

@@ -1,9 +1,10 @@
-//! Fits a plan to the build of the program to run.
+//! `fitted` fits a plan to the build of the program to run: it finds each planned site there, by its name, its callers or its variable, and
+//! leaves out Java sites, which the runtime does not place. `Fitted` has the result.
 //!
-//! Sites are named by addresses in a build. A rebuilt program has others, so each caller of a planned site is looked for in
-//! the new build ([`modules`]), and the site gets the name that the runtime will give it there. What is not found, or could be one
-//! of several that the plan sends to different tiers, is left to the default, which is that of first touch. The small sites of
-//! changed code are among them: the plan has their names only, so they are known again where no module of theirs was changed.
+//! Sites are named by addresses in a build. A rebuilt program has others, so each caller of a planned site is looked for in the new build
+//! ([`modules`]), and the site gets the name that the runtime will give it there. A site that is not found, or could be one of several that
+//! the plan sends to different tiers, is left to the default, which is that of first touch. So are small sites of changed code: the plan
+//! has only their names, which stay the same only where no module of theirs was changed.
 
 #[cfg(test)]
 mod leading_tests;
@@ -93,7 +94,8 @@ pub(crate) fn fitted(plan: &Plan, program: &Path) -> Fitted {
             }
         }
     }
-    // Of a plan that lists its small sites the default is of unknown ones only. Here the others' names are unknown as well.
+    // A plan that lists its small sites has its default for unknown sites only. The default of a plan without the list is also for small
+    // sites, whose names in this build are unknown.
     if fitted.is_rebuilt() && plan.small.is_empty() {
         fitted.plan.default_tier = TierIndex::FASTEST;
     }

@@ -1,4 +1,4 @@
-//! The known values of the flags in `cli.rs`.
+//! Lists the known values of flags (policies, generators, sources, power models, and others) for the `cli` modules and for completions.
 
 use isotherm_abi::config::Mover;
 use isotherm_model::plan::{Value, Weight};

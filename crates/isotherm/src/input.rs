@@ -1,4 +1,6 @@
-//! The input of `simulate` and `curve`: an Isotherm profile, or a file of another tool.
+//! `open` opens the input of `isotherm simulate`, `curve` and `import`, an Isotherm profile or a file of another tool, as the flags of
+//! `Reading` say; `workload` makes of it what `simulate` replays. Other functions here parse flag values for many commands: sizes, shares,
+//! slow-downs and times.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -110,7 +112,7 @@ pub(crate) fn with_whole_unit(text: &str) -> Option<String> {
     (!number.is_empty() && number.chars().all(is_number)).then(|| format!("{text}iB"))
 }
 
-/// Parses a size; `4G` as `4GiB`, which the command line reports.
+/// Parses a size (`Bytes`), or a size or a share of a footprint (`Capacity`); `4G` as `4GiB`, which the command line reports.
 ///
 /// # Errors
 /// It is not a size.
@@ -126,10 +128,10 @@ pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
     short_or_whole(text)
 }
 
-/// Parses a share of the time, above 0 and at most 100 %.
+/// Parses a share, above 0 and at most 100 %.
 ///
 /// # Errors
-/// It is none.
+/// The text is no such share.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(Capacity::Share(share)) => Ok(share),
@@ -142,7 +144,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
 /// Parses a slow-down, a share of the time that a program takes otherwise: 0 % or more.
 ///
 /// # Errors
-/// It is none.
+/// The text is no such share.
 pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').map(str::trim);
     let percent = number.and_then(|number| number.parse::<f64>().ok());
@@ -161,7 +163,7 @@ fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
 /// Parses the value of `--page` or `--unit`, the size of a piece of memory that is hot or cold, and moves, as a whole.
 ///
 /// # Errors
-/// It is no size, no power of two, or out of range.
+/// The text is no size, no power of two, or out of range.
 pub(crate) fn page(text: &str) -> Result<Bytes, String> {
     let bytes = size(text)?;
     if !(PAGE..=LARGEST_PAGE).contains(&bytes) || !bytes.0.is_power_of_two() {
@@ -175,7 +177,7 @@ pub(crate) fn page(text: &str) -> Result<Bytes, String> {
 /// Parses the value of `--device-capacity`.
 ///
 /// # Errors
-/// It is not a size, or zero.
+/// The text is not a size, or zero.
 pub(crate) fn device_capacity(text: &str) -> Result<Bytes, String> {
     match size(text)? {
         Bytes::ZERO => Err("a device of no size holds no data".to_owned()),
@@ -186,7 +188,7 @@ pub(crate) fn device_capacity(text: &str) -> Result<Bytes, String> {
 /// Parses the value of `--footprint`.
 ///
 /// # Errors
-/// It is not a size, or out of the range of the generators.
+/// The text is not a size, or out of the range of the generators.
 pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
     let bytes = size(text)?;
     if !(SMALLEST_FOOTPRINT..=LARGEST_FOOTPRINT).contains(&bytes) {
@@ -202,7 +204,7 @@ pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
 /// Parses the value of `--epoch`.
 ///
 /// # Errors
-/// It is not a time, or zero.
+/// The text is not a time, or zero.
 pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
     let length: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     match length {
@@ -220,7 +222,7 @@ const LONGEST_COOLING: Nanos = Nanos(1_000_000_000_000);
 /// Parses the value of `--java-stacks`.
 ///
 /// # Errors
-/// It is not a time, or out of the range of the virtual machine.
+/// The text is not a time, or out of the range of the virtual machine.
 pub(crate) fn cooling(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     if !(SHORTEST_COOLING..=LONGEST_COOLING).contains(&time) {

@@ -1,4 +1,6 @@
-//! Serves the requests of a run's processes (`include/isotherm.h`): profile from here to there, and move now what the profile says.
+//! `InterfaceService` serves the requests that the processes of a run without a plan make by the functions of `include/isotherm.h`, and
+//! leave in their session files: start and stop a profile (here the counts of that time in memory, no recording in a file), and move data
+//! by it. Until the first request the run's own `Follower` (the part of the command that acts each epoch), which it wraps, decides.
 //!
 //! ```text
 //! session file: a request ---> the epoch ends, so that every sample until now is there ---> start, stop, or choose and move ---> answer
@@ -29,8 +31,7 @@ use crate::observed_run::{Attention, Follower, ObservedStep};
 use crate::optimizer::{OptimizationLimits, Optimizer};
 use crate::profile_rate::{self, EXPECTED, ProfileRate};
 
-/// Interval at which requests are looked up while a program uses the interface, and at the beginning of a run, which it may begin with
-/// one.
+/// Interval at which requests are read while a program uses the interface, and at the beginning of a run, which may begin with one.
 const LOOK: Duration = Duration::from_millis(10);
 const BEGINNING: Duration = Duration::from_secs(1);
 
@@ -44,7 +45,7 @@ const KEPT: usize = 10_000;
 pub(crate) struct InterfaceService<'a, F> {
     /// What the run does until the first request.
     pub inner: F,
-    /// What requests have moved by.
+    /// Makes the moves that processes request.
     pub optimizer: Optimizer,
     /// The first optimizations at the program's request, in order.
     pub done: Vec<OptimizationSummary>,
@@ -65,7 +66,7 @@ pub(crate) struct InterfaceService<'a, F> {
 }
 
 impl<'a, F> InterfaceService<'a, F> {
-    /// For a program that is held before its start.
+    /// The service for a program that is held before its start.
     pub(crate) fn new(
         inner: F,
         optimizer: Optimizer,
@@ -95,7 +96,7 @@ impl<'a, F> InterfaceService<'a, F> {
         self.is_used
     }
 
-    /// Tells the living processes that none serves them any more.
+    /// Tells the living processes that they are no longer served.
     pub(crate) fn end(&mut self) {
         let told = self.told.take();
         for process in told.into_iter().flat_map(|(_, told)| told) {
@@ -196,8 +197,8 @@ fn limit(command: &InterfaceCommand) -> Option<Capacity> {
     }
 }
 
-/// The answer to a request. Of a dry run nothing moved. Where there is no room for what the samples prove hot, nothing is selected; by hints
-/// data may leave fast memory without a sample.
+/// The answer to a request for moves; in a dry run nothing moved. The status is `NoSamples` only if nothing was selected, demoted or
+/// failed: hints demote without samples, and where hot data has no room nothing is selected.
 fn answer(done: &OptimizationSummary) -> InterfaceResult {
     let is_decided = done.lacks_room() || done.selected_bytes + done.demoted_bytes > 0;
     let status = match is_decided || done.failed_bytes > 0 {
@@ -221,7 +222,8 @@ fn answer(done: &OptimizationSummary) -> InterfaceResult {
     }
 }
 
-/// The outcomes of a process's data objects as its program reads them: no more than so many, those with a name and the largest, by address.
+/// The outcomes of a process's data objects as its program reads them, by address. Beyond `at_most` those without a name and small ones are
+/// left out.
 fn outcomes(
     objects: &[ObjectOutcome],
     named: impl Fn(SiteId) -> String,
@@ -319,7 +321,7 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
                 let _ = file.answer_interface_request(command.number, &answer, is_profiling);
             }
         }
-        // Behind the answers: the cost of a sample is measured first, and the program waits for them.
+        // After the answers, for which the program waits: the first choice of a rate measures the cost of a sample.
         if !self.profiling.is_empty() {
             match self.frequency {
                 Some(frequency) => profile_rate::set(step, frequency),

@@ -1,4 +1,5 @@
-//! Signals that interrupt a command at its next step, so that terminals and files are left in order.
+//! `Interrupt` catches the first signal for a command that runs no program: the command asks for it between its steps, and ends with
+//! terminal and files in order; a second signal ends the process at once.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;

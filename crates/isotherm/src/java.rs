@@ -1,7 +1,8 @@
-//! Java programs: `isotherm record` adds the agent to the command line of a Java virtual machine.
+//! Recognizes Java programs, adds the agent, which samples the objects that they allocate or counts each object and access, to the command
+//! line of their virtual machine, and tells `isotherm doctor` whether a JDK and the agent are there.
 //!
-//! A program is one where the file is called `java` and lies beside its `libjvm.so`, as in every JDK since 9. An option of the command line
-//! and not `JAVA_TOOL_OPTIONS`: with that the virtual machine prints a line, and a program's output must not change.
+//! A Java program begins with the `java` of a folder that has `lib/server/libjvm.so`, as every JDK since 9. The agent is an option of the
+//! command line, because the virtual machine prints a line about `JAVA_TOOL_OPTIONS`, and a program's output must not change.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ pub(crate) struct AgentSettings {
     pub interval: Bytes,
     /// Callers in a calling context.
     pub depth: u32,
-    /// Each object, and each access to a field, in the interpreter.
+    /// Whether it counts each object and each access to a field, in the interpreter.
     pub counts_all: bool,
 }
 
@@ -140,8 +141,8 @@ fn options(settings: AgentSettings) -> String {
     format!("=interval={},depth={depth}{exact}", interval.0)
 }
 
-/// Finds the agent as the runtime is found: beside this program, or in `../lib` of it. The places, if it is at none; the virtual machine
-/// takes what follows the first `=` of an option for the agent's own.
+/// Finds the agent as the runtime is found: beside this program, or in `../lib` of it. The error is the places, if it is at none. A place
+/// with `=` in its path is left out: after the first `=` of the option the virtual machine reads the agent's own options.
 fn agent() -> Result<PathBuf, String> {
     let own = std::env::current_exe().unwrap_or_default();
     let beside = own.parent().unwrap_or(Path::new("/"));

@@ -1,4 +1,5 @@
-//! The guide file of a plan (docs/java-heap.md), as the commands check it and describe it.
+//! `guide_of` has the guide file of a plan made for `plan --guide` and `run --java` (docs/java-heap.md), and refuses a plan without Java
+//! sites or with another number of tiers than a heap can have colours. `in_words` describes the guide file in sentences.
 
 use anyhow::{Result, bail};
 use isotherm_act::heap_guide::{self, COLOURS_AT_MOST, HeapGuide};

@@ -1,4 +1,5 @@
-//! Separates the words of a `java` command line into options of the virtual machine and arguments of the program.
+//! Finds the options of the Java virtual machine in a `java` command line: those before the program and its arguments. `coloured_jvm` looks
+//! through them to refuse garbage collectors whose heap has no colours (all but G1).
 //!
 //! ```text
 //! java -Xmx1g -cp app.jar:lib.jar  app.Main  -XX:+UseSerialGC

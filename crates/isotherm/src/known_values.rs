@@ -1,5 +1,5 @@
-//! Flags with known values: completions offer them, and a function of the flag parses the value,
-//! which may accept more than these words (`static-ratio=1:3`).
+//! Parses flags with known values, which completions offer: [`one_of`] accepts only these words, [`KnownValues`] accepts what a function of
+//! the flag accepts, which may be more (`static-ratio=1:3`).
 
 use std::ffi::OsStr;
 

@@ -1,4 +1,6 @@
-//! Starts a program with the runtime preloaded, waits for it, and exits with its status.
+//! Starts a program with the runtime preloaded: `prepare` writes its configuration and holds it before its exec (`Ready`); `Running` waits
+//! for it, passes signals on, keeps its time limit and adds up the energy of the whole machine meanwhile; `EndedProgram` has the results.
+//! `ended` makes the exit status of this command, a failure where a result was lost, and `end_as` ends the command by it.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -115,7 +117,7 @@ fn library() -> Result<PathBuf> {
         })
 }
 
-/// `LD_PRELOAD` separates by spaces and colons, so a path with one of these is reached by a link.
+/// The value of `LD_PRELOAD`. Spaces and colons separate its paths, so a library whose path has one of these is reached by a link.
 fn preload(library: &Path, session: &SessionDirectory) -> Result<OsString> {
     let bytes = library.as_os_str().as_bytes();
     let plain = !bytes
@@ -143,7 +145,8 @@ pub(crate) fn program(words: &[OsString]) -> Result<PathBuf> {
     program::check(words.first().context("no program was named")?)
 }
 
-/// Checks the program, writes the configuration and holds the program before its exec.
+/// Checks the program, writes the configuration and holds the program before its exec. Its standard output goes to `output`. The files
+/// of the run are in the directory of the session, which may hold others; if it has an emulated machine, the program shares that.
 ///
 /// # Errors
 /// One sentence on the fault of the program, the runtime or the machine.
@@ -411,7 +414,7 @@ impl Running {
             if let Some(end) = self.ended {
                 let exceeded = self.time_limit.and_then(|limit| limit.exceeded());
                 if exceeded.is_some() {
-                    // Its descendants, which may not have received the signal.
+                    // Its descendants may not have received the signal.
                     session_processes::kill_all(self.session.path());
                 }
                 let nanos = |time: Duration| Nanos(time.as_nanos() as u64);

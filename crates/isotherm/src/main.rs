@@ -1,5 +1,5 @@
-//! The command line. Each command is a thin file under `commands`: it reads arguments, calls the
-//! stages, and prints; other crates make the decisions.
+//! Runs the command that the command line names, or the guard of a session directory, for which a run starts this program again. The
+//! commands are under `commands`: they read arguments, call the stages, and print; other crates make the decisions.
 #![forbid(unsafe_code)]
 
 mod attached;

@@ -1,4 +1,4 @@
-//! The parts of each command's long help and man page beside its flags: examples, files, exit status.
+//! `MANUAL` has each command's exit statuses, files and examples for man pages, from `manual.toml`; `documented` adds them to the help.
 
 use clap::Command;
 

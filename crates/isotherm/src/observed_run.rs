@@ -1,5 +1,5 @@
-//! A program that runs under observation, for `record` and for an online `run`: a step each epoch until it ends, then
-//! the end of the profile, if one is written.
+//! `ObservedRun` observes a program, or a process that runs already, for `record` and for a `run` without a plan: a step each epoch until
+//! the end, in which the command takes part as a `Follower`, then the end of the profile, if one is written.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ pub(crate) enum FollowUntil {
 }
 
 impl FollowUntil {
-    /// For a run that takes its moves back or not: it does so before the program ends, if it is interrupted.
+    /// A run that takes its moves back also stops at an interrupt, because it must do so before the program ends.
     pub(crate) const fn of(takes_back: bool) -> Self {
         match takes_back {
             true => Self::EndOrInterrupt,
@@ -144,10 +144,9 @@ pub(crate) struct ObservedRun<E, P = Running> {
     pub step: ObservedStep<E>,
     running: P,
     epoch: Duration,
-    /// Names the sites of the profile.
+    /// Names the sites of the profile, if one is written.
     naming: Option<Naming>,
-    /// The last epoch, which is written with the end of the profile: a short run has one epoch, whose tables would all
-    /// be written twice within a moment.
+    /// The last epoch, which is written with the end of the profile: a short run has one epoch, whose tables would else be written twice.
     last: Option<Segment>,
     diagnostics: Diagnostics,
     console: Console,
@@ -186,7 +185,7 @@ impl<E: Executor> ObservedRun<E> {
 }
 
 impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
-    /// Of a process that runs.
+    /// Observes the process that `start` returns: one that it lets run, or that runs already. The files of its code are below `root`.
     ///
     /// # Errors
     /// No thread could be created.
@@ -324,7 +323,7 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
     }
 }
 
-/// The sites with the frames named that the profile shows, and the code that accessed their data. Where that takes longer than a moment, the last epoch is
+/// The sites with the frames named that the profile shows, and the code that accessed their data. If that takes long, the last epoch is
 /// written first.
 fn named<E: Executor>(
     step: &mut ObservedStep<E>,

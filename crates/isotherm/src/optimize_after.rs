@@ -1,8 +1,8 @@
-//! `--optimize-after`: when a run is optimized.
+//! `OptimizeAfter` is the value of `--optimize-after`, which `read` parses: when a run makes its one optimization, after a time or
+//! (`first-iteration`) when its heat begins to repeat. `commands/run/optimize_after.rs` makes that run.
 
 use isotherm_model::units::Nanos;
 
-/// When a run is optimized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OptimizeAfter {
     /// After this time.
@@ -11,7 +11,7 @@ pub(crate) enum OptimizeAfter {
     FirstIteration,
 }
 
-/// The word for the second.
+/// The word for [`OptimizeAfter::FirstIteration`].
 pub(crate) const FIRST_ITERATION: &str = "first-iteration";
 
 impl OptimizeAfter {

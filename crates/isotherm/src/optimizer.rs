@@ -1,4 +1,5 @@
-//! Optimizes a running program once or at its request: chooses among its living data by the samples so far, and moves it.
+//! `Optimizer` makes an optimization of a running program, for `isotherm run --optimize-after` or at the program's own request: it chooses
+//! among the living data of the program by the samples so far and the program's hints, and moves data to fast memory and out of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,7 +30,7 @@ use crate::cli::RunArgs;
 use crate::launch::Ready;
 use crate::range_mover::{MovedRanges, RangeMover};
 
-/// What an optimization may use, and for which process it is.
+/// The limits of an optimization: its process, its fast memory and its policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OptimizationLimits<'a> {
     /// The process; all of the program where none is named.
@@ -55,12 +56,12 @@ pub(crate) const DEFAULT_POLICY: &str = ATMEM;
 /// Checks the text of a policy.
 ///
 /// # Errors
-/// It names none, or has a bad parameter.
+/// It names no policy, or has a bad parameter.
 pub(crate) fn check_policy(text: &str) -> Result<()> {
     choice(text, 1).map(drop)
 }
 
-/// The choice for a text; `period` is what one sample stands for.
+/// The choice that a policy's text names; `period` is the number of accesses that one sample stands for.
 fn choice(text: &str, period: u64) -> Result<ChunkChoice> {
     let choice = match chunk_plan::is_named(text) {
         true => {
@@ -81,7 +82,7 @@ fn choice(text: &str, period: u64) -> Result<ChunkChoice> {
 }
 
 impl Optimizer {
-    /// For a program that is held before its start.
+    /// The optimizer of a program that is held before its start.
     pub(crate) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, console: Console) -> Self {
         let sessions = ready.session.path().to_owned();
         Self {
@@ -93,8 +94,8 @@ impl Optimizer {
         }
     }
 
-    /// Chooses by these counts, and moves. Where memory that was first touched meanwhile took the room of what was to enter, it is
-    /// chosen and moved once more.
+    /// Chooses by these counts, and moves. Where some bytes failed to move, it chooses and moves once more: memory that was first touched
+    /// meanwhile may have taken the room.
     ///
     /// # Errors
     /// The policy's text is no policy.
@@ -291,7 +292,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// Both as one decision: the later choice, and the moves of both. In place was what was so before the first.
+    /// Both passes as one decision: the choice of the later, and the moves of both. Data counts as in place if it was so before the first.
     fn followed_by(mut self, last: Self) -> Self {
         self.promoted.extend(last.promoted);
         self.demoted.extend(last.demoted);

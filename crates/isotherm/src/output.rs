@@ -1,5 +1,5 @@
-//! Atomic file writes for results: at every moment the name has the whole old file or the whole
-//! new one; without an old file, no file or the whole new one.
+//! Writes files of results atomically: at every moment the name has the whole old file, or no file if there was none, or the whole new one.
+//! Only a pipe, a device, or a file in a directory that permits no new file is written in place. `check` tests a path in advance.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};

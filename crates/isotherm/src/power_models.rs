@@ -1,4 +1,5 @@
-//! The energy models of `--power`: built in, or read from a file of a user who knows more of the memory (TOML).
+//! `PowerModels` is the value of `--power`, the energy models of the fast tier and of the others: built in, or read from a file of a user
+//! who knows more about the memory (TOML).
 //!
 //! ```toml
 //! name = "NVM module of 128 GB"
@@ -71,7 +72,7 @@ impl PowerModel {
 }
 
 impl PowerModels {
-    /// Of both tiers.
+    /// The models of both tiers.
     pub(crate) fn pair(&self) -> PairPower<'_> {
         PairPower {
             fast: self.fast.model(),

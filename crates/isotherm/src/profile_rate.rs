@@ -1,4 +1,6 @@
-//! The rate of a profile within a run: chosen anew while the profile is taken, because data grows and threads start.
+//! Chooses the rate of the timer for a profile within a run (`--optimize-after`, or at the program's request), anew while the profile is
+//! taken, because data grows and threads start; or sets the rate nearest to the one that the program named. With `--frequency` or
+//! `--output` the run keeps one rate.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -19,8 +21,7 @@ pub(crate) const EXPECTED: Nanos = Nanos(1_000_000_000);
 /// How often the cost of a sample is measured, for 10 ms each.
 const TRIALS: usize = 3;
 
-/// The rates that the timer of a run can change to: none where the user named one, or where the run is recorded, because a recording has
-/// one rate.
+/// The rates that the timer of a run can change to: none where the user named one, or where the run is recorded, at one rate.
 pub(crate) fn others(args: &RunArgs) -> &'static [u32] {
     match args.observing.frequency.is_none() && args.output.is_none() {
         true => &OTHER_HZ,

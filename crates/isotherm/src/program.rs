@@ -1,5 +1,5 @@
-//! Checks the program before it is started, so that each reason why the runtime cannot be preloaded is one
-//! clear sentence instead of a silent run without Isotherm.
+//! `check` finds a program as a shell does, and checks it before it is started, so that each reason why the runtime cannot be preloaded is
+//! one clear sentence instead of a silent run without Isotherm.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,9 +1,10 @@
-//! Signals while a program runs: each is passed on, and this process lives to store what was measured.
+//! `ProgramSignals` passes signals on to the program that runs, except those of a terminal key, which the program receives itself; this
+//! process lives on to store what was measured.
 //!
 //! A signal that this process ignored when it started stays ignored, here and in the program.
 //!
-//! A signal that arrives before the first run of a command that calls [`catch_from_here`], or between two runs, ends the next one: the
-//! kernel's own action is gone once signals are caught.
+//! In a command that calls [`catch_from_here`], a signal that arrives before the first run or between two runs ends the next run: once
+//! signals are caught, the kernel no longer ends this process.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
@@ -18,7 +19,7 @@ use signal_hook::iterator::exfiltrator::WithRawSiginfo;
 
 /// Signals that request the end.
 const ENDING: [Signal; 3] = [Signal::TERM, Signal::HUP, Signal::INT];
-/// All that are passed on.
+/// All signals that are passed on.
 const ALL: [Signal; 4] = [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT];
 
 /// Number of the last signal that requested the end, in all runs of this process; 0 before one arrives. `None` where the kernel refused.
@@ -76,7 +77,7 @@ impl ProgramSignals {
         })
     }
 
-    /// Sends the program those that have arrived, except those that it has received itself.
+    /// Sends the program the signals that have arrived, except those that it has received from the terminal itself.
     pub(crate) fn pass_on(&mut self, child: &Child) {
         let pid = Pid::from_child(child);
         let arrived = self.caught.pending().filter_map(|info| {

@@ -1,5 +1,5 @@
-//! Python programs: which interpreters the runtime can read functions from, and the warning for all others. The version is taken from the
-//! file name, which is enough for a warning; the runtime itself uses the version in the interpreter's memory.
+//! Says, as a warning or for `isotherm doctor`, whether the runtime can read the Python functions of a program from its interpreter. The
+//! version is taken from the file name, which is enough for a warning; the runtime itself uses the version in the interpreter's memory.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
@@ -16,12 +16,12 @@ const READ: RangeInclusive<u32> = 11..=14;
 struct PythonVersion {
     major: u32,
     minor: u32,
-    /// Threads run Python in parallel, and its records are others.
+    /// Built without the global lock: its records in memory have another layout.
     is_free_threaded: bool,
 }
 
 impl PythonVersion {
-    /// That of a file's name without its folder; `None` for other programs, `python3` alone and tools such as `python3.11-config`.
+    /// The version in a file's name without its folder; `None` for other programs, `python3` alone and tools such as `python3.11-config`.
     fn of_name(name: &str) -> Option<Self> {
         let numbers = name.strip_prefix("python")?;
         let plain = numbers.strip_suffix('t').unwrap_or(numbers);

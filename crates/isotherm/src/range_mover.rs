@@ -1,7 +1,6 @@
-//! Selects the mover of the ranges of a running program's data.
-//!
-//! On the emulated pair the runtime moves them on request. On memory nodes several threads of this process do, or a thread of the
-//! runtime (`--mover staged`). A dry run prints the moves.
+//! `RangeMover` moves ranges of a running program's data to the fast tier or to the slow ones, for an optimization: on the emulated pair
+//! the runtime moves them on request, on memory nodes several threads of this process do, or a thread of the runtime (`--mover staged`),
+//! and a dry run prints the moves. `NodeMover`, its part for memory nodes, serves online runs, too, and can take its moves back (`--undo`).
 
 use std::path::PathBuf;
 
@@ -51,7 +50,7 @@ impl RangeExecutor for NodeMover {
 }
 
 impl NodeMover {
-    /// As the flags say; `by_kernel` moves what a thread of the runtime does not.
+    /// The mover that the flags name; `by_kernel` moves what a thread of the runtime does not.
     pub(crate) fn new(
         args: &RunArgs,
         by_kernel: impl RangeExecutor + 'static,
@@ -129,7 +128,7 @@ pub(crate) enum RangeMover {
 }
 
 impl RangeMover {
-    /// For a program with these session files.
+    /// The mover for a program with these session files.
     pub(crate) fn new(args: &RunArgs, sessions: PathBuf, tiers: &Tiers, console: Console) -> Self {
         if args.dry_run {
             return Self::Dry(console);
@@ -216,7 +215,7 @@ fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) ->
     result
 }
 
-/// Why a page with this fate stays; `None` of one that is on the node, or is to be.
+/// Why a page with this fate stays; `None` where it is on the node, or is to be there.
 fn stays(fate: &Fate) -> Option<StayReason> {
     match fate {
         Fate::Moved | Fate::AlreadyThere | Fate::Requested => None,
@@ -240,11 +239,11 @@ fn say(ranges: &[ProcessRange], to_fast: bool, console: Console) {
     }
 }
 
-/// The tiers of the emulated machine are numbered as nodes.
+/// Requests moves from the runtime, and waits for them; the tiers of the emulated machine are numbered as nodes.
 fn request(writer: &mut PageRequestWriter, ranges: &[ProcessRange], to_fast: bool) {
     let mut processes: Vec<_> = ranges.iter().map(|(process, _)| *process).collect();
     processes.dedup();
-    // The runtime's progress is seen by requests, so they are small.
+    // The runtime's progress shows only when it has obeyed a request, so requests are small.
     let whole = actions(ranges, NodeId(u32::from(!to_fast)));
     let mut left: Vec<RangeAction> = whole.into_iter().flat_map(pieces).collect();
     while !left.is_empty() {

@@ -1,4 +1,5 @@
-//! The settings of an observed run, for `record` and an online `run`: flags, sources, the observer and metadata.
+//! Prepares an observed run, for `record` and for a `run` without a plan: checks its flags, chooses the sources, configures the runtime for
+//! them, attaches the observer to a program or to a process that runs already, and makes the metadata of the profile.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -237,7 +238,7 @@ fn live_config(
     config.events = EventSettings {
         hz: timer_hz(observing),
         other_hz,
-        // That of a program's own counts is the runtime's.
+        // The period of a program's own counts is in the runtime's configuration.
         period: observing.period,
         stores: observing.stores,
     };

@@ -1,4 +1,6 @@
-//! The policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
+//! Lists the names for `isotherm run --policy`: the policies that move pages each epoch, `none`, which leaves the moves to the daemon, and
+//! those that choose data once. `check` accepts the first kind and `none`, and says which flag the others need: `--optimize-after`, or
+//! `--tiers compressed` for TMO's rule of what to page out.
 
 use anyhow::{Result, bail};
 use isotherm_policy::ATMEM;
@@ -13,12 +15,12 @@ pub(crate) const ORACLE: &str = "oracle";
 /// TMO's rule, of runs with compressed memory only.
 pub(crate) const TMO: &str = "tmo";
 
-/// Their names.
+/// The names of the policies that move pages each epoch, and of `none`.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     epoch::names().chain([LoadBalance::NAME, FIRST_COME, NONE])
 }
 
-/// Their names, and those of the policies that choose once.
+/// These names, and those of the policies that choose once.
 pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
     let sites = isotherm_policy::POLICIES.iter();
     // A run does not measure the bandwidth of its sites; by its tiers it balances each epoch.

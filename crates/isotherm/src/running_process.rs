@@ -1,4 +1,6 @@
-//! The process that `isotherm record --pid` records: what it is, or one sentence on why it cannot be recorded. Nothing here changes it.
+//! `RunningProcess` is the process that `isotherm record --pid` records: `find` reads its command line, the directory of its session files
+//! where it has Isotherm's runtime, and whether its code is of 32 bits, or says in one sentence why the process cannot be recorded; nothing
+//! of it is changed. `Stat` is the state and start time of any process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -25,11 +27,11 @@ pub(crate) struct RunningProcess {
     pub handle: ProcessHandle,
     /// Where the files of its code are.
     pub root: FileRoot,
-    /// Its program, by its own name for that or else its path, and its arguments.
+    /// Its command line: the program by a name or path that a shell finds, and its arguments.
     pub words: Vec<OsString>,
     /// Its session, where the runtime is in it.
     pub session: Option<RunningSession>,
-    /// Its code is of 32 bits.
+    /// Whether its code is of 32 bits.
     pub is_32_bit: bool,
 }
 

@@ -1,4 +1,6 @@
-//! The data objects of a program, and their benefits from timed and from predicted runs (CoMerge, section 3.2).
+//! Computes for `isotherm sensitivity` how much longer a program takes with all data slow (its sensitivity), and how much of that each data
+//! object saves if it alone is fast (its benefit; CoMerge, section 3.2): from timed runs (`ObjectRuns`, which a profile can store), or from
+//! times predicted from a profile. `objects` lists a program's data objects.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -50,7 +52,7 @@ pub(crate) fn objects(profile: &Profile, predicted: Option<&MeasuredProgram>) ->
 /// Checks that a profile has enough samples for a prediction; one without a timer is refused elsewhere.
 ///
 /// # Errors
-/// It has too few.
+/// It has too few samples.
 pub(crate) fn check_samples(profile: &Profile) -> Result<()> {
     let timers = profile.sources.iter();
     let timers = timers.filter(|source| source.unit(false) == Some(CountUnit::Time));
@@ -97,7 +99,7 @@ impl ObjectRuns {
         }
     }
 
-    /// The program by its times of one kind: that of a round, or the median of all.
+    /// The program with one time for each placement, which `time` takes from its rounds: that of one round, or the median.
     fn program(
         &self,
         time: impl Fn(&[Nanos]) -> Nanos,
@@ -275,7 +277,7 @@ mod tests {
         assert!(none.figures().is_err());
     }
 
-    /// A profile of sites of so many bytes.
+    /// A profile of sites with these bytes.
     fn profile(sizes: &[u64]) -> Profile {
         let mut profile = Profile::new(Meta::default());
         profile.sites = (100..)

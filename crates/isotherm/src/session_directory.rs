@@ -1,4 +1,6 @@
-//! The directory of a run's session files, and the removal of those that killed runs left.
+//! `SessionDirectory` is the directory of a run's session files, with its configuration and the files of its emulated machine; it is
+//! removed when the value is dropped, or by a guard process if the run is killed. A new one also removes the directories in `/dev/shm` that
+//! killed runs of this user left, known by their free locks.
 //!
 //! Session files are stored in memory, so a directory that is never removed occupies memory for good. A run removes
 //! its own at its end, and its guard ([`crate::session_guard`]) does so where the run is killed. Where both are
@@ -166,8 +168,8 @@ impl SessionDirectory {
     }
 }
 
-/// Removes the directories in `parent` that belong to this user and to no living run. A directory that
-/// cannot be read or removed stays, which harms no run.
+/// Removes the directories in `parent` that belong to this user and to no living run. One that cannot be read or removed stays, which harms
+/// no run.
 fn remove_abandoned(parent: &Path) {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {

@@ -1,10 +1,11 @@
-//! Removes the session directory of a run that was killed.
+//! `SessionGuard` holds a process that removes the session directory of a run that was killed: it waits for the end of a pipe, which the
+//! kernel closes with the run. `as_guard` is the code of that process; `remove` and `is_ours` also serve the next run, which removes the
+//! directories of earlier ones.
 //!
 //! A run removes its directory at its end, but not after SIGKILL, and files there occupy memory. So it starts a
 //! process that waits for the run's end and removes the remaining files. That process is this
 //! program again under another name, in a session of its own: signals of the terminal do not reach
-//! it, and a service manager that sends SIGTERM to all processes of a unit does not end it first. If all
-//! are killed at once, this user's next run removes the directory.
+//! it, and a service manager that sends SIGTERM to all processes of a unit does not end it first.
 //!
 //! ```text
 //! run            guard

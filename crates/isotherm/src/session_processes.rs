@@ -1,4 +1,6 @@
-//! Ends the processes of a run: the program and those of its descendants that have the runtime.
+//! `kill_all` sends SIGKILL to each living process whose session file is in the directory of a run: the program and its descendants, as far
+//! as they have the runtime. It ends a program of `isotherm colocate --run` that is no longer needed, and the descendants of a program that
+//! ran into its time limit.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +23,7 @@ pub(crate) fn kill_all(directory: &Path) {
     }
 }
 
-/// Sends the signal to those that there are now; returns how many received it.
+/// Sends SIGKILL to the processes that there are now; returns how many received it.
 fn kill(directory: &Path) -> usize {
     let mut killed = 0;
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

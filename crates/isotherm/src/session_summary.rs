@@ -1,4 +1,5 @@
-//! Summary of a run from the session files that the runtime has left at the program's end.
+//! `SessionSummary` sums up a run at the program's end, from the session files that the runtime has left (counters, reasons why the runtime
+//! was off) and from `/proc` (processes that still run). `recorded_sites` reads the sites of all processes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;

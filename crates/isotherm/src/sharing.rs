@@ -1,4 +1,5 @@
-//! The words of `isotherm colocate`: its policies, what they share, its floors, and the names of its programs.
+//! Reads and checks the flags of `isotherm colocate` by which programs share fast memory (`--policy`, `--share`, `--floor`, `--fairness`),
+//! makes the sharing policies (Isotherm's own and CoMerge's), and gives each program a name by its profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

@@ -1,6 +1,5 @@
-//! Names the frames of sites, and the code that accesses their data, on a separate thread while the program runs, so that few
-//! look-ups are left when it has ended: reading the debugging information of one large library takes
-//! longer than anything else at the end of a short run.
+//! `Naming` looks up function and line of the frames of sites, and of the code that accesses their data, on a separate thread while the
+//! program runs, because reading the debugging information of a large library is slow; `finish` looks up the rest at the program's end.
 //!
 //! Only the sites that reports and plans show are named: those whose data was accessed or resident, and those that the compiler
 //! named. The thousands of others that a large program has share one arena, and are shown by module and offset.
@@ -74,7 +73,7 @@ impl Naming {
     /// Looks up the frames of sites that are likely to be shown, so that they are known when they are.
     pub(crate) fn look_up_early(&self, sites: Vec<Site>) {
         if !sites.is_empty() {
-            // As below.
+            // A thread that panicked names nothing, as in [`Self::look_up`].
             let _ = self.unnamed.send(NamedParts {
                 sites,
                 code: Vec::new(),
@@ -108,8 +107,7 @@ impl Naming {
         }
     }
 
-    /// The sites with the frames of those that are shown named, and the code with names. Calls `late` once if that takes longer than a
-    /// moment.
+    /// The sites with the frames of those that are shown named, and the code with names. Calls `late` once if that takes over a [`MOMENT`].
     pub(crate) fn finish(self, all: NamedParts, late: impl FnOnce()) -> NamedParts {
         let NamedParts { sites, code } = all;
         let is_named = |site: &&Site| is_shown(site) || self.shown.contains(&site.id);

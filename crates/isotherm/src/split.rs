@@ -1,4 +1,5 @@
-//! `--split`: whether a plan places sites in parts.
+//! `Split` is the value of `--split`: whether a plan may place parts of a site in different tiers. `pays` decides whether a plan with parts
+//! is used instead of one of whole sites, and `is_possible` whether parts can be placed on given tiers.
 
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;

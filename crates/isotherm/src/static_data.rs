@@ -1,4 +1,5 @@
-//! The static data of a program and its libraries, in the records that the runtime reads.
+//! Lists the static data of a program and its libraries for the runtime: all of it in a recording, in a guided run the variables that the
+//! plan names, in the order in which they are placed. `StaticPlacement`, the value of `--static`, says into which tier static data goes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -66,7 +67,7 @@ impl StaticPlacement {
             Self::Slow => Some(plan.tiers.slowest()),
         };
         Configuration {
-            // Also where they are not placed by name: the run reports which of the plan's sites it made.
+            // Variables are listed even where one tier has them all: the run reports which of the plan's sites it made.
             statics: planned(plan, path),
             static_tier: tier,
             ..configuration
@@ -97,8 +98,7 @@ fn planned(plan: &Plan, path: &Path) -> Vec<StaticRecord> {
     }
 }
 
-/// Those of the records that the plan names, in the order in which they are placed: what has least value for its size comes last, where
-/// the tier may be full.
+/// The records that the plan names, as they are placed: what has least value for its size comes last, when the tier may be full.
 fn by_value(plan: &Plan, records: Vec<StaticRecord>) -> Vec<StaticRecord> {
     let assigned = plan.assignments.iter().map(|of| (of.site, of));
     let assigned: BTreeMap<SiteId, &Assignment> = assigned.collect();

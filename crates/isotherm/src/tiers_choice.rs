@@ -1,4 +1,7 @@
-//! Turns `--tiers` and `--fast` into tiers.
+//! `resolve` makes tiers of `--tiers`, `--fast` and the flags of the emulated pair, and `for_run` those of a run without a plan. Where the
+//! kernel refuses the samples by which a pair is slowed by time, the page trap takes its place if the flags name neither costs nor a limit
+//! of bandwidth; `for_run` replaces named costs too (not those of a file), and refuses a limit. `problem` says why tiers cannot work here,
+//! `cache` checks `--cache`, and the others say what the flags name, and how much memory there is and can be fast.
 
 use std::path::Path;
 
@@ -159,7 +162,7 @@ fn by_time(tiers: &Tiers) -> Option<TimeCosts> {
 /// The size of the caches for runs that are placed on these tiers, as `--cache` gives it; `None` for that of this machine.
 ///
 /// # Errors
-/// It is given, and the tiers are not emulated by time: then no caches are assumed.
+/// A size is given, and the tiers are not emulated by time: then no caches are assumed.
 pub(crate) fn cache(size: Option<Bytes>, tiers: &Tiers) -> Result<Option<Bytes>> {
     if size.is_some() && by_time(tiers).is_none() {
         bail!(

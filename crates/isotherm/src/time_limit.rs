@@ -1,4 +1,5 @@
-//! The time limit of a program: SIGTERM when the limit is reached, then SIGKILL if the program has not ended after a grace period.
+//! `TimeLimit` says when a program is to be ended: by SIGTERM at its limit, then by SIGKILL if it has not ended after a grace period.
+//! `read` reads the times of `--time-limit` and of `isotherm record --for`.
 //!
 //! ```text
 //! |------ limit ------|--- GRACE ---|
@@ -28,10 +29,10 @@ pub(crate) enum EndSignal {
     Kill,
 }
 
-/// Reads the value of `--time-limit`.
+/// Reads the value of `--time-limit` or `--for`.
 ///
 /// # Errors
-/// It is no time, or none at all.
+/// The text is not a time above zero.
 pub(crate) fn read(text: &str) -> Result<Nanos, String> {
     match text.parse() {
         Ok(Nanos(0)) => Err("must be longer than 0".to_owned()),
@@ -41,7 +42,7 @@ pub(crate) fn read(text: &str) -> Result<Nanos, String> {
 }
 
 impl TimeLimit {
-    /// Of a program that begins to run.
+    /// The limit of a program that begins to run.
     pub(crate) const fn new(limit: Nanos) -> Self {
         Self { limit, sent: None }
     }

@@ -1,5 +1,6 @@
-//! Times one program under several placements, in turn: in each round every placement runs once, so that what changes on the machine
-//! meanwhile changes all of them.
+//! `TimedRuns` times one program under several placements for `isotherm compare`, `isotherm sensitivity` and `isotherm record --isolate`:
+//! in each round every placement runs once, so that a change of the machine's load affects all of them. `RunResults` has the times, and
+//! whether outputs differed or a placement ran into the time limit; `without_limit` lifts the capacities of tiers.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -40,7 +41,7 @@ pub(crate) enum DifferingOutput {
 }
 
 impl DifferingOutput {
-    /// By the flag `--check-output`.
+    /// The treatment for the flag `--check-output`.
     pub(crate) const fn by_flag(check_output: bool) -> Self {
         match check_output {
             true => Self::Refused,
@@ -58,7 +59,7 @@ pub(crate) struct TimedRuns<'a> {
     pub placements: &'a [TimedPlacement],
     /// How often each placement runs.
     pub rounds: u32,
-    /// What a run means whose output differs.
+    /// The treatment of a run whose output differs.
     pub differing: DifferingOutput,
     /// The longest that a run may take; `None` for no limit.
     pub limit: Option<Nanos>,
@@ -75,13 +76,13 @@ pub(crate) struct RunResults {
     pub interrupted: Option<ExitStatus>,
     /// The placements in which the program did not end within the limit, by number. They have no times.
     pub exceeded: BTreeSet<usize>,
-    /// The same of a placement without which the others mean nothing, in a sentence: the runs ended with it.
+    /// A sentence, if the program ran into the limit in a placement without which the others mean nothing: the runs ended with it.
     pub stopped: Option<String>,
 }
 
 impl RunResults {
-    /// Drops the round in which the runs were interrupted or stopped, with a warning, and what there is of placements that ran into the limit. Returns
-    /// the number of complete rounds.
+    /// Drops the round in which the runs were interrupted or stopped, with a warning, and the times of placements that ran into the limit.
+    /// Returns the number of complete rounds.
     pub(crate) fn keep_whole_rounds(&mut self, wanted: u32, console: Console) -> usize {
         let numbered = self.times.iter().enumerate();
         let ended = numbered.filter(|(number, _)| !self.exceeded.contains(number));
@@ -210,7 +211,7 @@ impl TimedRuns<'_> {
     /// Says that the output of a run differs from that of the first one.
     ///
     /// # Errors
-    /// The same, where outputs must not differ.
+    /// Outputs must not differ.
     fn say_difference(&self, run: &str, console: Console) -> Result<()> {
         let what = format!("{run}: the program's output differs from that of its first run");
         if self.differing == DifferingOutput::Refused {
@@ -225,7 +226,7 @@ impl TimedRuns<'_> {
     }
 }
 
-/// The same tiers without a limit of ours. The kernel limits real ones to what their nodes hold.
+/// These tiers without limits of Isotherm's own. The kernel limits real ones to what their nodes hold.
 pub(crate) fn without_limit(tiers: &Tiers) -> Tiers {
     let lifted = |tier: &Tier| match tier.kind {
         TierKind::EmulatedFast | TierKind::Nodes(_) => Tier {

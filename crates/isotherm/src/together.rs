@@ -1,5 +1,6 @@
-//! Runs programs at the same time. Each that ends early starts again, until every one has ended once, so that none has the machine for itself
-//! in the time that counts (CoMerge, section 4).
+//! `run` runs each `PlacedProgram` by its configuration, several at the same time or one alone, for `isotherm colocate --run`. A program
+//! that ends early starts again until every one has ended once, so that none has the machine for itself in the time that counts, that of
+//! its first run (CoMerge, section 4). Where the bandwidth of the emulated pair is limited, the programs share one emulated machine.
 //!
 //! ```text
 //! a  |======|======|====x            x: ended, because all have ended once
@@ -62,7 +63,7 @@ pub(crate) enum TogetherEnd {
 
 /// What the threads of the programs share.
 struct Progress {
-    /// The session of the emulated machine whose bandwidth the programs share; `None` where it has no limit, or a name by which they find it.
+    /// The session of the emulated machine that the programs share; `None` where it has no limit, or a name by which they find it.
     machine: Option<SessionDirectory>,
     /// Programs that have not ended yet.
     left: AtomicUsize,
@@ -86,7 +87,7 @@ impl Progress {
 
 /// The end of one run of a program.
 enum RunEnd {
-    /// It ended itself.
+    /// It ended by itself.
     Finished(RunTimes),
     /// This signal interrupted it.
     Interrupted(ExitStatus),
@@ -97,8 +98,7 @@ enum RunEnd {
 /// Runs the programs to the end of the last, each for `limit` at most.
 ///
 /// # Errors
-/// A program cannot be started, fails, also when it runs again, runs for longer, or Isotherm was off in it. The others are then ended at
-/// once.
+/// A program cannot be started, fails (also when it runs again), runs for longer, or had Isotherm off. The others are then ended at once.
 pub(crate) fn run(programs: &[PlacedProgram], limit: Option<Nanos>) -> Result<TogetherEnd> {
     let progress = Progress {
         machine: shared_machine(programs)?,
@@ -135,7 +135,7 @@ pub(crate) fn run(programs: &[PlacedProgram], limit: Option<Nanos>) -> Result<To
     Ok(interrupted.map_or(TogetherEnd::All(first_ends), TogetherEnd::Interrupted))
 }
 
-/// The machine of programs that run at the same time on one with a limit and without a name.
+/// Makes the emulated machine that programs share which run at the same time, if it has a limit and no name by which they find it.
 fn shared_machine(programs: &[PlacedProgram]) -> Result<Option<SessionDirectory>> {
     let mut limits = programs
         .iter()
@@ -197,7 +197,7 @@ fn run_while(
         }
     }
     if is_unneeded {
-        // What its last descendants began meanwhile.
+        // Its last descendants may have started others meanwhile.
         running.kill();
     }
     let ended = running.finish()?;

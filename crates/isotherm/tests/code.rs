@@ -1,4 +1,4 @@
-//! What a recording keeps of the code that accesses data: functions, lines, loads and stores, threads, patterns.
+//! Tests what a recording keeps of the code that accesses data: functions, lines, loads and stores, threads, patterns.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -40,7 +40,7 @@ fn report(directory: &Path) -> Value {
     serde_json::from_slice(&output.stdout).expect("is JSON")
 }
 
-/// The code that the report has of the site with this variable.
+/// The code in the report that accesses the site of this variable.
 fn code<'a>(report: &'a Value, variable: &str) -> &'a [Value] {
     let sites = report["sites"].as_array().expect("lists sites");
     let is_it = |site: &&Value| {

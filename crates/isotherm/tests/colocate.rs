@@ -1,5 +1,5 @@
-//! `isotherm colocate` as its users meet it. The library `libisotherm.so` must be beside the program
-//! (`cargo build --workspace` puts it there).
+//! Tests `isotherm colocate` by running it: plans, timed runs together, warnings, programs that fail or hang, interrupts. The library
+//! `libisotherm.so` must be beside the program (`cargo build --workspace` puts it there).
 
 mod support;
 
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use support::{isotherm, running_in, stderr, succeeds};
 
-/// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`, and hangs or is
-/// killed where there is one of these names. It ignores an interrupt while it hangs.
+/// Follows pointers through an array of 16 MiB as often as its argument says, in units of 100,000; fails where there is a file `fail`, and
+/// hangs or is killed where there is one of these names. It ignores interrupts while it hangs.
 const PROGRAM: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -50,8 +50,8 @@ int main(void) {
 }
 "#;
 
-/// Where there is a file `meet`, each run adds a byte to it. The first four, of each of two programs alone with all data fast and alone by its plan, end at once. Of the
-/// next two, which run at the same time, the second fails, and the first waits for it, then too long.
+/// Where there is a file `meet`, each run adds a byte to it. The first four runs (two programs alone, all fast and by their plans) end at
+/// once. Of the next two, which run together, the second fails, and the first waits for it, then too long.
 const MEETING: &str = r#"
 #include <fcntl.h>
 #include <stdio.h>

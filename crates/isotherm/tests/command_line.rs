@@ -1,5 +1,5 @@
-//! The command line as its users meet it: the main job, bad input and bad luck. The library
-//! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there).
+//! Tests the command line by running it: record, plan and run of a program; interrupts and crashes; bad input. The library `libisotherm.so`
+//! must lie beside the program (`cargo build --workspace` puts it there).
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -160,8 +160,8 @@ fn a_plan_of_another_program_is_called_foreign_and_the_program_still_runs() {
     assert_eq!(about_the_plan.count(), 1, "{said}");
 }
 
-/// Records through this command, interrupts those whom `whom` names of the recorder and its children, and
-/// looks that the program has ended by it and the profile is whole.
+/// Records by this command, interrupts the processes that `whom` chooses of the recorder and its children, and checks that the program has
+/// ended by it and the profile is whole.
 fn record_until_an_interrupt(through: &str, whom: impl Fn(u32) -> Vec<u32>) {
     let directory = tempfile::tempdir().unwrap();
     let binary = compile(directory.path());
@@ -191,7 +191,7 @@ fn record_until_an_interrupt(through: &str, whom: impl Fn(u32) -> Vec<u32>) {
     assert!(report.status.success(), "{}", stderr(&report));
 }
 
-/// A terminal sends it to the whole process group; here both get it by name.
+/// A terminal sends the interrupt to the whole process group; here both processes get it by number.
 #[test]
 fn an_interrupt_in_the_middle_keeps_the_profile() {
     record_until_an_interrupt("env", descendants);
@@ -281,7 +281,7 @@ fn a_crash_of_the_program_is_our_own_end() {
     assert!(run(&["report", "--text", &profile]).status.success());
 }
 
-/// Each of these must fail with one sentence that holds the words.
+/// Each command line must fail with one sentence that holds the words.
 fn each_is_refused(cases: &[(&[&str], &str)]) {
     for (arguments, words) in cases {
         let output = run(arguments);

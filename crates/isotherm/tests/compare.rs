@@ -1,5 +1,5 @@
-//! `isotherm compare` as its users meet it. The library `libisotherm.so` must be beside the program
-//! (`cargo build --workspace` puts it there).
+//! Tests `isotherm compare` by running it: outputs that differ, and plans that fit nothing. The library `libisotherm.so` must be beside the
+//! program (`cargo build --workspace` puts it there).
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! One recording, shown by every command: the same quantity is the same number everywhere, and it is what
-//! the program is known to do. The library `libisotherm.so` must lie beside the program.
+//! Tests that every command shows one recording by the same numbers, and that these are what the program is known to do. The library
+//! `libisotherm.so` must lie beside the program.
 
 mod support;
 
@@ -463,7 +463,7 @@ fn the_least_fast_memory_is_that_of_the_plan_for_its_size() {
     let need = json(&least);
     let (fast, whole) = (&need["fast_bytes"], &need["footprint_bytes"]);
     assert_eq!(number(whole), footprint().0);
-    // Of the two arrays that are read the one that is read more, and most of the other.
+    // The one of the two arrays that is read more, and most of the other.
     assert!((8 * MIB..17 * MIB).contains(&number(fast)), "{need:#}");
     assert!(need["expected_slowdown"].as_f64().unwrap() <= 0.05);
     let size = format!("{fast}B");

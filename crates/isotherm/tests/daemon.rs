@@ -1,5 +1,4 @@
-//! The daemon as its users meet it, on a machine with any number of nodes: it runs dry here, and
-//! `tests/vm` has it move.
+//! Tests the daemon by running it, on a machine with any number of nodes: it runs dry here, and moves memory in `tests/vm`.
 //!
 //! The watched program has hot and cold memory in one go. Where this machine forbids samples or accessed
 //! bits, the tests that need them say so and prove nothing.
@@ -111,7 +110,7 @@ impl Daemon {
         Self::with(directory, &whole_config(directory, config))
     }
 
-    /// One with this configuration and no more.
+    /// A daemon with this configuration and no more.
     fn with(directory: &Path, config: &str) -> Self {
         Self::with_flags(directory, config, &["--dry-run", "--verbose"])
     }
@@ -220,7 +219,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// What would be fast in the end by the lines that a dry run prints, in units of 2 MiB.
+/// The memory that would be fast in the end by the lines that a dry run prints, in units of 2 MiB.
 fn wanted(output: &str, pid: u32) -> std::collections::BTreeSet<u64> {
     let mut fast = std::collections::BTreeSet::new();
     for line in output.lines() {
@@ -351,7 +350,7 @@ struct Group {
 }
 
 impl Group {
-    /// None where this machine lets us make none.
+    /// The group; `None` where this machine refuses to make one.
     fn new(word: &str) -> Option<Self> {
         let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
         let mut mounts = mounts
@@ -483,7 +482,7 @@ fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
     );
 }
 
-/// The ranges of a process hold what it holds, by address and none twice, as text and as JSON.
+/// The ranges of a process cover its memory once, in the order of addresses, as text and as JSON.
 fn whole_memory_has_a_range(directory: &Path, pid: u32, bytes: u64) {
     let number = pid.to_string();
     let maps = isotherm_status(directory, &["--maps", "--pid", &number, "--json"]);
@@ -564,7 +563,7 @@ fn killing_programs_or_the_daemon_leaves_the_other_well() {
         Watched::start(directory.path()),
         Watched::start(directory.path()),
     ];
-    // By the whole path: other tests run programs of the same name.
+    // The whole path, because other tests run programs of the same name.
     let program = directory.path().canonicalize().unwrap().join("watched");
     let config = format!(
         "[processes]\nprograms = [\"{}\"]\nfilter = \"off\"\n[memory]\nfast = \"64MiB\"\n",
@@ -604,7 +603,7 @@ fn killing_programs_or_the_daemon_leaves_the_other_well() {
     daemon.stop();
 }
 
-/// From the clock: the seed is printed, and any seed must do.
+/// A seed from the clock: it is printed, and any seed must do.
 fn fastrand_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_nanos() as u64)

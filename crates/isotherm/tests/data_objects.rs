@@ -1,4 +1,4 @@
-//! What a recording keeps of data objects: heat that is finer than a chunk, and no more objects than its memory allows.
+//! Tests what a recording keeps of data objects: heat that is finer than a chunk, and no more objects than its memory allows.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

@@ -1,4 +1,4 @@
-//! What docs/deploy ships is what the program takes: configurations, capabilities, the Slurm scripts.
+//! Tests that the program accepts what docs/deploy ships: configurations, capabilities, the Slurm scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(deploy(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Of the programs of this user, only the test itself is watched.
+/// A configuration that watches, of the programs of this user, only the test itself.
 fn base() -> String {
     format!(
         "[processes]\npids = [{}]\n[memory]\nfast = \"1GiB\"\n",
@@ -27,7 +27,7 @@ fn base() -> String {
     )
 }
 
-/// What the daemon says of a configuration: one epoch, nothing is moved.
+/// The messages of a daemon with a configuration that runs for one epoch and moves nothing.
 fn checked(text: &str) -> Output {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("daemon.toml");

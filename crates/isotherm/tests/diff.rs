@@ -1,4 +1,4 @@
-//! `isotherm diff`: a program is recorded, changed, built and recorded again; its sites are found by function and line.
+//! Tests `isotherm diff`: a program is recorded, changed, built and recorded again; its sites are found by function and line.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

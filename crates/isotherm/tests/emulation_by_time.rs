@@ -1,4 +1,4 @@
-//! Runs of real programs on machines that are emulated by time.
+//! Tests runs of real programs on machines that are emulated by time: delays, counts of bytes, huge pages, threads.
 
 mod support;
 
@@ -151,7 +151,7 @@ fn counters(
     counters_of(directory, &words, tiers, program, printed)
 }
 
-/// The same of a run by these words.
+/// The runtime's counters of a run by this command line.
 fn counters_of(
     directory: &Path,
     words: &str,

@@ -1,4 +1,4 @@
-//! Data coloured by a cold set: planned, explained, followed by a run, and simulated beside interleaved pages.
+//! Tests data that a cold set colours: it is planned, explained, followed by a run, and simulated beside interleaved pages.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -66,12 +66,12 @@ fn recorded() -> TempDir {
     directory
 }
 
-/// What a plan by the cold set said, and the plan.
+/// The messages of `isotherm plan` by the cold set, and the plan.
 fn planned(directory: &TempDir, flags: &[&str]) -> (String, Plan) {
     planned_by(directory, "cold-set=5%", flags)
 }
 
-/// The same by a cold set of another share.
+/// The messages and the plan by this policy, such as a cold set of another share.
 fn planned_by(directory: &TempDir, policy: &str, flags: &[&str]) -> (String, Plan) {
     let tiers = ["--policy", policy, "--tiers", "emulated:cxl"];
     let plan = [&["plan", "app.iso"][..], &tiers].concat();

@@ -1,4 +1,4 @@
-//! `isotherm import` as its users meet it; with programs that wrote the files in llvm/tests/memprof.py.
+//! Tests `isotherm import` with files of other tools in `tests/traces`; llvm/tests/memprof.py has programs that write such files.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! `make install`: copies what was built, and nothing else.
+//! Tests that `make install` copies what was built, and does nothing else.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Programs that use `include/isotherm.h` while their data changes, or ask for what cannot be: the answers are those of the header, and the
-//! data stays whole. Arguments out of range are tested in `crates/runtime/tests/interface.rs`.
+//! Tests programs that use `include/isotherm.h` while their data changes, or ask for what cannot be: the answers are those of the header,
+//! and the data stays whole. Arguments out of range are tested in `crates/runtime/tests/interface.rs`.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -139,8 +139,9 @@ fn seed() -> u32 {
     seed
 }
 
-/// Registered twice, stacks, memory that was unmapped while it was registered, profiles within profiles, optimizations at one time and in
-/// children, objects that a child frees twice: while an observer serves the program, every answer is one that its call can have.
+/// Data that is registered twice, stacks, memory that was unmapped while it was registered, profiles within profiles, optimizations at one
+/// time and in children, objects that a child frees twice: while an observer serves the program, every answer is one that its call can
+/// have.
 #[test]
 fn random_misuse_under_an_observer_loses_no_data() {
     let how = format!("random={}", seed());

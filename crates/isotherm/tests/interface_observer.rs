@@ -1,4 +1,4 @@
-//! A program whose observer is killed: its requests are answered with `ISOTHERM_NO_OBSERVER`, and it runs on.
+//! Tests a program whose observer is killed: its requests are answered with `ISOTHERM_NO_OBSERVER`, and it runs on.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

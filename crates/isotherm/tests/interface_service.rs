@@ -1,5 +1,5 @@
-//! A run without a plan serves the requests of its program: profile, stop, optimize. The program here writes them into its session file
-//! itself, as the runtime does for the functions of `include/isotherm.h`.
+//! Tests that a run without a plan serves the requests of its program: profile, stop, optimize. The program here writes them into its
+//! session file itself, as the runtime does for the functions of `include/isotherm.h`.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -218,7 +218,8 @@ fn a_run_that_would_optimize_later_does_so_on_request_only() {
     serves(&["--optimize-after", "3s"]);
 }
 
-/// The same by the functions of the header: the only thread of the program begins a profile at once, and waits for the moves.
+/// The program makes its requests by the functions of the header: the only thread of the program begins a profile at once, and waits for
+/// the moves.
 const BY_FUNCTIONS: &str = r#"#include <isotherm.h>
 #include <stdio.h>
 #include <stdlib.h>

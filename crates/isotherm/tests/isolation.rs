@@ -1,5 +1,5 @@
-//! `isotherm record --isolate` as its users meet it. The library `libisotherm.so` must be beside the program
-//! (`cargo build --workspace` puts it there).
+//! Tests `isotherm record --isolate` by running it: runs of single sites, the plan by them, failures, interrupts. `libisotherm.so` must be
+//! beside the program (`cargo build --workspace` puts it there).
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! `isotherm run --optimize-after`: the hot part of a large array enters fast memory within the run, and the data stays whole.
+//! Tests `isotherm run --optimize-after`: the hot part of a large array enters fast memory within the run, and the data stays whole.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -19,8 +19,8 @@ const ENOUGH_SAMPLES: u64 = 100;
 /// Least bytes of the hot part that a choice has.
 const CHOSEN: u64 = 3 * MIB;
 
-/// An array of 48 MiB that is written once; then iterations, each over the 4 MiB from 32 MiB on, for so many seconds of processor time. It
-/// prints where these are, and at the end whether every update is there.
+/// An array of 48 MiB that is written once; then iterations, each over the 4 MiB from 32 MiB on, for the given seconds of processor time.
+/// It prints where these are, and at the end whether every update is there.
 const SOURCE: &str = r#"#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -57,9 +57,9 @@ fn program() -> TempDir {
     directory
 }
 
-/// A run: its messages, the address of the hot part, and the optimization; `None` where the machine cannot emulate or hardly samples.
-/// After so many seconds of time a loaded machine may have given the program too little of it, or only enough to write the array once, whose
-/// samples tell no hot part: then it has more.
+/// A run: its messages, the address of the hot part, and the optimization; `None` where the machine cannot emulate or hardly samples. When
+/// the time is over a loaded machine may have given the program too little of it, or only enough to write the array once, whose samples
+/// tell no hot part: then it has more.
 fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
     let mut tries = [1, 4, 16].into_iter().peekable();
     while let Some(times) = tries.next() {
@@ -76,7 +76,7 @@ fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
     None
 }
 
-/// The same with so many times the time until the optimization, and the time of the program.
+/// A run as [`optimized`] makes it, with `times` as much time until the optimization and for the program.
 fn optimized_later(flags: &[&str], times: u64) -> Option<(String, u64, Value)> {
     let directory = program();
     let seconds = |flag: &&str| flag.strip_suffix('s').and_then(|it| it.parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! Files that cannot be written: what was there before stays, what the program says of its end stays.
+//! Tests files that cannot be written: what was there before stays, and so does the program's exit status.
 
 mod support;
 
@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 use support::{built, isotherm, stderr, succeeds, sums};
 
-/// Runs the tool where no file may grow beyond so many blocks of 512 bytes: writing fails in the
-/// middle, as on a full disk.
+/// Runs the tool where no file may grow beyond this number of blocks of 512 bytes: writing fails in the middle, as on a full disk.
 fn cramped(directory: &TempDir, blocks: u32, arguments: &[&str]) -> Output {
     let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
     Command::new("sh")

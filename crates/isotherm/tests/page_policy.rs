@@ -1,4 +1,4 @@
-//! Runs by an epoch policy on an emulated machine: pages follow the hot part of a real program, and its data stays whole.
+//! Tests runs by an epoch policy on an emulated machine: pages follow the hot part of a real program, and its data stays whole.
 
 mod support;
 
@@ -56,7 +56,7 @@ fn run(directory: &Path, policy: &str, tiers: &str, printed: &str) -> Option<Val
     run_with(directory, (policy, &[]), tiers, printed)
 }
 
-/// The same with more flags.
+/// The summary of a run by a policy with more flags; `None` where the machine cannot emulate.
 fn run_with(
     directory: &Path,
     (policy, flags): (&str, &[&str]),
@@ -163,7 +163,7 @@ fn the_hot_part_of_static_data_is_promoted_too() {
     assert!(number(moves, "pages_promoted") >= 8 << 8, "{moves}");
 }
 
-/// A part is 16 units. Each policy follows both, and the pages that were moved are most of theirs.
+/// A part is 16 units. Each policy follows both parts, and moves most of their pages.
 fn follows(policy: &str, tiers: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     program(directory.path());
@@ -275,10 +275,10 @@ fn a_forked_child_has_tiers_of_its_own() {
     assert!(number(moves, "pages_promoted") > 0, "{moves}");
 }
 
-/// More bandwidth than a program asks for, counted.
+/// Tiers with more bandwidth than a program asks for, which count the bytes that they serve.
 const WIDE: &str = "emulated:L:1,B:1,fast-limit:1TiB/s,limit:1TiB/s";
 
-/// Fast memory of so many bytes a second, and slow memory of three times as many and the same latency.
+/// Tiers with this bandwidth of fast memory, and three times as much and the same latency of slow memory.
 fn narrow(fast: u64) -> String {
     format!(
         "emulated:L:1,B:1,fast-limit:{fast}B/s,limit:{}B/s",

@@ -1,4 +1,4 @@
-//! Runs whose cold memory is paged out to compressed memory: it takes less, and stays whole, whatever happens meanwhile.
+//! Tests runs whose cold memory is paged out to compressed memory: it takes less, and stays whole, whatever happens meanwhile.
 
 mod support;
 
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{isotherm, stderr, succeeds};
 
-/// 96 MiB of checked words, or so many, of which 16 MiB are written for some seconds, or until there is a file `end`: each word is read and
-/// checked before it is written. A child that is forked meanwhile checks its copy, and at the end all words are checked. Makes the file
-/// `started` first, and `begun` when the work begins.
+/// 96 MiB of checked words, or as many as its argument says, of which 16 MiB are written for some seconds, or until there is a file `end`:
+/// each word is read and checked before it is written. A child that is forked meanwhile checks its copy, and at the end all words are
+/// checked. Makes the file `started` first, and `begun` when the work begins.
 const PROGRAM: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ impl Compressed {
         Self::of(directory, "512MiB")
     }
 
-    /// Of this size, before compression.
+    /// Compressed memory of this size, before compression.
     fn of(directory: &Path, size: &str) -> Option<Self> {
         let alone = ALONE
             .lock()
@@ -443,12 +443,12 @@ int main(void) {
 /// A control group with a hard limit of memory; removed at the end.
 struct HardLimit {
     directory: PathBuf,
-    /// Of version 1; else of version 2.
+    /// Whether its hierarchy is of version 1; else it is of version 2.
     is_first: bool,
 }
 
 impl HardLimit {
-    /// None with a record of the skip where it cannot be made.
+    /// The group; `None` with a record of the skip where it cannot be made.
     fn of(bytes: u64) -> Option<Self> {
         let groups = std::fs::read_to_string("/proc/self/cgroup").expect("listed");
         let first = groups.lines().find_map(|line| {

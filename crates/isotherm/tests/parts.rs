@@ -1,5 +1,5 @@
-//! Arrays that are hot in one place: recorded, planned in parts, explained, and placed in parts on the emulated pair; `tests/vm` does
-//! the same on nodes.
+//! Tests arrays that are hot in one place: they are recorded, planned in parts, explained, and placed in parts on the emulated pair;
+//! `tests/vm` does the same on nodes.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
@@ -77,7 +77,7 @@ fn planned(flags: &[&str]) -> TempDir {
     planned_program(SOURCE, flags)
 }
 
-/// The same of another program.
+/// A directory with another program, and its plan with 10 MiB of fast memory.
 fn planned_program(source: &str, flags: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("app.c"), source).expect("writes");
@@ -99,7 +99,7 @@ fn plan(directory: &TempDir, flags: &[&str]) {
     plan_in(directory, "10MiB", flags);
 }
 
-/// The plan with so much fast memory.
+/// Makes the plan with this much fast memory.
 fn plan_in(directory: &TempDir, fast: &str, flags: &[&str]) {
     let plan = [
         "plan",

@@ -1,5 +1,5 @@
-//! Sites of Python programs: functions, files and lines of a real CPython, `python3` or the one that `ISOTHERM_PYTHON` names, and 3.14 where `setup/python-3.14` has fetched it.
-//! `libisotherm.so` must lie beside the program.
+//! Tests the sites of Python programs, with functions, files and lines, by a real CPython: `python3` or the one that `ISOTHERM_PYTHON`
+//! names, and 3.14 where `setup/python-3.14` has fetched it. `libisotherm.so` must lie beside the program.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! A parallel program of two ranks under Open MPI: each rank is recorded by itself, the profiles are
-//! merged, and the plan made of them guides both. `libisotherm.so` must lie beside the program.
+//! Tests a parallel program of two ranks under Open MPI: each rank is recorded by itself, the profiles are merged, and their plan guides
+//! both. `libisotherm.so` must lie beside the program.
 
 use std::path::Path;
 use std::process::{Command, Output};

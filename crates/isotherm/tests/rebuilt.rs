@@ -1,4 +1,4 @@
-//! A plan guides the program after it was built anew: its sites are found by function, file, line and callers.
+//! Tests that a plan guides the program after it was built anew: its sites are found by function, file, line and callers.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

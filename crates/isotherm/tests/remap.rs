@@ -1,4 +1,4 @@
-//! Runs with `--remap` on an emulated machine: hot data spreads over the devices as its bandwidth rises, and stays whole.
+//! Tests runs with `--remap` on an emulated machine: hot data spreads over the devices as its bandwidth rises, and stays whole.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! `isotherm daemon --replay`: a recording through the daemon's own step.
+//! Tests `isotherm daemon --replay`, which runs a recording through the daemon's own step.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,8 @@
-//! `isotherm record --pid` on a program that runs already: what it knows of its memory and its code, how it ends, and that the program runs on.
+//! Tests `isotherm record --pid` on a program that runs already: what the recording has of its memory and code, how it ends, and that the
+//! program runs on.
 //!
-//! A C compiler must be on the `PATH`, and for the process with a session `libisotherm.so` beside the program (`cargo build --workspace` puts it there).
+//! A C compiler must be on the `PATH`, and for the process with a session `libisotherm.so` beside the tool (`cargo build --workspace` puts
+//! it there).
 
 mod support;
 
@@ -91,7 +93,7 @@ impl Service {
         Some(recorded)
     }
 
-    /// The report on a profile with enough samples to compare; `None` as above. A busy machine has few in a second.
+    /// The report on a profile with enough samples to compare; `None` where the kernel allows none. A busy machine has few in a second.
     fn report(&self, output: &str) -> Option<Value> {
         for time in ["1s", "4s", "16s", "64s"] {
             self.record(output, time)?;
@@ -179,7 +181,7 @@ fn a_running_process_shows_its_variables_mappings_and_code_and_runs_on() {
         return isotherm_skip::skip!("no samples here");
     };
     assert!(service.is_alive());
-    // Of the thread that was there before, of those that began later, and of both.
+    // Data of the thread that was there before, of those that began later, and of both.
     let hot = ["data steady", "data brief", "anonymous "].map(|it| site(&report, it));
     let cold = site(&report, "data cold");
     for site in hot {
@@ -421,7 +423,7 @@ fn what_cannot_be_recorded_is_one_sentence() {
     assert!(said.contains("sudo isotherm record --pid"), "{said}");
 }
 
-/// Records a process of root as another user: the service by a copy of the tool as a user who owns nothing, or the first process of the machine.
+/// Records a process of root as another user: the service, by a copy of the tool as a user who owns nothing, or process 1 of the machine.
 fn of_another_user(service: &Service) -> Output {
     const NOBODY: u32 = 65_534;
     if !rustix::process::getuid().is_root() {

@@ -1,5 +1,5 @@
-//! `isotherm sensitivity` as its users meet it. The library `libisotherm.so` must be beside the program
-//! (`cargo build --workspace` puts it there).
+//! Tests `isotherm sensitivity` by running it: objects timed alone, predictions, stored times, interrupts and limits. The library
+//! `libisotherm.so` must be beside the program (`cargo build --workspace` puts it there).
 
 mod support;
 
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// The same with a profile by the timer.
+/// A directory with the program and a profile of it by the timer.
 fn recorded() -> TempDir {
     let directory = built(PROGRAM);
     let record = [
@@ -297,7 +297,7 @@ fn a_profile_keeps_the_times_and_colocate_takes_them_on_the_same_tiers() {
     assert_eq!(program["times"]["source"], "predicted", "{program:#}");
 }
 
-/// Interrupts a measurement of 1,000 rounds once the program has started so many times; the first start is that of the recording.
+/// Interrupts a measurement of 1,000 rounds once the program has started this often; the first start is that of the recording.
 fn interrupted_after(directory: &TempDir, starts: usize) -> Output {
     // A shell that starts the tests in the background has them ignore the interrupt.
     let mut command = Command::new("env");

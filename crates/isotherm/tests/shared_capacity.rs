@@ -1,4 +1,4 @@
-//! Programs of several runs on one emulated machine with a name: they have its fast tier together.
+//! Tests that programs of several runs on one emulated machine with a name have its fast tier together.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

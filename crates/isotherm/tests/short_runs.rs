@@ -1,5 +1,5 @@
-//! What is known of programs that end before, or change between, two looks of the observer.
-//! `libisotherm.so` must lie beside the program.
+//! Tests what a profile has of programs that end before, or change between, two looks of the observer. `libisotherm.so` must lie beside the
+//! program.
 
 mod support;
 

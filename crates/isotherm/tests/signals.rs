@@ -1,5 +1,5 @@
-//! Signals while `isotherm` runs a program: which are passed on, and which stay ignored. The library `libisotherm.so` must be beside the
-//! program (`cargo build --workspace` puts it there).
+//! Tests which signals `isotherm` passes on to a program that it runs, and which stay ignored. The library `libisotherm.so` must be beside
+//! the program (`cargo build --workspace` puts it there).
 
 mod support;
 

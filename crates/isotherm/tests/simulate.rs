@@ -1,4 +1,4 @@
-//! `isotherm simulate` and `isotherm curve` as their users meet them.
+//! Tests `isotherm simulate` and `isotherm curve` by running them on generated traces, files of other tools and profiles.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! Variables of static storage are sites: they are recorded by name, planned and placed, on the emulated pair; `tests/vm` does the
-//! same on nodes.
+//! Tests that variables of static storage are sites: they are recorded by name, planned and placed, on the emulated pair; `tests/vm` does
+//! the same on nodes.
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 

@@ -1,4 +1,4 @@
-//! `isotherm tiers` as its users meet it: on recorded machines, and measuring this one.
+//! Tests `isotherm tiers` by running it on recorded machines, and by measuring this one.
 
 #[path = "../../../tests/machines/expand.rs"]
 mod machine;

@@ -1,4 +1,4 @@
-//! Data without a site of the plan, or without any site.
+//! Tests where data goes that has no site of the plan, or no site at all.
 //!
 //! A guided run of the very program that was recorded, on a path that was not: sites that the plan does not know are placed as
 //! first touch would place them, small ones that it knows go with the arena that they shared.

@@ -1,4 +1,5 @@
-//! The bandwidth of slow memory as a share of the fast tier's: the B of CoMerge's machines, as in `B:0.2`.
+//! [`BandwidthShare`] is the bandwidth of slow memory as a share of fast memory's, as `--tiers emulated:B:0.2` gives it in CoMerge's
+//! notation, and computes the [`Factor`] by which a stream in slow memory takes longer.
 
 use std::str::FromStr;
 
@@ -13,7 +14,7 @@ impl BandwidthShare {
     /// A hundredth: a stream then takes [`Factor::AT_MOST`] times as long.
     const AT_LEAST: u32 = 100;
 
-    /// A share of so many ten-thousandths; `None` outside 100 to 9,999.
+    /// A share in ten-thousandths; `None` outside 100 to 9,999.
     #[must_use]
     pub const fn from_ten_thousandths(share: u32) -> Option<Self> {
         if share < Self::AT_LEAST || share >= Self::WHOLE {
@@ -22,16 +23,16 @@ impl BandwidthShare {
         Some(Self(share))
     }
 
-    /// How many times as long a stream takes: one by the share, rounded to hundredths.
+    /// How many times as long a stream takes: the reciprocal of the share, rounded to hundredths.
     #[must_use]
     pub fn factor(self) -> Factor {
-        // Of at least 100 ten-thousandths it is at most 10,000 hundredths, of at most 9,999 at least 100.
+        // A share of at least 100 gives at most 10,000 hundredths, one of at most 9,999 at least 100.
         let hundredths = (100 * Self::WHOLE + self.0 / 2) / self.0;
         Factor::from_percent(hundredths).unwrap_or(Factor::AT_MOST)
     }
 }
 
-/// Why a text is no share.
+/// The error for a text that is not a share.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no share of a bandwidth; use a number of 0.01 to below 1, such as 0.2")]
 pub struct BandwidthShareError(String);

@@ -1,7 +1,8 @@
-//! A batch: the observations of one epoch, which the profile stage receives from the observers.
+//! [`Batch`] is what an observer delivers for one epoch of a run: the accesses and their instructions, the sites, extents and data objects
+//! that are new, changed or gone, and the counters and reports of the sources since the run's start. The profile is made of it, and
+//! policies that decide within a run use it. The daemon uses its parts too, such as [`Process`], [`ObservedAccess`] and [`SourceReport`].
 //!
-//! An *epoch* is one sampling and decision interval. A *batch* holds the raw observations of all
-//! sources: addresses of processes, not yet attributed to sites.
+//! An *epoch* is one sampling and decision interval. In a *batch* accesses are at addresses of processes, not yet attributed to sites.
 
 use crate::code_access::{InstructionId, SampledInstruction};
 use crate::count_unit::CountUnit;
@@ -34,12 +35,11 @@ pub struct ObservedAccess {
     pub address: u64,
     /// Length of the range, whose parts the source cannot distinguish; 1 for a sample.
     pub bytes: Bytes,
-    /// Number of counts in the whole range: of a source that cannot see the caches, those that waited beyond them.
+    /// Number of counts in the whole range; from a source that cannot see the caches, only counts that waited beyond them.
     pub count: u64,
-    /// Those of them that follow a stream, and so wait for the bandwidth of the memory and not for its latency, where the source
-    /// can tell.
+    /// Counts that follow a stream, and so wait for the bandwidth of the memory and not for its latency, where the source can tell.
     pub streamed: u64,
-    /// Counts beside these that the caches served, by an estimate: such memory is no faster in another tier.
+    /// Counts beside `count` that the caches served, by an estimate: such memory is no faster in another tier.
     pub served: u64,
     /// The unit of the count.
     pub unit: CountUnit,
@@ -47,7 +47,7 @@ pub struct ObservedAccess {
     pub source: SourceKind,
     /// Physical address of the access, where the source reports it.
     pub physical: Option<u64>,
-    /// Samples a second of processor time at which it was taken, of a timer whose rate can change; else 0.
+    /// Samples a second of processor time at which it was taken, for a timer whose rate can change; else 0.
     pub sampled_hz: u32,
     /// The thread that made the access, where the source knows it; else 0.
     pub thread: u32,
@@ -108,7 +108,7 @@ pub const OBJECT_AT_LEAST: Bytes = Bytes(64 << 10);
 
 /// Name of the counter of data objects that have no place of their own in a profile, because there were too many at a time.
 pub const OBJECTS_FOLDED: &str = "data_objects_folded";
-/// Name of the counter of data objects that were allocated faster than they could be read; they have no place either.
+/// Name of the counter of data objects that were allocated faster than they could be read; accesses to them have no place either.
 pub const OBJECTS_LOST: &str = "data_objects_lost";
 
 /// The addresses of a data object: one large allocation, mapping or variable.
@@ -135,7 +135,7 @@ pub struct AllocatedObject {
 pub type ExtentKey = (Process, u64);
 
 impl Extent {
-    /// Its key.
+    /// The key of the extent.
     #[must_use]
     pub const fn key(&self) -> ExtentKey {
         (self.process, self.address)
@@ -160,13 +160,13 @@ pub struct SourceReport {
     pub name: String,
     /// Samples taken.
     pub taken: u64,
-    /// Of these, samples that yielded a data address.
+    /// Samples that yielded a data address.
     pub usable: u64,
     /// Samples that the kernel or a full buffer dropped.
     pub lost: u64,
     /// Time that the source used: in our processes and, for accessed bits, in the program, which sets them again.
     pub cost: Nanos,
-    /// Its known cost to the program, in words, with the origin of the number.
+    /// The known cost of the source to the program, in words, with the origin of the number.
     pub cost_note: String,
     /// Why the source is off or weaker than it could be; empty if it works fully.
     pub warning: String,
@@ -183,8 +183,8 @@ impl SourceReport {
         }
     }
 
-    /// The unit of its counts in a profile; `None` for a reader of sizes. `filtered` is true where the program's own
-    /// counts are cache misses.
+    /// The unit of the source's counts in a profile; `None` for a reader of sizes. `filtered` is true where the program's own counts are
+    /// cache misses.
     #[must_use]
     pub fn unit(&self, filtered: bool) -> Option<CountUnit> {
         match SourceKind::from_word(&self.name) {
@@ -238,10 +238,10 @@ pub struct Batch {
     /// The extents that were freed during the epoch. Their memory, and accesses to it, count in this epoch; another
     /// extent may have their addresses by now.
     pub departed: Vec<Extent>,
-    /// The data objects that the runtime published since the last batch, in the order of their allocation. A later one takes the
-    /// place of all that it overlaps.
+    /// The data objects that the runtime published since the last batch, in the order of their allocation. A later one replaces all that it
+    /// overlaps.
     pub objects: Vec<AllocatedObject>,
-    /// Observed accesses. Those of one thread are in the order of time.
+    /// Observed accesses. The accesses of one thread are in the order of time.
     pub accesses: Vec<ObservedAccess>,
     /// The instructions of accesses that are new since the last batch.
     pub instructions: Vec<SampledInstruction>,

@@ -2,7 +2,7 @@
 
 use crate::site::Frame;
 
-/// The target of a call.
+/// The function that a call calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Callee {
     /// A function that allocates: `malloc`, `operator new` and similar.
@@ -53,9 +53,9 @@ impl Call {
 /// A function and calls in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCalls {
-    /// Its name, as in frames.
+    /// Name of the function, as in frames.
     pub function: String,
-    /// Its source file; `None` without debugging information.
+    /// Source file of the function; `None` without debugging information.
     pub file: Option<String>,
     /// Line where it begins.
     pub first_line: Option<u32>,
@@ -64,7 +64,7 @@ pub struct FunctionCalls {
 }
 
 variant_words! {
-    /// The method by which a call, or a site, of another build was found again; a later one is weaker.
+    /// The method by which a call, or a site, of another build was found again; later methods are weaker.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum MatchedBy {
         /// The offset in the machine code, or the compiler's name: the call is unchanged.

@@ -1,4 +1,5 @@
-//! The code that accesses data: instructions that were sampled, and what was sampled of each for each site.
+//! [`CodeAccess`] is a row of a profile: the sampled accesses of one instruction to the data of one site; [`SampleWalk`] finds their
+//! [`CodePattern`]: stream, stride or random. [`SampledInstruction`] is an instruction as the sources report it.
 //!
 //! ```text
 //! address   ^            . '          .     '         '   .          '
@@ -9,9 +10,9 @@
 //!            of a thread go on
 //! ```
 //!
-//! The *pattern* of an instruction is seen from its successive samples in one thread: between two of them it made thousands of accesses, so
-//! only their direction and the greatest common divisor of their distances are known. Of three random numbers the middle one continues the
-//! direction in one case of three.
+//! The *pattern* of an instruction follows from its successive samples in one thread: between two of them it made thousands of accesses, so
+//! only their direction and the greatest common divisor of their distances are known. Of three random addresses the last continues the
+//! direction of the first two in one case of three.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -25,14 +26,14 @@ use crate::units::{Accesses, Bytes};
 pub struct InstructionId(pub NonZeroU32);
 
 variant_words! {
-    /// What an instruction does with its operand in memory.
+    /// The way in which an instruction accesses its operand in memory.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum AccessKind {
-        /// It reads it.
+        /// Reads its operand.
         Load = "load",
-        /// It writes it.
+        /// Writes its operand.
         Store = "store",
-        /// It reads and writes it.
+        /// Reads and writes its operand.
         Both = "load and store",
     }
 }
@@ -46,30 +47,30 @@ pub struct SampledInstruction {
     pub module: Arc<str>,
     /// GNU build-id of the module in hexadecimal, where it has one.
     pub build_id: Option<Arc<str>>,
-    /// Its address as an ELF virtual address of the module.
+    /// Its own address as an ELF virtual address of the module.
     pub offset: u64,
-    /// What it does with its operand; `None` where the decoder does not know.
+    /// The way in which it accesses its operand; `None` where the decoder does not know.
     pub kind: Option<AccessKind>,
 }
 
 /// Fewest pairs of successive samples from which a pattern is concluded.
 const PAIRS_LEAST: u64 = 8;
 
-/// Of the pairs that follow another, the share that must continue its direction in a stream: between that of random samples,
-/// a third, and that of a walk, all but two for each time that it begins anew.
+/// The least share of pairs that continue the direction of the pair before, for a stream: between the share of random samples, a third, and
+/// that of a walk, all but two for each time that it begins anew.
 const CONTINUED: f64 = 0.6;
 
-/// Distance from which each access of a walk is to another cache line, and to another pair of lines that are fetched together.
+/// Distance from which each access of a walk goes to another cache line, and to another pair of lines that are fetched together.
 const STRIDE_LEAST: Bytes = Bytes(128);
 
 /// How the samples of an instruction follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodePattern {
-    /// They go on in one direction, and accesses are close to each other.
+    /// Samples go on in one direction, and accesses are close to each other.
     Stream,
-    /// They go on in one direction, in steps of a multiple of so many bytes.
+    /// Samples go on in one direction, in steps of a multiple of this many bytes.
     Stride(Bytes),
-    /// They go to and fro; or the data is so small that they pass through it several times between two samples.
+    /// Samples go to and fro; or the data is so small that they pass through it several times between two samples.
     Random,
 }
 
@@ -95,12 +96,12 @@ impl fmt::Display for CodePattern {
     }
 }
 
-/// What the successive samples of an instruction in one thread say, sums over all threads.
+/// Sums over the pairs of successive samples of an instruction in one thread, for all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleWalk {
     /// Pairs of successive samples at different addresses.
     pub pairs: u64,
-    /// Those of them whose direction is that of the pair before.
+    /// Pairs with the direction of the pair before.
     pub continued: u64,
     /// Greatest common divisor of their distances; zero without a pair.
     pub divisor: Bytes,
@@ -123,7 +124,7 @@ impl SampleWalk {
         self.divisor = Bytes(greatest_common_divisor(self.divisor.0, other.divisor.0));
     }
 
-    /// The pattern; `None` of too few samples.
+    /// The pattern; `None` for too few samples.
     #[must_use]
     pub fn pattern(&self) -> Option<CodePattern> {
         if self.pairs < PAIRS_LEAST {
@@ -138,7 +139,7 @@ impl SampleWalk {
     }
 }
 
-/// Euclid's; that of 0 and a number is the number.
+/// Euclid's algorithm; for 0 and a number the result is the number.
 const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b > 0 {
         (a, b) = (b, a % b);
@@ -151,17 +152,17 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 pub struct CodeAccess {
     /// Site that allocated the data.
     pub site: SiteId,
-    /// The instruction: its [`Frame::offset`] is its own address. Its function is the innermost one of the program's own in the source.
+    /// The instruction: [`Frame::offset`] is its own address. Its function is the innermost one of the program's own source.
     pub code: Arc<Frame>,
-    /// What it does with the data, where that is known.
+    /// The way in which it accesses the data, where that is known.
     pub kind: Option<AccessKind>,
-    /// Accesses, weighted by the source as those of [`Heat`](crate::profile::Heat).
+    /// Accesses, weighted by the source as in [`Heat`](crate::profile::Heat).
     pub accesses: Accesses,
-    /// Those of them that follow a stream.
+    /// Accesses that follow a stream.
     pub streamed: Accesses,
-    /// Accesses beside these that the caches served.
+    /// Accesses beside `accesses` that the caches served.
     pub served: Accesses,
-    /// Threads that were sampled in it, [`CODE_THREADS_AT_MOST`] at most.
+    /// Number of threads that were sampled in it, [`CODE_THREADS_AT_MOST`] at most.
     pub threads: u32,
     /// How its samples follow each other.
     pub walk: SampleWalk,
@@ -170,14 +171,14 @@ pub struct CodeAccess {
 /// Most threads that are counted at one instruction.
 pub const CODE_THREADS_AT_MOST: usize = 16;
 
-/// Name of the counter of accesses whose instruction is in no row of a profile, because it has too many.
+/// Name of the counter of accesses whose instruction is in no row of a profile, because the profile has too many rows.
 pub const CODE_ACCESSES_FOLDED: &str = "code_accesses_folded";
 
 /// Identifies a row: site, module, and address in it.
 pub type CodeKey<'a> = (SiteId, &'a str, u64);
 
 impl CodeAccess {
-    /// Its key.
+    /// The key of the row.
     #[must_use]
     pub fn key(&self) -> CodeKey<'_> {
         (self.site, &self.code.module, self.code.offset)

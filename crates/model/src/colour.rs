@@ -1,11 +1,11 @@
-//! Colours: labels for the expected use of data, and the devices that hold the data of each (Cross-Layer, Olson et al., TACO 2018,
-//! section 4.1).
+//! [`Colour`] labels the expected use of data, hot or cold, for energy policies and Java heaps; [`ColourDevices`] is the tier and the
+//! number of its memory devices for the data of one colour (Cross-Layer, Olson et al., TACO 2018, section 4.1).
 //!
 //! ```text
 //!     site --tier--> colour --mapping--> tier, and how many of its devices
 //! ```
 //!
-//! Each colour has a tier of its own, so the tier of a site tells its colour, and a plan needs no second word for a site.
+//! Each colour has a tier of its own, so the tier of a site determines its colour, and a plan does not record colours of sites.
 
 use crate::tier::TierIndex;
 use crate::units::Bytes;
@@ -22,7 +22,7 @@ variant_words! {
     }
 }
 
-/// Most devices of a colour, far above those of any machine.
+/// Most devices of a colour, far more than any machine has.
 pub const DEVICES_AT_MOST: u32 = 65_536;
 
 /// The memory that holds the data of a colour.
@@ -30,7 +30,7 @@ pub const DEVICES_AT_MOST: u32 = 65_536;
 pub struct ColourDevices {
     /// The colour.
     pub colour: Colour,
-    /// The tier whose memory stands for its devices.
+    /// The tier whose memory represents its devices.
     pub tier: TierIndex,
     /// Number of devices; 0 where the other colour needs all.
     pub devices: u32,

@@ -1,4 +1,4 @@
-//! The unit of a profile's counts, and its name in every output.
+//! [`CountUnit`] is the unit of the counts of a source, a profile or a plan, and gives its name in every output.
 //!
 //! A profile holds one count for each chunk and epoch, weighted by the source. Counts of one unit
 //! can be compared; a mixture of sources has no unit.
@@ -19,11 +19,11 @@ variant_words! {
         Time = "time",
         /// Scans that found a page accessed, however often it was accessed.
         Touches = "touches",
-        /// Samples of accesses, each once, whatever it stands for.
+        /// Samples of accesses, each counted once, however many accesses it represents.
         Samples = "samples",
-        /// Bytes that memory delivered or took, as a counter of it or its account says.
+        /// Bytes that memory delivered or took, by a hardware counter or the account of an emulated machine.
         Bytes = "bytes",
-        /// The unit of a source of another version, of a mixture of sources, or of no source.
+        /// Unknown: a source of another version, a mixture of sources, or no source.
         #[default]
         Unknown = "unknown",
     }
@@ -43,7 +43,7 @@ impl CountUnit {
         }
     }
 
-    /// The same noun as the title of a column.
+    /// The noun after a share: "takes 99 % of the *time waiting for memory*".
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl CountUnit {
         words::plural(noun) + of
     }
 
-    /// A number of them: `1 access`, `1,200 samples of time waiting for memory`.
+    /// A number of units: `1 access`, `1,200 samples of time waiting for memory`.
     #[must_use]
     pub fn counted(self, number: u64) -> String {
         let (noun, of) = self.unit();

@@ -1,4 +1,7 @@
-//! The costs of an emulated slow tier: ordinary memory that Isotherm makes slower.
+//! [`Emulation`] is the method, with its costs, by which ordinary memory becomes an emulated slow tier: by time (a thread is delayed for as
+//! long as slow memory would have kept it waiting, by a [`Factor`] for latency and one for bandwidth, and by limits of the tiers'
+//! bandwidths where [`SharedBandwidth`] sets them), or by page trap (the first access to a page in a period costs time). Each has a cost of
+//! moving a page, and there are the presets of `--tiers emulated:PRESET`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,21 +9,21 @@ use std::str::FromStr;
 use crate::shared_bandwidth::SharedBandwidth;
 use crate::units::Nanos;
 
-/// How an emulated slow tier is slowed.
+/// The method and the costs by which an emulated slow tier is slowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Emulation {
     /// By time: a thread is delayed for as long as slow memory would have kept it waiting.
     Time(TimeCosts),
-    /// By page trap: the first access to a page in a period pays.
+    /// By page trap: the first access to a page in a period costs time.
     PageTrap(PageTrapCosts),
 }
 
 /// How much longer an access to slow memory takes than the same access to fast memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeCosts {
-    /// Where the access waits for the latency.
+    /// Factor for an access that waits for the latency.
     pub latency: Factor,
-    /// Where the access is one of a stream, which waits for the bandwidth.
+    /// Factor for an access in a stream, which waits for the bandwidth.
     pub bandwidth: Factor,
     /// Cost of moving a page.
     pub migrate: Nanos,
@@ -28,8 +31,7 @@ pub struct TimeCosts {
     pub shared: Option<SharedBandwidth>,
 }
 
-/// Costs by page trap. TMP, section VI: protection bits are set periodically, and the first access to a page in a period
-/// pays.
+/// Costs by page trap (TMP, section VI): protection bits are set periodically, and the first access to a page in a period costs time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageTrapCosts {
     /// Time between two protections of the slow tier.
@@ -47,12 +49,12 @@ pub struct PageTrapCosts {
 pub struct Factor(u32);
 
 impl Factor {
-    /// The same speed.
+    /// The factor 1: the same speed.
     pub const ONE: Self = Self(100);
-    /// The largest.
+    /// The largest factor, 100.
     pub const AT_MOST: Self = Self(10_000);
 
-    /// A factor of so many hundredths; `None` outside 100 to 10,000.
+    /// A factor in hundredths; `None` outside 100 to 10,000.
     #[must_use]
     pub const fn from_percent(percent: u32) -> Option<Self> {
         if percent < Self::ONE.0 || percent > Self::AT_MOST.0 {
@@ -61,13 +63,13 @@ impl Factor {
         Some(Self(percent))
     }
 
-    /// Its hundredths, 100 to 10,000.
+    /// The factor in hundredths, 100 to 10,000.
     #[must_use]
     pub const fn percent(self) -> u32 {
         self.0
     }
 
-    /// As a number, 1 to 100.
+    /// The factor as a number, 1 to 100.
     #[must_use]
     pub fn get(self) -> f64 {
         f64::from(self.0) / 100.0
@@ -80,7 +82,7 @@ impl fmt::Display for Factor {
     }
 }
 
-/// Why a text is no factor.
+/// The error for a text that is not a factor.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no factor; use a number of 1 to 100, such as 2.5")]
 pub struct FactorError(String);
@@ -103,7 +105,7 @@ impl TimeCosts {
     /// two channels.
     pub const CXL: Self = Self::preset(230, 200);
 
-    /// Costs of these factors in hundredths. Linux moves a page of 4 KiB in a few microseconds.
+    /// Costs with these factors in hundredths. Linux moves a page of 4 KiB in a few microseconds.
     const fn preset(latency: u32, bandwidth: u32) -> Self {
         Self {
             latency: Factor(latency),
@@ -127,9 +129,8 @@ impl PageTrapCosts {
     /// Longest period: longer than most runs.
     pub const PERIOD_AT_MOST: Nanos = Nanos(3_600_000_000_000);
 
-    /// True where it has costs but no period, so that no access would ever pay them. A pair without
-    /// any costs, twice the same memory, stays valid: it serves to measure the cost of separating
-    /// tiers.
+    /// True where there are costs but no period, so that no access would ever pay them. A pair without any costs, twice the same memory, is
+    /// valid: it serves to measure the cost of separating tiers.
     #[must_use]
     pub const fn is_never_paid(&self) -> bool {
         self.period.0 == 0 && (self.access.0 > 0 || self.hot.0 > 0 || self.migrate.0 > 0)
@@ -140,7 +141,7 @@ impl Emulation {
     /// Highest cost: at a second per page a program of 1 GiB would wait for three days.
     pub const COST_AT_MOST: Nanos = Nanos(1_000_000_000);
 
-    /// TMP's pair.
+    /// TMP's emulated tiers.
     pub const TMP: Self = Self::PageTrap(PageTrapCosts::PAPER);
 
     /// Named costs: [`TimeCosts::CXL`], Optane DIMMs (300 ns, a third of the read bandwidth), the memory of the other socket, the
@@ -173,7 +174,7 @@ impl Emulation {
         }
     }
 
-    /// Time of an access to slow memory where one to fast memory takes `fast`: by page trap, of the first one in a period.
+    /// Time of an access to slow memory where an access to fast memory takes `fast`; by page trap, of the first access in a period.
     #[must_use]
     pub const fn access(&self, fast: Nanos) -> Nanos {
         match self {
@@ -182,7 +183,7 @@ impl Emulation {
         }
     }
 
-    /// The first time beyond its limit: its name, its value and its limit.
+    /// The first cost or period above its limit: its name, its value and the limit.
     #[must_use]
     pub fn out_of_range(&self) -> Option<(&'static str, Nanos, Nanos)> {
         let most = Self::COST_AT_MOST;

@@ -1,4 +1,7 @@
-//! The footprint of a program: the whole of which `25%` is a share, in every command.
+//! [`Footprint`] is the size of a program or a trace, of which `--fast 25%` is a share: the most bytes of all sites together (without
+//! unattributed memory) that were resident in one epoch, which [`ResidentSums`] finds; without residency, all chunks or pages that were
+//! accessed. A run without a profile has none, and the share is of the machine's memory, of the program's resident data once an
+//! optimization decides, or, in a run that pages out, of the memory that the program has.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,7 +31,7 @@ impl fmt::Display for Footprint {
 pub struct ResidentSums(BTreeMap<Epoch, Bytes>);
 
 impl ResidentSums {
-    /// Adds rows, in any order.
+    /// Adds rows of any epochs, in any order.
     pub fn add<'a>(&mut self, rows: impl IntoIterator<Item = &'a Resident>) {
         for row in rows.into_iter().filter(|row| row.site.is_placeable()) {
             *self.0.entry(row.epoch).or_default() += row.bytes;
@@ -53,7 +56,7 @@ impl ResidentSums {
 }
 
 impl Profile {
-    /// The footprint: the whole of which `--fast 25%` is a share.
+    /// The footprint of the recorded program, of which `--fast 25%` is a share.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         match self.resident_sums().footprint(&self.sites) {

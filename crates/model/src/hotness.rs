@@ -1,5 +1,5 @@
-//! Hotness (value per byte) and the one order by it. Sites in plans and reports, pieces of a curve
-//! and ranges of objects are all sorted by it.
+//! [`hotter_first`] orders (value, weight, name) by hotness, the value per byte of weight: plans, policies and reports sort sites, and
+//! pieces of sites, by it.
 
 use std::cmp::Ordering;
 

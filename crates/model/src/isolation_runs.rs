@@ -1,5 +1,5 @@
-//! The runs from which the bandwidth of sites follows: one site, or all that have no run of their own, alone in one tier, all other
-//! data in the other, and the bytes of that tier counted (memory bandwidth isolation of MemBrain, section IV-C).
+//! [`IsolationRuns`] holds the runs that measure the bandwidth of sites (memory bandwidth isolation of MemBrain, section IV-C): alone in
+//! the tier whose bytes are counted is one site, the rest of the sites, or nothing, and all other data is in the other tier.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::site::SiteId;
 use crate::units::{Bytes, Nanos};
 
 variant_words! {
-    /// What counts the bytes of a tier.
+    /// The counter of the bytes of a tier.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BandwidthCounter {
         /// The emulated machine's own account: bytes of streams and of accesses at random beyond the caches, by estimate.
@@ -19,7 +19,7 @@ variant_words! {
 }
 
 impl BandwidthCounter {
-    /// Whether it counts what the program does and nothing else.
+    /// Whether it counts the accesses of the program and of no other.
     #[must_use]
     pub const fn is_of_program(self) -> bool {
         matches!(self, Self::EmulatedAccount)
@@ -29,15 +29,15 @@ impl BandwidthCounter {
 /// The data that is alone in the tier whose bytes are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IsolatedData {
-    /// That of no site: what is counted is of other programs, and of memory that no site made.
+    /// No site's data: the bytes are of other programs, and of memory that no site made.
     Nothing,
-    /// That of one site.
+    /// The data of one site.
     Site(SiteId),
-    /// That of all sites without a run of their own.
+    /// The data of all sites without a run of their own.
     Rest,
 }
 
-/// One run.
+/// One run with its counted bytes and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IsolationRun {
     /// The data alone in its tier.
@@ -63,10 +63,10 @@ impl IsolationRun {
 pub struct IsolationRuns {
     /// The tiers.
     pub tiers: TierPair,
-    /// What counted.
+    /// The counter of the bytes.
     pub counter: BandwidthCounter,
-    /// The runs, in the order in which they were made; of each data at most one, but for those of nothing, of which each belongs to the
-    /// runs after it.
+    /// The runs, in the order in which they were made. Each data has at most one run, but there may be several with nothing alone, each for
+    /// the runs after it.
     pub runs: Vec<IsolationRun>,
 }
 
@@ -88,7 +88,7 @@ impl IsolationRuns {
         runs.filter_map(site).collect()
     }
 
-    /// The run with this data alone, and the last one before it with nothing alone.
+    /// The run with this data alone, and the last run before it with nothing alone.
     #[must_use]
     pub fn with_background(
         &self,
@@ -100,8 +100,8 @@ impl IsolationRuns {
         Some((&self.runs[at], background))
     }
 
-    /// Adds a run, in place of one with the same data; one of nothing in place of one that no other run came after. With a further site of
-    /// its own the rest is no longer what it was, so its run is dropped.
+    /// Adds a run in place of one with the same data. A run with nothing alone replaces only one that no other run follows. A run of a site
+    /// drops the run of the rest, whose data is another then.
     pub fn add(&mut self, run: IsolationRun) {
         match run.isolated {
             IsolatedData::Nothing => {}

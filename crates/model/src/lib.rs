@@ -1,4 +1,4 @@
-//! The values that flow through Isotherm, and the ports (traits) at its edges.
+//! Defines the values that pass between the stages of Isotherm, and its ports: the traits that reach the machine and those of policies.
 //!
 //! ```text
 //! observe --Batch--> profile --Profile--> policy --Plan--> act --Outcome--> report

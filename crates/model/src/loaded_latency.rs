@@ -1,4 +1,4 @@
-//! The latency of a tier's memory as the load on it rises.
+//! [`LoadedLatency`] is a curve through points: the latency of a tier's memory by the load on it, for the policies that balance tiers.
 //!
 //! ```text
 //! latency                  /     beyond the last point: every access waits for those before it, so the
@@ -20,13 +20,13 @@ pub struct LoadPoint {
     pub latency: Nanos,
 }
 
-/// Latency by load: points whose bandwidth rises and whose latency does not fall, at least one.
+/// A curve of latency by load: at least one point; the bandwidth rises from point to point, and the latency does not fall.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedLatency(Vec<LoadPoint>);
 
 impl LoadedLatency {
-    /// The curve through these points, in any order. A latency that falls under a higher load is noise, and so is a bandwidth that
-    /// falls behind: the highest latency seen until there counts. `None` without a point of any bandwidth and latency.
+    /// The curve through these points, in any order. A latency that falls under a higher load is noise, and so is a bandwidth that falls
+    /// back: a point gets the highest latency up to its bandwidth. `None` without a point that has a bandwidth and a latency.
     #[must_use]
     pub fn through(mut points: Vec<LoadPoint>) -> Option<Self> {
         points.retain(|point| point.bandwidth > 0 && point.latency > Nanos::ZERO);
@@ -37,13 +37,13 @@ impl LoadedLatency {
             point.latency = highest;
         }
         points.reverse();
-        // Of one bandwidth the first one, which has the highest latency now.
+        // Keeps one point for each bandwidth: the first of the reversed list, which has the highest latency.
         points.dedup_by_key(|point| point.bandwidth);
         points.reverse();
         (!points.is_empty()).then_some(Self(points))
     }
 
-    /// The latency in nanoseconds under a demand of so many bytes a second.
+    /// The latency in nanoseconds under a demand in bytes a second.
     #[must_use]
     pub fn at(&self, demand: u64) -> f64 {
         let after = self.0.partition_point(|point| point.bandwidth < demand);

@@ -1,4 +1,4 @@
-//! Energy that counters of the machine measured, as a profile keeps it: counts of the whole run.
+//! [`MeasuredEnergy`] is the energy that a counter of the machine measured; a profile keeps it as a count of the whole run.
 //!
 //! ```text
 //! measured_energy_processor_package_0_microjoules
@@ -9,14 +9,14 @@
 use crate::batch::Count;
 
 variant_words! {
-    /// What a counter counts.
+    /// The part of the machine whose energy a counter measures.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum MeasuredPart {
         /// Memory: RAPL's domain `dram`.
         Memory = "memory",
-        /// A processor, all of its cores and caches, and on some the memory, too.
+        /// A processor with all of its cores and caches, and on some machines also the memory.
         Processor = "processor",
-        /// Something else, by its name.
+        /// Another part, by its name.
         Other = "other",
     }
 }
@@ -29,14 +29,14 @@ const UNIT: &str = "_microjoules";
 pub struct MeasuredEnergy {
     /// Name of the counter.
     pub counter: String,
-    /// What it counts, of the whole machine.
+    /// The part of the machine that it measures.
     pub part: MeasuredPart,
     /// The energy.
     pub microjoules: u64,
 }
 
 impl MeasuredEnergy {
-    /// As a count of the run. All but letters and digits of the counter's name becomes `_`.
+    /// As a count of the run. In the name, everything between letters and digits becomes one `_`.
     #[must_use]
     pub fn to_count(&self) -> Count {
         let is_kept = |c: char| c.is_ascii_alphanumeric();
@@ -49,7 +49,7 @@ impl MeasuredEnergy {
         }
     }
 
-    /// Reads a count; `None` for any other one.
+    /// Reads a count; `None` for a count of anything else.
     #[must_use]
     pub fn of_count(count: &Count) -> Option<Self> {
         let name = count.name.strip_prefix(PREFIX)?.strip_suffix(UNIT)?;

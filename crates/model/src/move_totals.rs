@@ -1,4 +1,6 @@
-//! Sums the outcomes of a run's actions, as counters of its profile.
+//! [`MoveTotals`] counts the actions of a run, each the move of a site's data to a tier, by outcome, with the bytes of the moves that were
+//! made and of those that the runtime accepted, to make them in the background (requested): for the run's report, and as counters of its
+//! profile.
 
 use crate::batch::Count;
 use crate::outcome::{Fate, Outcome};
@@ -9,11 +11,11 @@ use crate::units::Bytes;
 pub struct MoveTotals {
     /// Actions after which the data was moved.
     pub made: u64,
-    /// Their bytes.
+    /// Bytes of the actions that were made.
     pub made_bytes: Bytes,
     /// Actions that the runtime was asked to carry out.
     pub requested: u64,
-    /// Their bytes.
+    /// Bytes of the actions that were requested.
     pub requested_bytes: Bytes,
     /// Actions whose data was in place already.
     pub already_there: u64,
@@ -46,7 +48,7 @@ impl MoveTotals {
         self.made + self.requested + self.already_there + self.unfinished
     }
 
-    /// The sums as counters of a profile, without those that are 0.
+    /// The sums as counters of a profile, without counters that are 0 and without actions whose data was in place already.
     pub fn counts(&self) -> impl Iterator<Item = Count> + use<> {
         let sums = [
             ("made_moves", self.made),

@@ -1,4 +1,5 @@
-//! Ranges of memory on nodes: requests to move a range, and the outcome of each part.
+//! [`RangeAction`] asks for the move of a range of a process's memory to a node, and [`RangeOutcome`] is the outcome of each part of the
+//! range. For page-out, [`crate::paged`] has two node numbers of its own: in memory, and in swap.
 //!
 //! *Node* is the kernel's word and number. Actions on sites and tiers ([`crate::outcome`]) are
 //! translated to these range actions once the addresses of a site's data are known.

@@ -1,4 +1,5 @@
-//! Outcomes: the result of each action, reported for each range of it, so that partial success is visible.
+//! An [`Outcome`] is an [`Action`] on a site with its result, a [`Fate`], which has the reason where data stayed that should have moved; a
+//! range of memory that is moved or paged out ([`crate::movement`]) has a fate for each part.
 
 use std::fmt;
 
@@ -62,7 +63,7 @@ pub const NO_ROOM: &str = "the node has no room";
 /// Why a page is not paged out where swap is full, or was removed; a reason for [`Fate::Busy`].
 pub const NO_SWAP_ROOM: &str = "swap has no room";
 
-/// Why a page that several processes have is not moved; a reason for [`Fate::Denied`].
+/// Why a page that several processes share is not moved; a reason for [`Fate::Denied`].
 pub const SHARED: &str = "shared with another process since a fork";
 
 /// Why memory of another process is not paged out; a reason for [`Fate::Denied`].

@@ -1,4 +1,6 @@
-//! Pages as epoch policies number them: dense numbers, in the order of first touch.
+//! [`PageIndex`] is the number of a page, given in the order of first touch. [`EpochView`] is the input of an epoch policy: by page, the
+//! rank in the epoch that ended (in a replay, or by an earlier recording, also in the next) and whether the page is fast; the pages that
+//! the fast tier holds, the rank of one hit, and the loads of the tiers.
 //!
 //! *Page* here means any equal-sized piece of memory that is moved as a whole: a kernel page in a
 //! trace, a chunk of a recorded profile. Numbers are dense so that ranks and tiers are flat lists
@@ -30,7 +32,7 @@ impl PageIndex {
 pub struct EpochView<'a> {
     /// Rank of each page in the epoch that ended: the sum of its observations from all sources.
     pub previous_ranks: &'a [u64],
-    /// Rank of each page in the epoch that begins. A replay knows it; a live run does not.
+    /// Rank of each page in the epoch that begins. A replay knows it; a live run has it from an earlier recording alone.
     pub next_ranks: Option<&'a [u64]>,
     /// Which pages are in the fast tier.
     pub fast: &'a [bool],

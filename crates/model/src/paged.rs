@@ -1,4 +1,7 @@
-//! Memory of which a part is paged out: to compressed memory, or to another swap area.
+//! [`PagedObservation`] is the input of the choice of memory to page out, once an epoch: processes and accesses, the bytes of each unit in
+//! memory, in compressed memory or another swap area, and returned from there ([`PagedUnit`]), the time stalled on memory, and the control
+//! groups with a limit ([`LimitedGroup`]). [`RefaultCosts`] has the times of a page's way out and back; [`IN_MEMORY`] and [`PAGED_OUT`] are
+//! the targets of the moves.
 //!
 //! ```text
 //! unit        |     0     |     1     |
@@ -29,7 +32,7 @@ pub struct PagedUnit {
     pub present: Bytes,
     /// Bytes in swap.
     pub out: Bytes,
-    /// Of those in memory, bytes that were in swap at the last scan: the program touched them.
+    /// Bytes in memory that were in swap at the last scan: the program touched them.
     pub returned: Bytes,
     /// Bytes of the aligned range that leave memory as a whole: the unit's own size, or that of the huge page it is a part of.
     pub grain: Bytes,
@@ -38,30 +41,30 @@ pub struct PagedUnit {
 }
 
 impl PagedUnit {
-    /// Bytes of both kinds.
+    /// Bytes in memory and in swap.
     #[must_use]
     pub const fn all(&self) -> Bytes {
         Bytes(self.present.0.saturating_add(self.out.0))
     }
 }
 
-/// The time that a page of 4 KiB takes on its way.
+/// The time that the way of a 4 KiB page out of memory and back takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefaultCosts {
-    /// Out of memory, in the thread that asks for it.
+    /// Time out of memory, in the thread that asks for it.
     pub out: Nanos,
-    /// Back: the program's thread that touches it waits for it.
+    /// Time back to memory, for which the program's thread that touches the page waits.
     pub back: Nanos,
 }
 
-/// A control group whose owner limits its memory. Where it reaches the limit, the kernel reclaims what was least recently used.
+/// A control group whose owner limits its memory. At the limit the kernel reclaims the least recently used pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitedGroup {
     /// Its path in the hierarchy: `/system.slice/app.service`.
     pub name: String,
-    /// The directory of its files. Hierarchies of both versions may have a group of one name.
+    /// The directory of its files. Hierarchies of version 1 and 2 may have a group of the same name.
     pub directory: PathBuf,
-    /// The least of its limits: `memory.high`, `memory.max`, or `memory.limit_in_bytes` of version 1.
+    /// The lowest of its limits: `memory.high`, `memory.max`, or `memory.limit_in_bytes` of version 1.
     pub limit: Bytes,
     /// Its memory without cached files, which the kernel drops before it pages out.
     pub without_files: Bytes,
@@ -69,15 +72,15 @@ pub struct LimitedGroup {
     pub processes: BTreeSet<Process>,
 }
 
-/// All observations of one epoch, for the decision which units are paged out.
+/// All observations of one epoch, by which the units to page out are chosen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PagedObservation {
-    /// Processes and accesses. Its residency and capacity are not used.
+    /// Processes and accesses. The residency and the capacity in it are not used.
     pub seen: Observation,
     /// The memory of the processes, each unit once.
     pub units: Vec<PagedUnit>,
-    /// Time for which the program's control group stalled on memory, where the kernel tells.
+    /// Time for which the program's control group stalled on memory, where the kernel reports it.
     pub stalled: Option<Nanos>,
-    /// The control groups with a limit that the processes are in.
+    /// The control groups with a limit to which the processes belong.
     pub groups: Vec<LimitedGroup>,
 }

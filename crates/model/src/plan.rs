@@ -1,5 +1,7 @@
-//! A plan: the tier of each site, as a value that can be printed, compared, stored, rejected,
-//! replayed.
+//! [`Plan`] holds a policy's decision: the tier of each site, of parts of its data objects or its first bytes that go elsewhere
+//! ([`LeadingBytes`]), and of small and unlisted sites, with reasons, bounds and expected times, as a value that can be printed, compared,
+//! stored, rejected and replayed, and the callers by which another build finds the sites. Its methods give the tier of each site and
+//! caller; [`Item`] and [`PartItem`] are the policy's input.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,9 +61,9 @@ pub struct PartItem {
     pub start: Bytes,
     /// First byte past it, a multiple of the page.
     pub end: Bytes,
-    /// Its value, in the unit of the site's.
+    /// Its value, in the unit of the site's value.
     pub value: u64,
-    /// Bytes of it in all objects together.
+    /// Bytes of the range in all objects together.
     pub weight: Bytes,
 }
 
@@ -102,13 +104,13 @@ pub struct PlacedPart {
     pub end: Bytes,
     /// Tier for its data.
     pub tier: TierIndex,
-    /// Value of this part, in the unit of the site's.
+    /// Value of this part, in the unit of the site's value.
     pub value: u64,
-    /// Bytes of it in all objects together.
+    /// Bytes of the part in all objects together.
     pub weight: Bytes,
 }
 
-/// The memory that a program allocates first at a site, which goes elsewhere than what it allocates there later: of many small objects, whose
+/// The memory that a program allocates first at a site, if it goes elsewhere than later memory: for a site of many small objects, whose
 /// places are not known, as much as a tier has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeadingBytes {
@@ -116,9 +118,9 @@ pub struct LeadingBytes {
     pub site: SiteId,
     /// Tier for this memory.
     pub tier: TierIndex,
-    /// How much of the site's memory it is, above 0.
+    /// Bytes of the site's memory that go to this tier, above 0.
     pub bytes: Bytes,
-    /// Its value, in the unit of the site's.
+    /// Its value, in the unit of the site's value.
     pub value: u64,
 }
 
@@ -127,16 +129,15 @@ pub struct LeadingBytes {
 pub struct Assignment {
     /// The site.
     pub site: SiteId,
-    /// Tier for its data, as far as no part of [`Self::parts`] and no [`Self::leading`] memory has another.
+    /// Tier for its data, except for the data of [`Self::parts`] and the [`Self::leading`] memory.
     pub tier: TierIndex,
     /// Value that the policy received.
     pub value: u64,
     /// Weight that the policy received.
     pub weight: Bytes,
-    /// Parts of its data objects that go elsewhere, in order, none with a byte in common with another. Empty where the site is placed
-    /// as a whole.
+    /// Parts of its data objects that go elsewhere, in order and without overlap. Empty where the site is placed as a whole.
     pub parts: Vec<PlacedPart>,
-    /// The memory that is allocated first, where that goes elsewhere. A site has this or parts.
+    /// The memory that is allocated first, if it goes elsewhere. A site has this or parts, not both.
     pub leading: Option<LeadingBytes>,
     /// The caller that requests its memory.
     pub caller: Caller,
@@ -148,10 +149,9 @@ pub struct Assignment {
 
 /// Value in the fastest tier, beside its lower and upper bounds.
 ///
-/// One rule computes all of them: bytes enter the tier in the order of first allocation until it is
-/// full. A site that fits in part serves that part of its value (rounded down). So `planned` of a
-/// plan that overfills the tier, as hotset and thermos may, does not count data that will spill,
-/// and `planned <= bound` and `first_touch <= bound` always hold.
+/// One rule computes all of them: bytes enter the tier in the order of first allocation until it is full. A site that fits in part serves
+/// that part of its value (rounded down). So `planned` of a plan that overfills the tier, as hotset and thermos may, does not count data
+/// that will spill, and `planned <= bound` and `first_touch <= bound` always hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanBounds {
     /// Value that this plan serves.
@@ -164,21 +164,21 @@ pub struct PlanBounds {
     pub total: u64,
 }
 
-/// The times that the program is expected to take in each placement, over its time with all data fast: above 0, and below 1 only where
-/// the bandwidths of several tiers add up.
+/// The expected times of the program in each placement, over its time with all data fast: above 0, and below 1 only where the bandwidths of
+/// several tiers add up.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedTimes {
     /// All data in the slowest tier.
     pub all_slow: f64,
-    /// By first touch.
+    /// The placement by first touch.
     pub first_touch: f64,
-    /// By this plan.
+    /// The placement by this plan.
     pub planned: f64,
-    /// Of the fractional bound: no plan can do better at the same capacity.
+    /// The placement of the fractional bound: no plan can do better at the same capacity.
     pub bound: f64,
 }
 
-/// Which site goes to which tier.
+/// The decision of a policy: the tier of each site, with the reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Name of the policy.
@@ -189,18 +189,18 @@ pub struct Plan {
     pub counted: CountUnit,
     /// Meaning of the weights.
     pub weight: Weight,
-    /// The program it was made for.
+    /// The program for which it was made.
     pub command: Vec<String>,
     /// Callers in a calling context; the guided run must use the same.
     pub depth: u32,
-    /// The tiers it places into.
+    /// The tiers into which it places data.
     pub tiers: Tiers,
     /// Tier for data of sites that the plan does not name.
     pub default_tier: TierIndex,
-    /// Sites that were seen and have no assignment, because they allocated too little for memory of their own, with who
-    /// asks for it. Their data goes to [`Plan::small_tier`]. Empty in plans from before these were listed.
+    /// Sites that were seen and have no assignment, because they allocated too little for memory of their own, with their callers. Their
+    /// data goes to [`Plan::small_tier`]. Empty in plans of versions that did not list them.
     pub small: BTreeMap<SiteId, Caller>,
-    /// Its standing between the bounds.
+    /// Its value between the bounds.
     pub standing: PlanBounds,
     /// The devices of each colour, hot first, each colour with a tier of its own; empty where the policy colours nothing.
     pub colours: Vec<ColourDevices>,
@@ -282,7 +282,7 @@ impl Plan {
         }
     }
 
-    /// The tier for this site; for data in none of its parts, where it has any.
+    /// The tier for this site; if it has parts, the tier for data outside them.
     #[must_use]
     pub fn tier_of(&self, site: SiteId) -> TierIndex {
         let assignment = self.assignments.iter().find(|a| a.site == site);
@@ -298,8 +298,8 @@ impl Plan {
         }
     }
 
-    /// The tier of the [small sites](Self::small): that of the arena which they shared while they were recorded. A plan
-    /// that lists none cannot tell them from sites that were never seen.
+    /// The tier of the [small sites](Self::small): the tier of the arena that they shared while they were recorded. A plan that lists none
+    /// cannot distinguish them from sites that were never seen.
     #[must_use]
     pub fn small_tier(&self) -> TierIndex {
         let mut shared = self
@@ -316,9 +316,9 @@ impl Plan {
 
     /// The tier of everything that each direct caller allocates; `None` for a caller whose contexts
     /// go to different tiers. Where all sites of a caller agree, a context of it that was never seen
-    /// goes with them. A caller that is not among them has no site in the plan, or small ones of the default tier only.
+    /// goes with them. A caller that is not listed has no site in the plan, or only small ones of the default tier.
     ///
-    /// `None` as a whole if a site's caller is unknown: it may be any.
+    /// `None` as a whole if the caller of a site is unknown, as it may be any.
     #[must_use]
     pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
         let small_callers: BTreeSet<CallerId> =
@@ -332,10 +332,10 @@ impl Plan {
                 Caller::Direct { id, has_others } => (id, has_others),
             };
             let known = callers.entry(id).or_insert(Some(site.tier));
-            // Sites that the plan cannot name, in this build at least, go to the default tier.
+            // Sites that the plan cannot name, at least in this build, go to the default tier.
             let others_unnamed = has_others && !small_callers.contains(&id);
             let others_differ = others_unnamed && site.tier != self.default_tier;
-            // A tier of the caller would hold for all that it allocates.
+            // A tier of the caller would hold for all memory that it allocates.
             if *known != Some(site.tier) || others_differ || site.is_divided() {
                 *known = None;
             }
@@ -354,8 +354,8 @@ impl Plan {
         Some(callers)
     }
 
-    /// The tier of each site whose data would go elsewhere if `callers` ([`Self::tiers_by_caller`]) and the default tier
-    /// alone decided; of the sites with an assignment all, so that a run can say which of them it made.
+    /// The tier of each site whose data would go elsewhere if `callers` ([`Self::tiers_by_caller`]) and the default tier alone decided; and
+    /// of all sites with an assignment, so that a run can report which of them it made.
     #[must_use]
     pub fn tiers_by_site(
         &self,

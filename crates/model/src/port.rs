@@ -1,4 +1,6 @@
-//! Ports: the traits by which the pure stages reach the machine.
+//! Defines the ports: the traits by which the stages reach the machine, its clock and files ([`Clock`], [`Observer`], [`Executor`],
+//! [`RangeExecutor`], [`Recorder`]), so that a test can replace it, and those of policies ([`SitePolicy`], [`EpochPolicy`]), with the
+//! values that these take and return.
 
 use std::rc::Rc;
 
@@ -109,8 +111,7 @@ pub trait SitePolicy {
     /// Its name on the command line: `thermos`.
     fn name(&self) -> &'static str;
 
-    /// The tier of data that the plan does not name, where the policy wants one for all data (first touch, all fast, all
-    /// slow).
+    /// The tier of data that the plan does not name, if the policy has one tier for all data (first touch, all fast, all slow).
     fn tier_of_all(&self, _tiers: &Tiers) -> Option<TierIndex> {
         None
     }
@@ -120,18 +121,18 @@ pub trait SitePolicy {
         None
     }
 
-    /// True where room that is left may be filled with part of a site: the policy takes sites by value.
+    /// True where room that is left may be filled with part of a site, because the policy takes sites by value.
     fn fills(&self) -> bool {
         false
     }
 
-    /// True where the capacity is that of one memory device, and devices are added until they hold what the policy takes.
+    /// True where the capacity is that of one memory device, and devices are added until they hold the sites that the policy takes.
     fn adds_devices(&self) -> bool {
         false
     }
 
-    /// True where the policy moves load between tiers: values must be bytes a second then, and the latencies of the tiers under load
-    /// must be known.
+    /// True where the policy moves load between tiers: values must then be bytes a second, and the latencies of the tiers under load must
+    /// be known.
     fn balances(&self) -> bool {
         false
     }
@@ -153,7 +154,7 @@ pub struct FilledTier<'a> {
     pub capacity: Bytes,
     /// All tiers of the machine.
     pub tiers: &'a Tiers,
-    /// Which of them it is; never the slowest.
+    /// Index of this tier among them; never the slowest.
     pub index: TierIndex,
 }
 
@@ -216,12 +217,12 @@ pub trait EpochPolicy {
     /// pages enter the fast tier when they are touched, while it has room.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>);
 
-    /// Called in the place of [`Self::decide`] where no source saw an access in the epoch that ended, so that every page stays
-    /// where it is: the loads of that epoch, if known. A policy that adds epochs up counts it.
+    /// Called instead of [`Self::decide`] where no source saw an access in the epoch that ended, so that every page stays where it is.
+    /// `_loads` are the loads of that epoch, if known, for a policy that adds epochs up.
     fn skip_epoch(&mut self, _loads: Option<TierLoads>) {}
 
     /// Called before [`Self::decide`] with the pages that do not exist any more, ascending. Their numbers are not used again. A policy that
-    /// keeps heat of earlier epochs drops theirs.
+    /// keeps heat of earlier epochs drops the heat of these pages.
     fn forget(&mut self, _pages: &[PageIndex]) {}
 }
 
@@ -237,7 +238,7 @@ pub trait Recorder {
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
 }
 
-/// No recorder keeps nothing: a run without a profile.
+/// `None` records nothing: a run without a profile.
 impl<R: Recorder> Recorder for Option<R> {
     type Error = R::Error;
 

@@ -1,4 +1,7 @@
-//! A profile: the recorded observations of a run, by epoch, site and chunk.
+//! [`Profile`] holds the recording of a run: program and settings, sites and extents, by epoch the accesses to chunks (here aligned pieces
+//! of the address space, of one size) and bins, and the resident bytes of sites; the accessing code, counters, reports of the sources, and
+//! the runs that later commands added. It sums accesses and time waiting for memory by site. A run is recorded as [`Segment`]s, one for
+//! each epoch.
 
 use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use crate::code_access::CodeAccess;
@@ -43,8 +46,8 @@ pub enum Ending {
     Exited(i32),
     /// The program died of this signal.
     Signalled(i32),
-    /// The recording of a process that ran already ended as it should: by its time, by a signal, or with the process, whose exit status is not
-    /// known.
+    /// The recording of a process that ran already ended as intended: by its time, by a signal, or with the process, whose exit status is
+    /// not known.
     Detached,
     /// The recording was cut short; its data is valid.
     #[default]
@@ -64,15 +67,15 @@ pub struct Heat {
     pub address: u64,
     /// The data object that was accessed, where one is known. It may begin inside the chunk.
     pub object: Option<HeatObject>,
-    /// Number of accesses, weighted by the source: of one that cannot see the caches, those that waited beyond them.
+    /// Number of accesses, weighted by the source; from a source that cannot see the caches, only accesses that waited beyond them.
     pub accesses: Accesses,
-    /// Those of them that follow a stream, and so wait for the bandwidth of the memory, where the source can tell.
+    /// Accesses that follow a stream, and so wait for the bandwidth of the memory, where the source can tell.
     pub streamed: Accesses,
-    /// Accesses beside these that the caches served, by an estimate.
+    /// Accesses beside `accesses` that the caches served, by an estimate.
     pub served: Accesses,
 }
 
-/// A data object that was accessed, and where in it.
+/// A data object that was accessed, and the accessed place in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeatObject {
     /// Its addresses.
@@ -94,8 +97,8 @@ impl HeatBin {
     /// Smallest bin: a page.
     pub const LEAST: Bytes = Bytes(4096);
 
-    /// The bin that begins at this byte of an object. `None` of numbers that are no bin: a length that is no power of two or less than a
-    /// page, a start that is no multiple of it or behind the object's end.
+    /// The bin that begins at this byte of an object. `None` for numbers that are no bin: a length that is no power of two or less than a
+    /// page, a start that is no multiple of it or is behind the object's end.
     #[must_use]
     pub const fn new(start: Bytes, bytes: Bytes, object: &ObjectRange) -> Option<Self> {
         let is_bin = bytes.0.is_power_of_two()
@@ -120,9 +123,9 @@ impl From<ObjectRange> for HeatObject {
 /// a factor takes longer by the share times (factor - 1).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WaitingShare {
-    /// For the latency of the memory.
+    /// Share of time waiting for the latency of the memory.
     pub latency: f64,
-    /// For its bandwidth, in streams.
+    /// Share of time waiting for its bandwidth, in streams.
     pub bandwidth: f64,
 }
 
@@ -272,8 +275,8 @@ impl Profile {
         sums
     }
 
-    /// The share of the program's processor time in which it waited beyond the caches for data of each site: the samples
-    /// of the timer that did, of all that it took, those without a data address included. `None` where not only a timer sampled.
+    /// The share of the program's processor time in which it waited beyond the caches for data of each site: the timer's samples that
+    /// waited, over all that it took, also those without a data address. `None` if another source than the timer sampled.
     #[must_use]
     pub fn waiting_by_site(&self) -> Option<std::collections::BTreeMap<SiteId, WaitingShare>> {
         if self.counted() != CountUnit::Time {

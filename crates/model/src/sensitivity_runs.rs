@@ -1,5 +1,5 @@
-//! The timed runs from which a program's sensitivity and the benefits of its sites follow (CoMerge, section 3.2): all data slow, all
-//! data fast, and one site alone fast.
+//! [`SensitivityRuns`] holds the timed runs that show a program's sensitivity and the benefits of its sites (CoMerge, section 3.2): all
+//! data slow, all data fast, and one site alone fast. [`TierPair`] identifies the memories on which they were made.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,13 +10,13 @@ use crate::site::SiteId;
 use crate::tier::{TierKind, Tiers};
 use crate::units::Nanos;
 
-/// The pair of memories that runs were timed on, as text: of equal pairs it is equal. It holds what decides the times, and so
-/// neither capacities nor names of tiers.
+/// The pair of memories on which runs were timed, as text, which is equal for equal pairs. It has the facts that determine the times, and
+/// so neither capacities nor names of tiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TierPair(String);
 
 impl TierPair {
-    /// The fastest tier and the slowest.
+    /// The pair of the fastest tier and the slowest.
     #[must_use]
     pub fn of(tiers: &Tiers) -> Self {
         let all = tiers.all();
@@ -30,7 +30,7 @@ impl TierPair {
         })
     }
 
-    /// As it was written.
+    /// A pair from its text, as it was written.
     #[must_use]
     pub const fn from_text(text: String) -> Self {
         Self(text)
@@ -49,8 +49,8 @@ impl fmt::Display for TierPair {
     }
 }
 
-/// In the words of `--tiers`. Runs that share a limit with others on a named machine and runs that have it for themselves are of
-/// one pair: the memory is the same.
+/// An emulated pair in the words of `--tiers`. Runs that share a limit with others on a named machine and runs with a limit of their own
+/// are of one pair: the memory is the same.
 fn emulated(emulation: &Emulation) -> String {
     match emulation {
         Emulation::Time(costs) => {
@@ -86,11 +86,11 @@ fn nodes(kind: &TierKind) -> String {
 /// The data that is fast in a timed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastData {
-    /// None.
+    /// No data.
     Nothing,
-    /// That of one site.
+    /// The data of one site.
     Site(SiteId),
-    /// All.
+    /// All data.
     All,
 }
 

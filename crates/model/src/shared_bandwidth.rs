@@ -1,11 +1,12 @@
-//! Limits of the tiers' bandwidths that the programs of one emulated machine share.
+//! [`SharedBandwidth`] holds the limits of the tiers' bandwidths that the programs of one emulated machine share, with the machine's name
+//! and the capacity of its fast tier, where it has these. [`BytesPerSecond`] and [`MachineName`] are read from `--tiers` and from plans.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::units::Bytes;
 
-/// The bandwidths that all threads of all programs on an emulated machine have together, of one tier or of both.
+/// The bandwidths that all threads of all programs on an emulated machine may use together, of one tier or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBandwidth {
     fast: Option<BytesPerSecond>,
@@ -34,8 +35,8 @@ impl SharedBandwidth {
         })
     }
 
-    /// The same on a machine whose fast tier has this capacity, of which the fast tier of a plan is a part. A machine without a name has
-    /// none.
+    /// The same limits on a machine whose fast tier has this capacity, of which the fast tier of a plan is a part. A machine without a name
+    /// has no capacity.
     #[must_use]
     pub const fn with_capacity(self, capacity: Bytes) -> Self {
         let capacity = match self.machine {
@@ -45,7 +46,7 @@ impl SharedBandwidth {
         Self { capacity, ..self }
     }
 
-    /// The capacity of the machine's fast tier; `None` where that of the plan is all of it.
+    /// The capacity of the machine's fast tier; `None` where the plan's fast tier is all of it.
     #[must_use]
     pub const fn capacity(&self) -> Option<Bytes> {
         self.capacity
@@ -105,7 +106,7 @@ impl BytesPerSecond {
         self.0
     }
 
-    /// As [`FromStr`] reads it, without rounding.
+    /// The text that [`FromStr`] reads, without rounding.
     #[must_use]
     pub fn exact(self) -> String {
         format!("{}/s", Bytes(self.0).exact())
@@ -118,7 +119,7 @@ impl fmt::Display for BytesPerSecond {
     }
 }
 
-/// Why a text is no bandwidth.
+/// The error for a text that is not a bandwidth.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is no bandwidth; use {least}/s to {most}/s, such as 5GiB/s",
@@ -169,7 +170,7 @@ impl fmt::Display for MachineName {
     }
 }
 
-/// Why a text is no name of a machine.
+/// The error for a text that is not a name of a machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is no name of an emulated machine; use up to {longest} of a-z, 0-9, _ and -, the first one a letter",

@@ -1,4 +1,6 @@
-//! Allocation sites: code locations, with calling context, that allocate data.
+//! [`Site`] is an allocation site with the numbers of its data: a code location, with calling context ([`Frame`]s), that allocates data, or
+//! other data with a name, such as a variable or a mapping ([`SiteKind`]); the shared arena and unattributed memory are two sites with
+//! special ids. [`SiteId`] is a site's name in plans and profiles, [`CallerId`] that of a direct caller.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -87,7 +89,7 @@ variant_words! {
         Named = "named",
         /// Objects that a place in a Java method allocates.
         Java = "java",
-        /// Memory of a process that ran without the runtime, by the name of its mapping: no run can place it.
+        /// Memory of a process that ran without the runtime, by the name of its mapping; no run can place it.
         Region = "region",
         /// The arena shared by small and rare sites.
         Shared = "shared",
@@ -99,12 +101,12 @@ variant_words! {
 /// One caller of a calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Path of the module; empty for code outside every module; the source file of a Python function. Shared, as the build-id is: the fifty
-    /// thousand frames of a large program name a hundred modules.
+    /// Path of the module; empty for code outside every module; for a Python function its source file. Shared, as the build-id is: the
+    /// fifty thousand frames of a large program name a hundred modules.
     pub module: Arc<str>,
     /// GNU build-id in hexadecimal, where the module has one.
     pub build_id: Option<Arc<str>>,
-    /// Return address as an ELF virtual address of the module; of a Python function, its name and the line in it.
+    /// Return address as an ELF virtual address of the module; for a Python function a number from its name and the line in it.
     pub offset: u64,
     /// Function, where symbols were found.
     pub function: Option<String>,
@@ -148,14 +150,13 @@ impl fmt::Display for Frame {
     }
 }
 
-/// What follows the last slash. By bytes, which are found faster than characters: a profile has fifty thousand
-/// frames.
+/// The text after the last slash. Found by bytes, which is faster than by characters: a profile has fifty thousand frames.
 fn file_name(path: &str) -> &str {
     let slash = path.bytes().rposition(|byte| byte == b'/');
     slash.map_or(path, |slash| &path[slash + 1..])
 }
 
-/// An allocation site and what is known of its data.
+/// An allocation site and the known numbers of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its id.

@@ -1,4 +1,5 @@
-//! The same place of the source in two profiles, which may be of two builds.
+//! [`SitePair`] is one place of the source in two profiles, of one build or two, for their comparison: its sites in each, which may be
+//! several, or none where the place is new or gone, and the method by which they were found.
 
 use crate::calls::MatchedBy;
 use crate::site::SiteId;
@@ -11,6 +12,6 @@ pub struct SitePair {
     pub before: Vec<SiteId>,
     /// Sites of the later profile, by id; none for a place that is gone.
     pub after: Vec<SiteId>,
-    /// How they were found, the weakest of several methods; `None` where one side has none.
+    /// The method by which they were found, the weakest of several; `None` where one side has no site.
     pub by: Option<MatchedBy>,
 }

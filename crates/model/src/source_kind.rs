@@ -1,4 +1,4 @@
-//! The kinds of sources that observe accesses, with the profiling method and the unit of each.
+//! [`SourceKind`] names the sources that observe accesses, with the profiling method (accessed bits or trace samples) and the unit of each.
 
 use crate::count_unit::CountUnit;
 
@@ -100,14 +100,14 @@ impl SourceKind {
         matches!(self, Self::Pebs | Self::Ibs | Self::Spe)
     }
 
-    /// True for samples by time, which cannot tell whether a cache or memory was waited for. What the caches served of
-    /// them is estimated; scans and traps see no more than a touch of a page, and are left as they are.
+    /// True for samples by time, which cannot show whether a cache or memory was waited for: the share that the caches served is estimated.
+    /// Scans and traps see no more than a touch of a page, and are left as they are.
     #[must_use]
     pub const fn is_blind_to_caches(self) -> bool {
         matches!(self, Self::Timer)
     }
 
-    /// True where it does not look at memory that is fast already, so that none of its hits there says nothing.
+    /// True for a source that does not observe memory that is fast already: no hit there does not mean no access.
     #[must_use]
     pub const fn sees_slow_only(self) -> bool {
         matches!(self, Self::HintFaults)

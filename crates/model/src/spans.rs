@@ -1,4 +1,5 @@
-//! Sets of addresses: sorted ranges that do not overlap.
+//! [`AddressRange`] is a contiguous range of addresses; the functions compute with sets of ranges (of `u64`, sorted, no overlap), make such
+//! sets of ranges in any order, and cut a range at the multiples of a size.
 //!
 //! ```text
 //! a                |=====|   |====|

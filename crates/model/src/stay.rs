@@ -1,27 +1,28 @@
-//! The reasons why data stays in its tier, with the number of bytes for each: the data was not chosen for fast memory, or its move
-//! failed.
+//! [`StayReason`] says why a range of memory ([`StayedRange`]) is in slow memory after an *optimization*, or was not moved: hotter data
+//! took the capacity, nothing proves it hot, it has no pages, it cannot be placed, or its move failed. Data that the optimization itself
+//! moves to slow memory counts, too. [`StayedBytes`] adds up the bytes by reason, and those of failed moves.
 
 use crate::batch::Process;
 use crate::movement::AddressRange;
 use crate::units::Bytes;
 
 variant_words! {
-    /// Why data stays where it was.
+    /// The reason why data is in slow memory after an optimization, or was not moved.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum StayReason {
-        /// It is hot, and hotter data takes the fast memory that may be used.
+        /// The data is hot, and hotter data takes the fast memory that may be used.
         Capacity = "capacity",
         /// Neither samples nor hints prove it hot.
         NotHot = "not_hot",
-        /// It has no pages.
+        /// The data has no pages.
         NotTouched = "not_touched",
-        /// A hint calls it hot, and it is no data that is placed.
+        /// A hint calls it hot, but it is not data that can be placed.
         NotMovable = "not_movable",
         /// The memory that it was to enter was full.
         NoRoom = "no_room",
         /// Its pages were in use, or the program did not obey in time.
         InUse = "in_use",
-        /// It is shared with another process since a fork.
+        /// The data is shared with another process since a fork.
         Shared = "shared",
         /// The kernel refused.
         Refused = "refused",
@@ -59,7 +60,7 @@ impl StayedBytes {
     }
 }
 
-/// A range of memory that stays where it was, and why.
+/// A range of memory that is in slow memory after an optimization, or was not moved, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StayedRange {
     /// Process that owns the memory.

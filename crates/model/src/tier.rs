@@ -1,7 +1,8 @@
-//! Tiers: kinds of memory, fastest first.
+//! [`Tiers`] lists the memory of a machine, fastest first: each [`Tier`] is one or more nodes of the same speed, or one half of the
+//! emulated pair, with its capacity, speed and kernel policy. The list gives bandwidths, latencies under load, and how much slower the
+//! slowest tier is.
 //!
-//! *Node* is the kernel's word for a NUMA node; a *tier* is our word for one or more nodes of the
-//! same speed. Index 0 is always the fastest tier.
+//! *Node* is the kernel's word for a NUMA node, *tier* is our word. Index 0 is always the fastest tier.
 
 use crate::emulation::Emulation;
 use crate::loaded_latency::{LoadPoint, LoadedLatency};
@@ -62,7 +63,7 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// A tier of which only the size is known: not its speed.
+    /// A tier whose size is known but not its speed.
     #[must_use]
     pub fn unmeasured(name: &str, kind: TierKind, capacity: Bytes, reason: &str) -> Self {
         Self {
@@ -78,7 +79,7 @@ impl Tier {
         }
     }
 
-    /// How the slow half of the emulated pair is emulated; `None` of any other tier.
+    /// The emulation of the slow half of the emulated pair; `None` for any other tier.
     #[must_use]
     pub const fn emulation(&self) -> Option<Emulation> {
         match self.kind {
@@ -124,9 +125,9 @@ pub enum TiersError {
 /// How much longer accesses take in the slowest tier than in the fastest: 1 and more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlowFactors {
-    /// Of an access that waits for the latency.
+    /// Factor for an access that waits for the latency.
     pub latency: f64,
-    /// Of one in a stream.
+    /// Factor for an access in a stream.
     pub bandwidth: f64,
 }
 
@@ -228,9 +229,9 @@ impl Tiers {
         TierIndex((self.0.len() - 1) as u32)
     }
 
-    /// How many times as long as in the fastest tier an access takes in the slowest: where it waits for the latency, and in a
-    /// stream. Where no bandwidth is known, a stream has the factor of the latency. `None` where no latency is, and for TMP's page
-    /// trap, whose cost does not depend on the number of accesses.
+    /// How many times as long an access takes in the slowest tier as in the fastest: where it waits for the latency, and in a stream. If no
+    /// bandwidth is known, a stream has the factor of the latency. `None` where no latency is known, and for TMP's page trap, whose cost
+    /// does not depend on the number of accesses.
     #[must_use]
     pub fn slow_factors(&self) -> Option<SlowFactors> {
         let (fast, slow) = (self.0.first()?, self.0.last()?);
@@ -254,8 +255,8 @@ impl Tiers {
         }
     }
 
-    /// Bytes a second that a tier serves at most: by a measurement or the firmware, of the emulated pair by its limits. `None` where it
-    /// is not known or not limited.
+    /// Most bytes a second that a tier serves: for nodes by a measurement or the firmware, for the emulated pair by its limits. `None`
+    /// where it is not known or not limited.
     #[must_use]
     pub fn bandwidth(&self, index: TierIndex) -> Option<u64> {
         let tier = self.get(index)?;
@@ -269,8 +270,8 @@ impl Tiers {
         }
     }
 
-    /// Latency of a tier by its load, as it was measured. Of two numbers, the latency of an idle memory and its bandwidth, the latency is that of the idle
-    /// memory up to the bandwidth. `None` where one of them is not known.
+    /// Measured latency of a tier by its load; without a measurement, the latency of idle memory up to the known bandwidth. `None` where
+    /// latency or bandwidth is not known.
     #[must_use]
     pub fn loaded_latency(&self, index: TierIndex) -> Option<LoadedLatency> {
         let tier = self.get(index)?;
@@ -298,7 +299,7 @@ impl Tiers {
         Some([of(TierIndex::FASTEST)?, of(self.slowest())?])
     }
 
-    /// How the slow tier is emulated, if it is.
+    /// The emulation of the slow tier; `None` on real nodes.
     #[must_use]
     pub fn emulation(&self) -> Option<Emulation> {
         self.0.iter().find_map(Tier::emulation)

@@ -1,4 +1,6 @@
-//! The loaded latencies of the two tiers of a machine, and the counts from which they follow on an emulated machine.
+//! [`TierLoads`] holds, for the policies that balance tiers, the loaded latencies of fast and slow memory in one epoch, and the bytes a
+//! second of both together: on nodes those that were served, on an emulated machine those that programs would take without its delays.
+//! [`EmulatedUse`] holds the counts from which the loads of an emulated machine follow.
 
 use crate::units::{Bytes, Nanos};
 
@@ -11,7 +13,7 @@ pub struct TierLoads {
     pub demand: u64,
 }
 
-/// What programs used of an emulated machine in some time.
+/// The memory and the time that programs used of an emulated machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EmulatedUse {
     /// Bytes that fast and slow memory served.
@@ -23,7 +25,7 @@ pub struct EmulatedUse {
 }
 
 impl EmulatedUse {
-    /// Both together.
+    /// The sum of two uses.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

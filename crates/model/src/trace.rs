@@ -1,4 +1,5 @@
-//! A trace: the memory accesses of a program, one by one, in the order of time.
+//! [`Access`] is one record of a trace: the memory accesses of a program, one by one, in the order of time. Traces are read from recordings
+//! of other tools, or generated; the simulator, `isotherm curve` and the daemon's replay use them in place of a running program.
 
 use crate::units::Nanos;
 

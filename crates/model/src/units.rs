@@ -1,4 +1,6 @@
-//! Quantities with units, each a type of its own, so that bytes are never added to nanoseconds.
+//! Defines quantities with units ([`Bytes`], [`Nanos`], [`Accesses`], [`Nanojoules`], [`Nanowatts`]), each a type of its own, so that bytes
+//! are never added to nanoseconds. Sums and differences saturate; all are printed for people, and sizes and times are also read, with their
+//! unit (`4GiB`, `10us`). [`Capacity`] is a size or a share of the footprint.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,7 +12,7 @@ macro_rules! quantity {
         pub struct $name(pub u64);
 
         impl $name {
-            /// Nothing.
+            /// Zero.
             pub const ZERO: Self = Self(0);
 
             /// The sum, or the largest value where it would overflow.
@@ -49,7 +51,7 @@ quantity!(
     Nanos
 );
 quantity!(
-    /// Memory accesses, as counted by the source (samples count once each).
+    /// Memory accesses, as counted or weighted by the source.
     Accesses
 );
 quantity!(
@@ -69,7 +71,7 @@ pub struct QuantityError {
     wrong: Wrong,
 }
 
-/// The error in a text, each with the correct form.
+/// The kind of error, each with the correct form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     /// The text does not have the form of the quantity.
@@ -173,7 +175,7 @@ impl Bytes {
 }
 
 impl Nanos {
-    /// The middle one of these; of an even number, the middle between the middle two. `None` of none.
+    /// The middle one of these times; of an even number, the mean of the middle two. `None` without times.
     #[must_use]
     pub fn median(times: &[Self]) -> Option<Self> {
         let mut sorted = times.to_vec();
@@ -231,8 +233,7 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A number in the largest of the units (each a thousand times the one before) that leaves at least
-/// 1.
+/// A number in the largest of the units (each a thousand times the one before) that leaves at least 1.
 fn engineering(f: &mut fmt::Formatter<'_>, value: u64, units: [&str; 4]) -> fmt::Result {
     let text = match value {
         0..1_000 => format!("{value} {}", units[0]),
@@ -273,8 +274,7 @@ pub enum Capacity {
 }
 
 impl Capacity {
-    /// The capacity in bytes, rounded down; a share is of this whole, the footprint where it is
-    /// known.
+    /// The capacity in bytes, rounded down; a share is a share of `whole`, which is the footprint where it is known.
     #[must_use]
     pub fn of(self, whole: Bytes) -> Bytes {
         match self {

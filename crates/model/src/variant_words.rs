@@ -1,4 +1,4 @@
-//! The words by which files, reports and the command line name the variants of an enumeration.
+//! `variant_words!` declares an enumeration with the words by which files, reports and the command line name its variants.
 
 /// Declares an enumeration with the word of each variant, and gives it `ALL`, `word` and `from_word`.
 ///

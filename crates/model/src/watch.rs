@@ -1,4 +1,6 @@
-//! Observations of whole processes from outside, which the daemon's step receives each epoch.
+//! [`Observation`] holds what was observed of watched processes in one epoch: the resident and fast bytes of each [`Unit`] (a range that
+//! moves as a whole), the accesses, and the fast tier's capacity; the daemon decides by it, and so do runs by an epoch policy. [`UnitHeat`]
+//! is the heat of a unit for diagrams, and [`ResidentRun`] a stretch of resident pages in one tier for an *optimization*.
 //!
 //! A *unit* is the piece of memory that the daemon ranks and moves as a whole: an aligned range of
 //! one process, a huge page by default. Sources report accesses to ranges of any size; the step
@@ -21,7 +23,7 @@ use crate::units::{Bytes, Nanos};
 pub struct Unit {
     /// Process that owns the memory.
     pub process: Process,
-    /// Its first address, a multiple of the size of units.
+    /// The first address of the unit, a multiple of the size of units.
     pub start: u64,
 }
 
@@ -32,7 +34,7 @@ pub struct UnitResidency {
     pub unit: Unit,
     /// Resident bytes, at least one and at most the unit's size.
     pub resident: Bytes,
-    /// Of these, bytes on the fast tier's nodes.
+    /// Resident bytes that are on the fast tier's nodes.
     pub fast: Bytes,
     /// Bytes of the aligned range that the kernel moves as a whole: the unit's own size, or that of
     /// the huge page it is a part of.
@@ -42,24 +44,24 @@ pub struct UnitResidency {
 /// Resident pages of a process side by side, all in one tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResidentRun {
-    /// Their addresses, whole pages.
+    /// Addresses of the pages, whole pages.
     pub range: AddressRange,
-    /// Whether they are in the fast tier.
+    /// Whether the pages are in the fast tier.
     pub is_fast: bool,
-    /// Whether they are in huge pages, which the kernel moves as a whole.
+    /// Whether the pages are in huge pages, which the kernel moves as a whole.
     pub is_huge: bool,
 }
 
-/// The heat of a unit in one epoch, for pictures.
+/// The heat of a unit in one epoch, for diagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitHeat {
     /// The unit.
     pub unit: Unit,
     /// Bytes resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier after the epoch's moves.
+    /// Resident bytes that are in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Hits of each [`SourceKind`], in its order.
+    /// Hits of each [`ProfilingMethod`](crate::source_kind::ProfilingMethod), in its order.
     pub hits: [u64; 2],
 }
 
@@ -68,7 +70,7 @@ pub struct UnitHeat {
 pub struct Placed {
     /// Samples for which the node is known.
     pub samples: u64,
-    /// Of these, samples on a node of the fast tier.
+    /// Samples on a node of the fast tier.
     pub fast: u64,
 }
 
@@ -94,9 +96,9 @@ pub struct Observation {
     pub span: Nanos,
     /// The processes that are watched now. The state of a process that is not listed is dropped.
     pub processes: Vec<Watched>,
-    /// Their resident memory, each unit once.
+    /// The resident memory of the processes, each unit once.
     pub residency: Vec<UnitResidency>,
-    /// Their accesses.
+    /// The accesses of the processes.
     pub accesses: Vec<ObservedAccess>,
     /// Nodes of trace samples when they were taken, by process; empty where they were not queried.
     pub placed: BTreeMap<Process, Placed>,

@@ -1,4 +1,4 @@
-//! Spelling of numbers and names for people, the same in every output.
+//! Spells percentages, numbers and counted nouns for people, the same way in every output; [`share`] computes a part of a whole.
 
 /// A share as a percentage: `83 %`, `4.2 %` between -10 and 10, `<0.1 %` and `>-0.1 %` where it would print as zero.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The clocks of this machine.
+//! [`MachineClock`] is the [`Clock`] of live runs and the daemon: the machine's time, the processor time of the calling thread, and sleep.
 
 use isotherm_model::port::Clock;
 use isotherm_model::units::Nanos;

@@ -1,19 +1,17 @@
-//! Counters of memory traffic and cache misses, and the choice of the counter that throttles each kind
-//! of source. `doctor` and the daemon's watcher use them.
+//! Opens the machine's counters of memory traffic and of cache and TLB misses ([`open`]), for `doctor`, the daemon and measurements of
+//! bandwidth, and chooses the one that throttles a source of accesses: the source rests while that counter is low ([`choose`]).
 //!
-//! TMP (Choi et al., "Dancing in the Dark", section IV) switches a source off while the counter it
-//! depends on is low: last-level cache misses for trace samples, TLB misses for accessed bits. Many
-//! machines give us neither counter. Memory traffic replaces them: while memory is hardly used,
-//! neither source has anything to find.
+//! TMP (Choi et al., "Dancing in the Dark", section IV) switches a source off while the counter it depends on is low: last-level cache
+//! misses for trace samples, TLB misses for accessed bits. Many machines give us neither counter. Memory traffic replaces them: while
+//! memory is hardly used, neither source has anything to find.
 //!
 //! ```text
 //! trace samples   cache misses, else controllers, else resctrl
 //! accessed bits   TLB misses,   else controllers, else resctrl
 //! ```
 //!
-//! `uncore` finds the counters of memory controllers, [`resctrl`] those of the kernel's resource
-//! control. The file-system root and the function that opens events are arguments: a test of a
-//! recorded machine has neither its events nor its controllers.
+//! `uncore` finds the counters of memory controllers, [`resctrl`] those of the kernel's resource control. The file-system root and the
+//! function that opens events are arguments: a test of a recorded machine has neither its events nor its controllers.
 
 mod event;
 pub mod resctrl;

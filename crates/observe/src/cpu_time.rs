@@ -1,5 +1,6 @@
-//! Processor time that the observed program used. A live run needs it to tell a broken source,
-//! which delivers nothing, from an idle program.
+//! [`CpuTime`] counts the processor time that the observed program and its child processes use: by a perf event, or from `/proc`, which
+//! omits processes that have ended, where that event cannot be opened or the program ran already. A live run reports it (`cpu_ns`), and
+//! tells a broken source, which delivers nothing, from an idle program by it.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::processes::Processes;
 #[derive(Debug)]
 pub struct CpuTime {
     counter: Option<PerfCounter>,
-    /// What was used before.
+    /// Processor time that a running process had used before the observation.
     before: Nanos,
     used: Nanos,
 }

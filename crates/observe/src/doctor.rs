@@ -1,7 +1,9 @@
-//! The features that work on this machine, and the cause and remedy of each that does not, for `isotherm doctor`.
+//! Finds which features work on this machine, and the cause and remedy of each that does not, for `isotherm doctor` ([`examine`]). Other
+//! commands and the daemon choose their source here ([`best_source`], [`best_samples`]) or ask whether the emulated pair can work
+//! ([`timer`], [`userfaultfd`]).
 //!
-//! Settings and descriptions are read under a root directory; features of the kernel are tried
-//! through [`Probe`], so that a feature reported as available has worked.
+//! Settings and files are read under a root directory; other features of the kernel are tried through [`Probe`]: available ones have
+//! worked.
 
 mod balancing;
 mod finding;
@@ -88,7 +90,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     Examination { findings, ranking }
 }
 
-/// The sources, best first.
+/// The ranked sources, best first.
 const PREFERRED: [SourceKind; 6] = [
     SourceKind::Pebs,
     SourceKind::Ibs,
@@ -108,16 +110,15 @@ fn tried(source: SourceKind, root: &Path, probe: &dyn Probe) -> Finding {
     }
 }
 
-/// The source that [`Examination::chosen`] names. Nothing else is looked at, and no more once one is found: a
-/// program waits for the answer.
+/// Finds the source that [`Examination::chosen`] names. The trials end at the first source that works, because a program waits for
+/// the answer.
 #[must_use]
 pub fn best_source(root: &Path, probe: &dyn Probe) -> Option<SourceKind> {
     let usable = |source: &SourceKind| ranked(*source, &tried(*source, root, probe)).usable;
     PREFERRED.into_iter().find(usable)
 }
 
-/// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
-/// no more once one is found.
+/// Finds the first of PEBS, IBS and SPE that this machine has, else the timer. Nothing else is tried.
 #[must_use]
 pub fn best_samples(root: &Path, probe: &dyn Probe) -> SourceKind {
     let usable = |source: &SourceKind| {
@@ -430,7 +431,7 @@ fn huge_pages(root: &Path) -> Finding {
     }
 }
 
-/// Below this, a few thousand moved ranges exhaust the mappings of a process.
+/// Fewest mappings that a process should be allowed, the kernel's default: moved ranges and arenas take many.
 const MAPS_WANTED: i64 = 65_530;
 
 fn map_count(root: &Path) -> Finding {

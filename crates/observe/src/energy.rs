@@ -1,4 +1,5 @@
-//! Energy that the machine measures: RAPL (powercap), and the sensors of hwmon drivers, such as AMD's.
+//! [`EnergyMeter`] adds up the energy that the machine measures while a program runs: by RAPL counters (powercap), and by the energy
+//! counters and power sensors of hwmon drivers, such as AMD's.
 //!
 //! ```text
 //! sys/class/powercap/intel-rapl:0/{name,energy_uj,max_energy_range_uj}     package-0; wraps at its range
@@ -7,9 +8,10 @@
 //! sys/class/hwmon/hwmon5/{name,power3_label,power3_input}                  smpro_hwmon: DIMM VRD1 power
 //! ```
 //!
-//! Counters are in microjoules; a power in microwatts is added up over time. All are of the whole machine, not of one program. Of the per-core
-//! counters of `amd_energy` only the sockets are taken, and powers only of what no counter counts: a power that changes between two readings is
-//! a sample, and a counter misses nothing. Kernel documents: `power/powercap/powercap.rst`, `hwmon/amd_energy.rst`, `ABI/testing/sysfs-class-hwmon`.
+//! Counters are in microjoules; a power in microwatts is added up over time. All are of the whole machine, not of one program. The
+//! per-core counters of `amd_energy` are left out, as parts of the sockets' counters. A power is used only for a part that no counter
+//! counts: it is a sample that changes between two readings, and a counter misses nothing. Kernel documents:
+//! `power/powercap/powercap.rst`, `hwmon/amd_energy.rst`, `ABI/testing/sysfs-class-hwmon`.
 
 mod files;
 mod hwmon;
@@ -179,7 +181,7 @@ impl EnergyMeter {
         self.counters.iter().map(|counter| &counter.reading)
     }
 
-    /// The same of the counters that were there all the time, for a profile.
+    /// The energy of the counters that never vanished and never went back, for a profile.
     pub fn measured(&self) -> impl Iterator<Item = MeasuredEnergy> {
         self.readings().filter_map(|reading| {
             Some(MeasuredEnergy {

@@ -1,17 +1,18 @@
-//! The extents that changed from one batch to the next.
+//! `ExtentChanges` finds the extents of a live run that are new, changed or gone since the last batch (the observations of one epoch): a
+//! batch holds only these.
 
 use isotherm_model::batch::{Extent, ExtentKey};
 
 /// The extents as last reported.
 #[derive(Debug, Default)]
 pub(crate) struct ExtentChanges {
-    /// By key.
+    /// The extents, sorted by key.
     known: Vec<Extent>,
 }
 
 impl ExtentChanges {
-    /// Compares with the current extents: returns those that are new or differ, and the keys of those that are no
-    /// longer there, both by key.
+    /// Compares with the current extents: returns the extents that are new or differ, and the keys of the extents that
+    /// are gone, both by key.
     pub(crate) fn since(&mut self, mut now: Vec<Extent>) -> (Vec<Extent>, Vec<ExtentKey>) {
         now.sort_unstable_by_key(Extent::key);
         let at = |extents: &[Extent], key| extents.binary_search_by_key(&key, Extent::key);

@@ -1,4 +1,6 @@
-//! The heaps of Java virtual machines: which allocation site each sampled access belongs to, and what the sites hold.
+//! [`JavaHeaps`] follows the Java virtual machines of a live run by the files that Isotherm's agents in them write: it attributes the
+//! sampled accesses in their heaps to allocation sites, by the live objects that the agent has sampled, and passes on the accesses that the
+//! agent itself has counted at each site, and the sites with the bytes that they hold.
 //!
 //! ```text
 //! agent's file ---> sites, sampled objects, classes, compiled code --+
@@ -7,9 +9,9 @@
 //! ```
 //!
 //! Objects of many sites share a page and move, so a site has no addresses of its own. It gets a *range* beyond all addresses of
-//! programs instead ([`RANGES`]), which is an extent like any other: as long as the most bytes it ever held, resident as far as it
-//! holds bytes now. An access to one of its objects counts in that range. What is resident of the heap itself is less by what the
-//! sites hold: free room, objects that no sample stands for.
+//! programs instead (`RANGES`), which is an extent like any other: as long as the most bytes it ever held, resident as far as it
+//! holds bytes now. An access to one of its objects counts in that range. The bytes that sites hold are subtracted from the
+//! resident bytes of the heap itself: free room and objects that no sample stands for remain.
 //!
 //! Objects move while the collector works. A sample is attributed only between collections: samples from before the last one that are
 //! read after it are counted as late, and stay with the heap as a whole. So the tool reads often ([`READ_EVERY`]).
@@ -43,9 +45,9 @@ use thread_role::ThreadRole;
 const RANGES: u64 = 1 << 56;
 /// Length of a range, 1 TiB: more than a heap has.
 const RANGE_SHIFT: u32 = 40;
-/// Between two looks at the samples of a program with a Java heap: most programs collect less often.
+/// Time between two readings of the samples of a program with a Java heap; most programs collect garbage less often.
 pub const READ_EVERY: Duration = Duration::from_millis(10);
-/// Longest distance of an accessed byte from the begin of its object: longer ones are sampled themselves.
+/// Longest distance of an accessed byte from the begin of its object: longer objects are sampled themselves.
 const OBJECT_AT_MOST: u64 = 1 << 32;
 /// The cost of counting to the program.
 const COUNTED_COST: &str = "the program is interpreted, and every access to a field calls the agent: some hundred times the run time";
@@ -60,13 +62,13 @@ pub(crate) struct HeapSample {
     pub(crate) time_ns: u64,
     /// The sampled instruction.
     pub(crate) ip: u64,
-    /// The data address; `None` of a sample without one.
+    /// The data address; `None` for a sample without one.
     pub(crate) address: Option<u64>,
     /// Where the object may begin; 0 for none.
     pub(crate) bases: [u64; 2],
 }
 
-/// What was read of one virtual machine.
+/// One virtual machine: its open files, and what was read from them.
 #[derive(Debug)]
 struct VirtualMachine {
     file: JavaFile,
@@ -82,7 +84,7 @@ struct VirtualMachine {
     roles: HashMap<u32, ThreadRole>,
     sums: SampleSums,
     trouble: Option<String>,
-    /// It has ended, and its extents were told for the last time.
+    /// It has ended, and its extents were passed on once more.
     is_told: bool,
 }
 
@@ -116,7 +118,7 @@ pub struct JavaHeaps {
     proc_root: PathBuf,
     machines: BTreeMap<u32, VirtualMachine>,
     refused: BTreeMap<u32, String>,
-    /// The numbers of each site as last told.
+    /// Each site as it was last passed on.
     told: BTreeMap<SiteId, Site>,
     /// The report on accesses that agents count.
     counted: SourceReport,
@@ -173,7 +175,7 @@ impl JavaHeaps {
         }
     }
 
-    /// Where each sample counts: an address in the range of its site, or `None` for its own data address.
+    /// The address at which each sample counts: an address in the range of its site, or `None` for its own data address.
     pub(crate) fn places(&mut self, samples: &[HeapSample]) -> Vec<Option<u64>> {
         let mut places = vec![None; samples.len()];
         for (pid, machine) in &mut self.machines {
@@ -222,8 +224,8 @@ impl JavaHeaps {
         }
     }
 
-    /// Adds the extents of the sites, and takes what they hold from those of the heap. `process` names the last image of a pid. Those
-    /// of a process that has ended are added once more, and then where it has other extents: samples of this epoch.
+    /// Adds the extents of the sites, and subtracts what they hold from the extents of the heap. `process` names the last image of a
+    /// pid. The extents of an ended process are added once more, and later only beside its other extents.
     pub fn add_extents(&mut self, live: &mut Vec<Extent>, process: impl Fn(u32) -> Process) {
         for (pid, machine) in &mut self.machines {
             let image = process(*pid);
@@ -335,8 +337,7 @@ impl JavaHeaps {
             .collect()
     }
 
-    /// The report on the objects that the agents sampled, and that on the accesses that they counted, where they do; none without an
-    /// agent.
+    /// The report on the objects that agents sampled and, where an agent counts accesses, the report on these; none without an agent.
     pub fn reports(&self) -> impl Iterator<Item = SourceReport> {
         let mut machines = self.machines.values();
         let counts_all = machines.any(|machine| machine.state.counts_all == 1);
@@ -499,7 +500,7 @@ impl VirtualMachine {
         Some(range_start(u64::from(site)) + (address - heap.start) % room)
     }
 
-    /// The class of the object that one of these addresses begins, if it holds the accessed one.
+    /// The class of the object that begins at one of these addresses and may hold the accessed one.
     fn class_of(&self, address: u64, bases: [u64; 2]) -> Option<u32> {
         let is_possible = |base: &u64| {
             *base >= self.state.heap_start
@@ -511,7 +512,7 @@ impl VirtualMachine {
         bases.filter_map(|base| self.class_at(base)).next()
     }
 
-    /// The class of an object, by its header; `None` where none of a sampled class begins.
+    /// The class of an object, by its header; `None` where no object of a sampled class begins.
     fn class_at(&self, base: u64) -> Option<u32> {
         let mut header = [0; 16];
         let memory = self.memory.as_ref()?;
@@ -549,7 +550,7 @@ fn has_extent(live: &[Extent], process: Process) -> bool {
     live.iter().any(|extent| extent.process == process)
 }
 
-/// Takes these bytes from what is resident of the heap's own extents, lowest address first.
+/// Subtracts these bytes from the resident bytes of the heap's own extents, one after the other.
 fn take_from_heap(live: &mut [Extent], process: Process, heap: &JavaHeader, bytes: u64) {
     let mut left = Bytes(bytes);
     for extent in live.iter_mut().filter(|it| it.process == process) {

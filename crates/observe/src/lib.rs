@@ -1,8 +1,9 @@
-//! Observes running programs: joins samples, accessed bits, session files and page tables into
-//! batches, for `isotherm record`, the daemon and `isotherm doctor`.
+//! Observes running programs: joins samples, accessed bits, session files and page tables into a batch an epoch for `isotherm record` and
+//! `isotherm run`, and into an observation an epoch for the daemon. It also measures memory traffic and energy of the machine, and, for
+//! page-out, memory in swap. For `isotherm doctor` it finds which features of a machine work.
 //!
 //! ```text
-//! source    every source of accesses behind one trait, its budget, and the counter that throttles it
+//! source    every source of accesses, its budget, and the counter that throttles it
 //! live      one run: sources, session files and page tables to a Batch an epoch
 //!  |- sessions        all session files: tracked (one image, by isotherm_session), sites
 //!  |- java            heaps of Java virtual machines: the site of each access, and what sites hold
@@ -15,6 +16,7 @@
 //! counters  memory traffic: misses, controllers, resctrl; the counter that throttles a method
 //! energy    joules that the machine measures: RAPL, hwmon
 //! promotion_counts   what the kernel's own promotion did
+//! limited_groups     control groups of watched processes whose memory is limited
 //! doctor    features of this machine and remedies for missing ones; probe tries the kernel
 //! ```
 //!

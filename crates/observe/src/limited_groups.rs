@@ -1,4 +1,5 @@
-//! Control groups whose owner limits their memory, of watched processes.
+//! [`limited_groups`] finds the control groups with a memory limit to which watched processes belong, for page-out before the limit is
+//! reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! A live run for `isotherm record` and `isotherm run`: joins the sources, the session files and
-//! the process tree of one program into batches.
+//! [`LiveRun`] observes one running program and its child processes, for `isotherm record` and `isotherm run`: it joins the sources, the
+//! session files and page tables into batches. It also gives the program's memory in units, for epoch policies, and in runs of pages of one
+//! tier, for an *optimization*.
 //!
 //! ```text
 //! program_samples -------------------> accesses --+
@@ -13,8 +14,7 @@
 //! use isotherm_model::{batch::Epoch, port::Observer, source_kind::SourceKind};
 //! use isotherm_observe::live::{LiveConfig, LiveRun};
 //! let config = LiveConfig::new("/tmp/session".as_ref(), vec![SourceKind::Timer]);
-//! let mut run = LiveRun::new(config);
-//! run.attach(4711)?; // before exec: counting begins there
+//! let mut run = LiveRun::attach(config, 4711); // before exec: counting begins there
 //! run.drain(); // a few times an epoch
 //! let batch = run.observe(Epoch(0))?;
 //! # Ok(()) }
@@ -60,7 +60,7 @@ pub struct LiveConfig {
     pub session_dir: Option<PathBuf>,
     /// Sources to use.
     pub sources: Vec<SourceKind>,
-    /// What is sampled how often.
+    /// The rates and periods of the sampled events.
     pub events: EventSettings,
     /// Bytes of cache of the program, for the estimate of what they served; zero for no estimate.
     pub cache: Bytes,
@@ -85,7 +85,7 @@ impl LiveConfig {
     }
 }
 
-/// Why a run cannot be observed.
+/// Why a run cannot be observed: the session directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The session directory cannot be read.
@@ -101,7 +101,7 @@ pub enum LiveError {
     Order(&'static str),
 }
 
-/// Where the resident data of processes is.
+/// The resident data of processes, and its tiers.
 #[derive(Clone, Debug, Default)]
 pub struct ResidentRuns {
     /// The runs of each process, by address.
@@ -116,7 +116,7 @@ const RESIDENT_PPM: u64 = 20_000;
 /// Processor time after which a source without samples has a warning.
 const A_WHILE: Nanos = Nanos(100_000_000);
 
-/// How long a choice of the processes that are worth a scan stays.
+/// Time for which the choice of the processes that are worth a scan stays valid.
 const CHOICE_STAYS: Nanos = Nanos(1_000_000_000);
 
 /// One observed program and its child processes.
@@ -142,7 +142,7 @@ pub struct LiveRun {
     is_sampling: bool,
 }
 
-/// The state of a run once the program is known.
+/// The program's samples, and the choice of its processes and sources that are worth their cost.
 struct Program {
     samples: ProgramSamples,
     cpu: CpuTime,
@@ -156,7 +156,8 @@ struct Program {
 }
 
 impl LiveRun {
-    /// A run on this machine that is not yet attached to a process.
+    /// Attaches to a process that waits before its exec; counting begins there. The report of each
+    /// source that cannot be used gives the reason.
     #[must_use]
     pub fn new(config: LiveConfig) -> Self {
         Self::with_clock(config, Box::new(MachineClock))
@@ -466,8 +467,8 @@ impl LiveRun {
         }
     }
 
-    /// What the daemon's step takes, of the program's processes on an emulated machine: the units of their memory now,
-    /// with the accesses of this batch, the last one.
+    /// The input of the daemon's step for the program's processes on an emulated machine: the units of their memory now, and the
+    /// accesses of `batch`, which is the last one.
     #[must_use]
     pub fn observation(&self, batch: &Batch, unit: Bytes) -> Observation {
         let mut seen = Observation {
@@ -500,8 +501,8 @@ impl LiveRun {
         seen
     }
 
-    /// Where the resident data that the runtime gave each living process is, on an emulated machine or, with the nodes of the fast tier, on these and
-    /// others; and the bytes that the machine's fast tier has room for, where a process says so. A process that ends meanwhile has none.
+    /// The runs of resident data of each living process, each fast or slow: by the tiers of an emulated machine or, where `fast_nodes` is
+    /// not empty, by the nodes of the pages. Also the room of the emulated fast tier. A process that ends meanwhile has no runs.
     #[must_use]
     pub fn resident_runs(&self, fast_nodes: &BTreeSet<NodeId>) -> ResidentRuns {
         let mut found = ResidentRuns::default();

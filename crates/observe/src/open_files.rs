@@ -1,11 +1,12 @@
-//! Room for perf events: each one of a processor is an open file, and 1,024 open files are the usual limit of a process.
+//! `make_room` raises the soft limit of open files of this process for perf events, where the hard limit allows it: each event of a thread
+//! on each processor is an open file, and 1,024 is the usual soft limit.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Open files that a run needs beside its events: session files, files of `/proc`, outputs.
 const OTHERS: u64 = 512;
 
-/// Makes room for this many further open files: raises the limit of this process as far as it needs and may. False where it may not.
+/// Makes room for this many further open files: raises the limit of this process, where it needs that and may. False where it may not.
 /// Programs that run already keep their limit.
 pub(crate) fn make_room(further: u64) -> bool {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) as u64;

@@ -1,7 +1,9 @@
-//! The memory of a process on an emulated machine, in units: from the tiers that its runtime publishes.
+//! Turns the tier of each page, which the runtime in a program publishes on an emulated machine, into units with their resident and fast
+//! bytes, runs of resident pages of one tier, and counts of samples by tier, for live runs and the daemon. On real nodes, `runs_of_units`
+//! makes such runs from units and resident spans.
 //!
-//! The runtime knows which pages hold data, so no page table is read. Memory outside its pool (stacks, files) belongs to no unit, but
-//! for static data where memory is emulated by time.
+//! The runtime knows which pages hold data, so no page table is read for these. Memory outside its pool (stacks, files) belongs to no unit,
+//! but for static data where memory is emulated by time.
 
 use std::collections::BTreeMap;
 
@@ -111,8 +113,8 @@ pub(crate) fn runs(start: u64, tiers: &[u8]) -> Vec<ResidentRun> {
     runs
 }
 
-/// The runs of static data with tiers as far as it is the process's own: in these ranges, sorted and apart. What no site owns, such as the data
-/// of libraries, is left out.
+/// The runs of static data with tiers, within the `ranges` that sites own (sorted, without overlap): the data of libraries, for example, is
+/// left out.
 #[must_use]
 pub(crate) fn static_runs(statics: &[StaticTiers], ranges: &[Span]) -> Vec<ResidentRun> {
     let mut found = Vec::new();
@@ -139,7 +141,7 @@ pub(crate) fn static_runs(statics: &[StaticTiers], ranges: &[Span]) -> Vec<Resid
     found
 }
 
-/// The resident spans of a process, in order, as runs of one tier: that which holds most of each unit. Where two share a page, it counts once.
+/// Divides the resident spans of a process, in order, into runs of one tier: that of most of each unit. A page of two spans counts once.
 #[must_use]
 pub(crate) fn runs_of_units(units: &[UnitResidency], spans: &[Span]) -> Vec<ResidentRun> {
     let mut runs: Vec<ResidentRun> = Vec::new();

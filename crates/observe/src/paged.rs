@@ -1,7 +1,9 @@
-//! The memory of processes in units, in memory and in swap, by their page tables; and what came back from swap since the last scan.
+//! [`PagedMemory`] scans page tables for page-out: for each unit of a process's private anonymous memory, the bytes in memory, in swap, and
+//! returned from swap since the last scan. It also reads the processor time of the processes' own code, their major faults and the memory
+//! stalls of their control groups, and lists the actions that bring everything back.
 //!
 //! A page that was in swap at one scan and is in memory at the next was touched: the one exact access signal that a program without
-//! a PMU, a runtime or the kernel's help gives. What this program brought back itself ([`PagedMemory::moved`])
+//! a PMU, a runtime or the kernel's help gives. What Isotherm itself brought back ([`PagedMemory::moved`])
 //! does not count. A page that was freed while it was out did not come back either.
 
 use std::collections::BTreeMap;
@@ -36,7 +38,7 @@ pub struct PagedMemory {
 #[derive(Debug)]
 struct LastScan {
     tables: PageTables,
-    /// What was in swap, in order.
+    /// The spans that were in swap, in order.
     out: Vec<Span>,
     /// Bytes that came back since and were paged out again, by the start of the unit.
     returned: BTreeMap<u64, u64>,
@@ -111,10 +113,10 @@ impl PagedMemory {
         Ok(units)
     }
 
-    /// The memory of a process that was scanned, between two scans: what came back is left for the next scan to tell, and is 0 here.
+    /// The memory of a scanned process between two scans: returned bytes are 0 here, and left for the next scan.
     ///
     /// # Errors
-    /// As [`Self::units`].
+    /// Its mappings or page tables may not be read.
     pub fn look(&self, process: Process) -> io::Result<Vec<PagedUnit>> {
         let (Some(last), Some(ranges)) = (self.processes.get(&process), self.ranges(process)?)
         else {
@@ -138,8 +140,8 @@ impl PagedMemory {
         }
     }
 
-    /// Records what was moved since the scan. What left is out from now on, so that pages which return before the next scan count as
-    /// touched; what was brought back is looked up again, and does not.
+    /// Records the moves since the scan. Pages that left are out from now on, so that they count as touched if they return before the
+    /// next scan; ranges that were brought back are looked up again, and do not count.
     pub fn moved(&mut self, outcomes: &[RangeOutcome]) {
         let mut leaving: BTreeMap<Process, Vec<Span>> = BTreeMap::new();
         for outcome in outcomes {
@@ -168,7 +170,7 @@ impl PagedMemory {
         }
     }
 
-    /// The actions that bring everything back that is out, of all processes that were scanned and live.
+    /// The actions that bring back everything that is out, of all scanned processes that are not forgotten.
     #[must_use]
     pub fn ways_back(&self) -> Vec<RangeAction> {
         let ways = self.processes.iter().flat_map(|(process, last)| {
@@ -205,7 +207,7 @@ impl PagedMemory {
         (!groups.is_empty()).then(|| groups.into_values().sum())
     }
 
-    /// What the scanned processes did since the last call, by the kernel's counts. Far cheaper than a scan.
+    /// The work and faults of the scanned processes since the last call, by the kernel's counts. Far cheaper than a scan.
     pub fn progress(&mut self) -> ProgramProgress {
         let proc_root = self.root.join("proc");
         let mut progress = ProgramProgress::default();
@@ -218,7 +220,7 @@ impl PagedMemory {
     }
 }
 
-/// What processes did in a span of time, all their threads together.
+/// The work and faults of processes in a span of time, all their threads together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramProgress {
     /// Processor time of their own code, in steps of the kernel's clock of 10 ms.
@@ -252,8 +254,8 @@ impl ProcessCounts {
     }
 }
 
-/// The stall account of a control group of version 2: `memory.pressure` (`Documentation/accounting/psi.rst`). The root's is the
-/// whole machine's, and of no use here.
+/// The stall account of a control group of version 2: `memory.pressure` (`Documentation/accounting/psi.rst`). The account of
+/// the root group is the whole machine's, and of no use here.
 #[derive(Debug)]
 struct StallCounter {
     file: PathBuf,

@@ -1,4 +1,4 @@
-//! Data objects that were read and not yet passed on: a bounded queue.
+//! `PendingObjects` queues the data objects of a process for the next batch of a live run; a full queue drops replaced and small ones.
 //!
 //! They are passed on once an epoch, which may take hours, and a program may allocate hundreds of thousands a second.
 
@@ -82,7 +82,7 @@ impl PendingObjects {
             });
     }
 
-    /// All of them; none is left.
+    /// Empties the queue, and returns its objects.
     pub(crate) fn take(&mut self) -> Vec<AllocatedObject> {
         std::mem::take(&mut self.objects)
     }

@@ -1,4 +1,6 @@
-//! Tries features of the running kernel on this process, for `doctor`.
+//! [`Probe`] tries features of the kernel on this process (sampled events, the cost of a timer sample, counters, accessed bits, the search
+//! for resident pages, userfaultfd): for [`crate::doctor`], whose results also choose the source of a run, and for the daemon's estimate of
+//! the cost of samples. [`KernelProbe`] asks the running kernel. The *probe* of page-out is another thing.
 
 use std::io;
 use std::path::Path;
@@ -30,7 +32,7 @@ pub struct EventTrial {
     pub samples: u32,
     /// Of these, samples whose address is in the memory that the trial used.
     pub in_memory: u32,
-    /// Of these, samples that report the level of memory that served them.
+    /// Samples in that memory that report the level of memory that served them.
     pub with_level: u32,
 }
 
@@ -48,8 +50,7 @@ pub trait Probe {
     /// The event cannot be opened, or delivers nothing.
     fn sample_cost(&self) -> io::Result<Nanos>;
 
-    /// Samples this process by an event with data addresses, for a moment in which it works on
-    /// memory of its own.
+    /// Samples this process by an event, for a moment in which it works on memory of its own.
     ///
     /// # Errors
     /// The event cannot be opened.
@@ -93,7 +94,7 @@ pub(crate) const WORKED_ON: usize = 8 << 20;
 /// Samples that prove that an event works.
 const ENOUGH: u32 = 5;
 
-/// The time of a trial: that in which the calling thread has worked, because on a loaded machine it may not run for a while.
+/// The time of a trial, elapsed and worked: on a loaded machine the calling thread may not run for a while.
 struct TrialTime {
     begun: Instant,
     worked: Duration,

@@ -1,5 +1,5 @@
-//! The processor time and memory that a process uses, and TMP's filter of processes that are worth their cost (Choi et
-//! al., "Dancing in the Dark", section III).
+//! `ProcessStat` reads the name, parent, processor time, faults and memory of a process from `/proc/PID/stat`; `is_worth` is TMP's filter
+//! of processes that are worth the cost of observing them, by processor time and memory (Choi et al., "Dancing in the Dark", section III).
 
 use std::path::Path;
 

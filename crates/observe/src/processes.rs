@@ -1,5 +1,6 @@
-//! The process tree of a live run: parents, and the times at which processes ran another program.
-//! The data comes from perf records, or from `/proc` where those are missing.
+//! [`Processes`] is the process tree of a live run, from perf records or, where those are missing, from `/proc`: the parent, name, execs
+//! and end of each process, and so whose memory it has a copy of at a time: its parent's, until it runs another program. [`threads`] and
+//! [`has_memory`] look at one process in `/proc`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Counts of the kernel's own promotions and demotions, read from `/proc/vmstat`.
+//! [`PromotionCounts`] reads the kernel's counts of its own promotions, demotions and hint faults from `/proc/vmstat`, for the daemon.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct PromotionCounts {
 }
 
 impl PromotionCounts {
-    /// Reads them below this root; pages have `page` bytes. All are 0 where the file cannot be read.
+    /// Reads the counts below this root; pages have `page` bytes. All are 0 where the file cannot be read.
     #[must_use]
     pub fn read(root: &Path, page: Bytes) -> Self {
         let text = std::fs::read_to_string(root.join("proc/vmstat")).unwrap_or_default();

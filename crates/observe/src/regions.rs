@@ -1,14 +1,15 @@
-//! The memory of a process that runs without the runtime: each mapping is a site by its name, and each variable of static storage one by its
-//! own, for `isotherm record --pid`.
+//! `Regions` turns the memory of a process that ran already into sites, for `isotherm record --pid`, and measures their resident bytes:
+//! each mapping is a site by its name, except that small anonymous ones share a site, as do stacks, and small files have none; variables of
+//! static storage are sites by their names.
 //!
 //! ```text
 //! mappings   |app r-x|  app rw-  |     |[heap]|    | 64 MiB, no name |  |data.bin|    |[stack]|
 //! sites      | file  | hot | cold|     |[heap]|    |   anonymous     |  |  file  |    |stacks |
 //! ```
 //!
-//! What a process has mapped is read again from time to time, within a part of the observer's time, and so is what of it is resident.
-//! Between two readings an address counts for the mapping that was there at the first. Memory that the runtime gave to sites, where a process has it, is theirs
-//! and no region.
+//! The mappings of a process and their resident bytes are read again from time to time, within a part of the observer's time. Between two
+//! readings an address counts for the mapping that was there at the first. Memory of the runtime's sites, where a process has the runtime,
+//! is no region.
 
 mod names;
 mod region;
@@ -45,13 +46,13 @@ struct MeasuredRegion {
 /// The memory of one process.
 #[derive(Debug, Default)]
 struct AddressSpace {
-    /// By address, without overlap.
+    /// The present regions, by address, without overlap.
     regions: Vec<MeasuredRegion>,
     /// Regions that were there earlier in this epoch.
     departed: Vec<MeasuredRegion>,
     /// An address in the stack of each thread that waited when it was looked at.
     stacks: BTreeMap<u32, u64>,
-    /// Where its files are; `None` before they are looked for.
+    /// The root of its files; `None` before it is looked for.
     root: Option<FileRoot>,
     /// It has ended; its regions are passed on once more.
     is_over: bool,
@@ -106,7 +107,7 @@ impl Regions {
         self.spaces.insert(process, space);
     }
 
-    /// Reads the regions of a process into its space; returns those that are new data objects. `None` where the process has ended, also while it was read.
+    /// Reads the regions of a process into its space; returns the new data objects. `None` where the process has ended, or ends meanwhile.
     fn read_into(
         &mut self,
         space: &mut AddressSpace,
@@ -212,7 +213,7 @@ impl Regions {
 }
 
 impl AddressSpace {
-    /// Finds the stacks of threads that wait: their stack pointers are in a file. That of a thread that runs comes with its samples.
+    /// Finds the stacks of threads that wait: their stack pointers are in a file. Samples give the stack pointers of running threads.
     fn find_stacks(&mut self, proc_root: &Path, pid: u32) {
         let there = threads(proc_root, pid);
         let is_there: BTreeSet<u32> = there.iter().copied().collect();

@@ -1,9 +1,8 @@
-//! Resident bytes of ranges of a process's memory, by its page tables. Live runs and the daemon's
-//! watcher use them.
+//! [`PageTables`] finds by the kernel's pagemap which pages of a process are in memory, in swap or huge, as spans or as bytes of ranges:
+//! for live runs, the daemon's watcher, and page-out. A page that the emulation keeps at a second address, its shadow, is in memory, too.
 //!
-//! `PAGEMAP_SCAN` (Linux 6.7) walks page tables and costs almost nothing for absent or huge pages;
-//! on older kernels `/proc/pid/pagemap` is read, eight bytes and about 0.05 us a page. Neither
-//! needs a right beyond read access to the process (`ptrace_scope` does not matter).
+//! `PAGEMAP_SCAN` (Linux 6.7) walks page tables and costs almost nothing for absent or huge pages; on older kernels `/proc/pid/pagemap` is
+//! read, eight bytes and about 0.05 us a page. Neither needs a right beyond read access to the process (`ptrace_scope` does not matter).
 
 use std::fs::File;
 use std::io;
@@ -16,7 +15,7 @@ use isotherm_sys::pagemap::{self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, pres
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
 
-/// Present regions requested in one system call.
+/// Regions requested in one system call.
 const REGIONS: usize = 1024;
 
 /// Bit 63 of a pagemap entry: the page is present (`Documentation/admin-guide/mm/pagemap.rst`).

@@ -1,5 +1,6 @@
-//! All session files of a live run: finds and follows them, and maps an address to the process
-//! image that owns it.
+//! [`Sessions`] finds and follows all session files of a live run, one for each process image (a process from one exec to the next): it
+//! gives their sites, extents with resident bytes, data objects, counted and trapped accesses, page tiers and counters. It also tells which
+//! image's memory a process used at a given time: its own or, in a forked child without a file of its own, that of its parent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ const IMAGES_AT_MOST: usize = 1 << 16;
 pub struct Sessions {
     /// `None` where no process has the runtime.
     directory: Option<PathBuf>,
-    /// The processes that are followed, and the first image of each; all where there are none.
+    /// The followed processes, each with its first followed image; empty where all are followed.
     only: BTreeMap<u32, u32>,
     proc_root: PathBuf,
     tracked: BTreeMap<Process, TrackedImage>,
@@ -104,7 +105,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Reads the owners of memory of each live image, and the final state of those that ended.
+    /// Reads the owners of memory of each live image, and the final state of each image that ended.
     pub fn refresh(&mut self, processes: &Processes) {
         let keys: Vec<Process> = self.tracked.keys().copied().collect();
         for process in keys {

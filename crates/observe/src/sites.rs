@@ -1,4 +1,5 @@
-//! The sites of a live run, their numbers summed over all processes.
+//! [`SiteLedger`] adds up the numbers of each site in the session files of a live run (allocations, bytes) over all processes, except that
+//! it takes the highest of their peaks of resident bytes, and returns the sites that are new or have changed since the last call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -86,7 +87,7 @@ impl SiteLedger {
         self.contributed.remove(&process);
     }
 
-    /// What is known of a site.
+    /// The site with this id, with its sums so far.
     #[must_use]
     pub fn get(&self, id: SiteId) -> Option<&Site> {
         self.sites.get(&id)

@@ -1,4 +1,5 @@
-//! The sources of accesses: one trait, under a recorded run and under the daemon.
+//! A [`Source`] observes accesses of programs: one trait for all sources of the daemon, and for those that scan in a recorded run; samples
+//! of such a run are apart ([`program_samples`]). [`AccessList`] collects the accesses of an epoch.
 //!
 //! ```text
 //! registry          every source: one line each
@@ -10,6 +11,7 @@
 //! hint_faults       touches of pages that the kernel's balancing unmapped
 //! program_samples   samples of one program and its child processes, with their times
 //! process_samples   samples of watched processes; sample_cost measures the cost of one
+//! waits             what a program waited for at a sample that does not show it
 //! perf_ring         rings -> records -> perf events; pmu, sampled_event: the events to open; spe decodes a buffer
 //! throttle          TMP's rule: a method rests while the counter that it depends on is low
 //! cost_budget       a source that costs more than its part of the budget is slowed
@@ -74,7 +76,7 @@ pub trait Source {
         false
     }
 
-    /// What to check where it delivers nothing; empty where the reason is unknown.
+    /// Advice for a user where the source delivers nothing; empty where the reason is unknown.
     fn advice(&self) -> &'static str {
         ""
     }
@@ -162,8 +164,8 @@ impl AccessList {
     }
 }
 
-/// The fault of a source that took no sample although the programs used this processor time, of which `enough` is a
-/// reason to worry.
+/// The fault of a source that took no sample although the programs used more than `enough` processor time; `None` where there is
+/// none.
 #[must_use]
 pub fn silence(report: &SourceReport, used: Nanos, enough: Nanos) -> Option<String> {
     (report.taken == 0 && used > enough)

@@ -1,4 +1,5 @@
-//! One process image with a session file, which a live run reads in every epoch.
+//! [`TrackedImage`] follows one process image (a process from one exec to the next) through its session file: its sites, the counters of
+//! its runtime, and in each epoch its extents, with their resident bytes, and new data objects.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -39,8 +40,8 @@ struct Peak {
 }
 
 impl Peak {
-    /// The peak resident share of `bytes` mapped bytes. Where the program measured all its memory at its end, a peak of zero is one, too;
-    /// otherwise all bytes count where no peak is known.
+    /// The peak resident bytes of `bytes` mapped ones. Where the program measured all its memory at its end, a measured peak of zero is
+    /// known, too. Where no peak is known, all bytes count.
     fn of_mapped(self, bytes: u64, has_measured_all: bool) -> u64 {
         if has_measured_all {
             return self.measured.min(bytes);
@@ -63,9 +64,9 @@ pub struct CountedAccesses {
 /// The extents of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochExtents {
-    /// Those that exist at its end.
+    /// The extents that exist at its end.
     pub live: Vec<Extent>,
-    /// Those that were freed during the epoch.
+    /// The extents that were freed during the epoch.
     pub departed: Vec<Extent>,
 }
 
@@ -99,9 +100,9 @@ pub struct TrackedImage {
     mapped: HashSet<(u64, u64)>,
     /// Measurements, by address and length of the extent.
     resident: HashMap<(u64, u64), Measured>,
-    /// The process has ended and its last numbers were read.
+    /// The image has ended: its process ended or runs another program, or its file cannot be read.
     pub over: bool,
-    /// Its extents were passed on after it ended.
+    /// The image has ended, and its extents were passed on for the last time.
     pub told: bool,
 }
 
@@ -170,8 +171,8 @@ impl TrackedImage {
         self.read_sites_from(0, ledger)
     }
 
-    /// As [`Self::read_sites`], of those that are new since the last call of either: a large program has ten thousand,
-    /// which need not all be met at its end.
+    /// Reads only the sites that are new since the last call of this or of [`Self::read_sites`]: a large program has ten thousand,
+    /// and reading all of them only at its end would take long.
     ///
     /// # Errors
     /// The file was cut short.
@@ -348,10 +349,10 @@ impl TrackedImage {
         Ok(())
     }
 
-    /// The extents of this epoch. For extents of an ended program, and for those never measured, the runtime's
-    /// peak of their site counts, divided by their sizes, where that exceeds the measurement; without such a
-    /// peak they count as wholly resident. An extent that was freed during the epoch counts as measured, else
-    /// as zero.
+    /// The extents of this epoch, with their resident bytes. Where an extent was not measured, its resident bytes are
+    /// its share, by size, of the peak of its site; where no peak is known, all its bytes. After the program's exit
+    /// that share counts wherever it exceeds the measurement. An extent that was freed during the epoch and not
+    /// measured has none.
     pub fn extents(&mut self) -> EpochExtents {
         let mut departed = std::mem::take(&mut self.departed);
         departed.sort_unstable_by_key(|range| range.address);
@@ -429,7 +430,8 @@ impl TrackedImage {
         }
     }
 
-    /// The runtime's counters that are not zero.
+    /// The counters of `COUNTER_NAMES`, and the number of data objects that were overwritten or dropped before they were passed on. Counts
+    /// of zero are left out.
     #[must_use]
     pub fn counts(&self) -> Vec<Count> {
         COUNTER_NAMES
@@ -470,14 +472,14 @@ fn whole_pages(bytes: u64) -> u64 {
         .unwrap_or(u64::MAX)
 }
 
-/// True where a range begins at or reaches over this address.
+/// True where a range holds this address.
 fn covers(owned: &[Owned], address: u64) -> bool {
     let next = owned.partition_point(|range| range.address <= address);
     next.checked_sub(1)
         .is_some_and(|at| address - owned[at].address < owned[at].bytes)
 }
 
-/// Names under which the runtime's counters are recorded, unit last.
+/// The counters of the runtime that a profile records, with their names there.
 const COUNTER_NAMES: [(SessionCounter, &str); 22] = [
     (SessionCounter::Allocations, "allocations"),
     (SessionCounter::ContextMisses, "context_misses"),

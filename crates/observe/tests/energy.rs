@@ -1,4 +1,4 @@
-//! What recorded machines measure of energy, and by which sensors.
+//! Tests what energy recorded machines measure, and by which sensors.
 
 #[path = "../../../tests/machines/expand.rs"]
 mod machine;

@@ -1,4 +1,4 @@
-//! A real program under the real sources, with a session file written by hand.
+//! Tests a live run: a real program under the real sources, with a session file written by hand.
 //!
 //! Where perf events are not allowed the tests print so and stop: `doctor` covers missing features.
 

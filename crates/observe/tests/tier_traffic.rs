@@ -1,4 +1,4 @@
-//! Which tier's bytes the memory controllers count, on recorded machines.
+//! Tests which tier's bytes the memory controllers count, on recorded machines.
 
 #[path = "../../../tests/machines/expand.rs"]
 mod expand;

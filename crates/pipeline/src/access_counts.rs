@@ -1,4 +1,5 @@
-//! The accesses of a profile that is taken within a run, by page: what an optimization chooses by.
+//! [`AccessCounts`] adds up the observed accesses beyond the caches by process and page: an optimization within a run chooses by these
+//! counts, and [`Settling`](crate::Settling) compares them.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +9,20 @@ use isotherm_policy::PAGE;
 
 use crate::division::Division;
 
-/// Most pages over which the count of one range is divided, evenly spread over it: a source of accessed bits may report a gibibyte.
+/// Most pages over which the count of one range is divided, evenly spread over the range: a source of accessed bits may report a gibibyte.
 const PAGES_AT_MOST: u64 = 4096;
 
 /// Counts by process and page. A count is kept for each page that was sampled, so that memory is bounded by the samples.
 #[derive(Clone, Debug, Default)]
 pub struct AccessCounts {
     pages: BTreeMap<Process, BTreeMap<u64, u64>>,
-    /// The sums of the counts: each region of a process is compared with it.
+    /// The sum of the counts of each process: an optimization compares each region of a process with it.
     totals: BTreeMap<Process, u64>,
     samples: BTreeMap<Process, u64>,
 }
 
 impl AccessCounts {
-    /// Adds accesses that waited for memory. Those that the caches served do not count.
+    /// Adds accesses that waited for memory. Accesses that the caches served do not count.
     pub fn add(&mut self, accesses: &[ObservedAccess]) {
         for access in accesses.iter().filter(|access| access.count > 0) {
             *self.samples.entry(access.process).or_default() += 1;
@@ -33,7 +34,7 @@ impl AccessCounts {
             let parts = count.min(PAGES_AT_MOST);
             let mut division = Division::new(access.count, parts);
             for part in 0..parts {
-                // Below the access's length.
+                // Below `count`, which fits 64 bits.
                 let number = u128::from(part) * u128::from(count) / u128::from(parts);
                 let page = first.saturating_add(number as u64 * PAGE);
                 match division.next(1) {
@@ -54,7 +55,7 @@ impl AccessCounts {
         self.samples.remove(&process);
     }
 
-    /// Drops the counts of these pages of a process; its samples remain.
+    /// Drops the counts of these pages of a process; the number of its samples remains.
     pub(crate) fn leave_out(&mut self, process: Process, ranges: &[std::ops::Range<u64>]) {
         if let Some(pages) = self.pages.get_mut(&process) {
             let mut left = 0_u64;
@@ -67,19 +68,19 @@ impl AccessCounts {
         }
     }
 
-    /// Samples of a process.
+    /// Number of samples of a process.
     #[must_use]
     pub fn samples(&self, process: Process) -> u64 {
         self.samples.get(&process).copied().unwrap_or(0)
     }
 
-    /// Samples for which a part of a process's counts stands, `total` being the sum of all.
+    /// Number of samples that a part of a process's counts represents, `total` being the sum of all its counts.
     pub(crate) fn samples_of(&self, process: Process, (count, total): (u64, u64)) -> u64 {
         let samples = u128::from(self.samples(process)) * u128::from(count);
         u64::try_from(samples / u128::from(total.max(1))).unwrap_or(u64::MAX)
     }
 
-    /// Accesses for which one sample stands, on average, at least 1.
+    /// Accesses that one sample represents, on average, at least 1.
     #[must_use]
     pub fn period(&self) -> u64 {
         let counts = self
@@ -88,13 +89,13 @@ impl AccessCounts {
         (counts / self.all_samples().max(1)).max(1)
     }
 
-    /// Samples of all processes.
+    /// Number of samples of all processes.
     #[must_use]
     pub fn all_samples(&self) -> u64 {
         self.samples.values().sum()
     }
 
-    /// Page and count, by address, within a range of a process.
+    /// Each page and its count, by address, within a range of a process.
     pub(crate) fn within(
         &self,
         process: Process,

@@ -1,4 +1,5 @@
-//! Attributes raw addresses to sites: a batch becomes a segment of the profile.
+//! [`Attribution`] finds the site of each observed access by the extents of the sites, and so turns each batch of observations into a
+//! segment of the profile: accesses by chunk, data object and code, resident bytes, and the sites whose numbers changed.
 //!
 //! ```text
 //! extents, by process and address      |--- site A ---|   |- site B -|
@@ -168,7 +169,7 @@ impl Attribution {
             .into_iter()
             .filter(|extent| !freed.contains(&extent.key()));
         self.extents = batch.extents.iter().copied().chain(old).collect();
-        // Of two with one key, the new one comes first, because the sort is stable.
+        // Where two extents have one key, the new one comes first, because the sort is stable.
         self.extents.sort_by_key(Extent::key);
         self.extents.dedup_by_key(|extent| extent.key());
     }
@@ -179,7 +180,7 @@ impl Attribution {
         for access in &batch.accesses {
             let counts = [access.count, access.streamed, access.served];
             for (number, count) in counts.into_iter().enumerate() {
-                // An access of which the caches served nothing is counted even where it counts nothing.
+                // Every access makes a row, also one that counts 0; the other two counts add nothing if they are 0.
                 if number > 0 && count == 0 {
                     continue;
                 }
@@ -209,8 +210,8 @@ impl Attribution {
         .collect()
     }
 
-    /// The data object of a site that holds an address, with the finest bin that the accessed range allows. An access to a chunk or more
-    /// has none.
+    /// The data object of a site that holds an address, with the finest bin that the accessed range allows. For an access to a chunk or
+    /// more there is no bin.
     fn place(&self, at: (Process, u64), site: SiteId, accessed: Bytes) -> Option<HeatObject> {
         let range = self.objects.holding(at, site)?;
         let bytes = heat_bins::finest(accessed);

@@ -1,18 +1,18 @@
-//! Divides counts along a line into blocks of even rate: Bayesian blocks (Scargle and others, "Studies in Astronomical Time Series
-//! Analysis VI", 2013), for counts in bins.
+//! [`blocks`] divides a row of bins, the places of an object, into blocks of even rate of samples, for parts of sites and of regions:
+//! Bayesian blocks (Scargle and others, "Studies in Astronomical Time Series Analysis VI", 2013), for counts in bins.
 //!
 //! ```text
 //! counts of bins   1 0 2 1 9 8 7 9 8 1 0 1 0 2 1
 //! blocks          |       |         |           |      as many as the counts prove, and no more
 //! ```
 //!
-//! A count is a sample of a Poisson process: of two bins with 1 and 3 samples of equal rate nothing follows, so that a choice of the fuller
-//! ones would choose noise. The blocks are those with the highest likelihood, less a penalty for each change of the rate. Dynamic
-//! programming finds them; its cost grows with the square of the bins at worst.
+//! The number of samples in a bin is Poisson distributed: bins with 1 and 3 samples may well have one rate, so a choice of the fullest bins
+//! would choose noise. The blocks are those with the highest likelihood, less a penalty for each change of the rate. Dynamic programming
+//! finds them; its cost grows with the square of the number of bins at worst.
 
 use std::ops::Range;
 
-/// A bin: how many samples fell into it, and how many bytes it has, in all objects together.
+/// A bin: the samples that fell into it, and its bytes, of all objects together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bin {
     pub(crate) samples: f64,
@@ -22,7 +22,7 @@ pub(crate) struct Bin {
 /// The blocks, as ranges of bins, in order. Bins without bytes belong to the block before them.
 pub(crate) fn blocks(bins: &[Bin], penalty: f64) -> Vec<Range<usize>> {
     let sums = running_sums(bins);
-    // Of the bins before each one: the best likelihood, and the first bin of the last block.
+    // For each number of bins from the start: the best likelihood of these bins, and the first bin of the last block.
     let mut best = vec![(0.0, 0); bins.len() + 1];
     let mut starts = vec![0];
     for end in 1..=bins.len() {
@@ -48,13 +48,13 @@ pub(crate) fn blocks(bins: &[Bin], penalty: f64) -> Vec<Range<usize>> {
     found
 }
 
-/// The penalty of a change of the rate among so many samples: that of the Bayesian information criterion for a place and a rate, twice,
-/// because the samples of one moment resemble each other.
+/// The penalty of a change of the rate, for this number of samples: that of the Bayesian information criterion for a place and a rate,
+/// doubled because samples of one moment resemble each other.
 pub(crate) fn penalty(samples: f64) -> f64 {
     2.0 * samples.max(2.0).ln()
 }
 
-/// Samples and bytes of the bins before each one, and of all.
+/// Sums of the samples and bytes of the first bins: for 0 bins, 1 bin and so on up to all.
 fn running_sums(bins: &[Bin]) -> Vec<Bin> {
     let mut sum = Bin {
         samples: 0.0,

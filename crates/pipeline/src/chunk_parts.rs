@@ -1,7 +1,8 @@
-//! The parts of sites by chunk selection (ATMem): the ranges of chunks that are selected, and the gaps between them.
+//! [`chunk_parts`] selects chunks of sites for the fast tier of a plan (ATMem) and returns them as [`ChunkParts`]: the parts of each site,
+//! which are the selected ranges and the gaps between them, and which of them are selected.
 //!
-//! A data object of the selection is a site: its chunks are the places in its objects, as small as the samples allow, and the bytes of
-//! a chunk are those of the place in all objects that exist at one time. A site whose places are not known is one chunk.
+//! Each site is a data object of the selection: its chunks are the places in its objects, as small as the samples allow, and the bytes of a
+//! chunk are those of the place in all objects that exist at one time. A site whose places are not known is one chunk.
 //!
 //! ```text
 //! site A, places   | 9 8 1 0 0 7 |      three objects of 6 places each: the bytes of a chunk are those of a place, three times
@@ -24,17 +25,17 @@ use isotherm_policy::chunks::{
 use crate::parts::{SitePart, SiteParts, division, part_items};
 use crate::places::SitePlaces;
 
-/// The parts of the sites, and those that a selection of chunks puts into the fast tier.
+/// The parts of the sites, and which of them a selection of chunks puts into the fast tier.
 #[derive(Clone, Debug, Default)]
 pub struct ChunkParts {
     /// The parts of each site whose places are known, selected and not, side by side.
     pub parts: SiteParts,
-    /// Site and start of the selected parts; a site without parts starts at 0.
+    /// Site and start of each selected part; a site without parts starts at 0.
     pub(crate) selected: BTreeSet<(SiteId, Bytes)>,
 }
 
 impl ChunkParts {
-    /// Whole sites.
+    /// Selects these sites as a whole; none of them has parts.
     #[must_use]
     pub fn of_sites(sites: impl Iterator<Item = SiteId>) -> Self {
         Self {
@@ -43,7 +44,7 @@ impl ChunkParts {
         }
     }
 
-    /// Whether the part of a site that starts here is selected; at 0, the site if it has no parts.
+    /// Whether the part of a site that starts at this offset is selected; at 0 of a site without parts, whether the site is.
     #[must_use]
     pub fn is_selected(&self, site: SiteId, start: Bytes) -> bool {
         self.selected.contains(&(site, start))
@@ -87,8 +88,8 @@ pub fn chunk_parts(
         if planned <= capacity {
             return Ok(chosen);
         }
-        // Where objects differ in length, more of them have the first places than the last. A page less than was selected leaves out
-        // another chunk.
+        // If objects differ in length, more of them have the first places than the last, so the parts may exceed the capacity. The capacity
+        // less a page then selects at least one chunk less.
         let selected = selection.bytes();
         let scaled = u128::from(selected.0) * u128::from(capacity.0) / u128::from(planned.0);
         let fewer = selected.saturating_sub(Bytes(PAGE));

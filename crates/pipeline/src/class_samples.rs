@@ -1,6 +1,6 @@
-//! The accesses and the bytes of an epoch by the class of the objects, from the sites of a Java heap.
+//! [`class_samples`] sums up the accesses and resident bytes of an epoch by Java class, for the choice of the classes that are hot.
 //!
-//! A site has one class, which the frame that asks for the object names as its variable: `new com.example.Record`.
+//! The class of a site is in the variable of one of its frames, the one that asks for the object: `new com.example.Record`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 use isotherm_policy::ClassSample;
 
-/// The classes of an epoch at whose end there are these extents, sorted by name. A class without accesses and bytes is among them.
+/// The accesses and bytes of each class in an epoch, sorted by name, also if both are 0. `extents` are those at its end.
 #[must_use]
 pub fn class_samples(
     sites: &BTreeMap<SiteId, Site>,

@@ -1,7 +1,7 @@
-//! Sums up which code accessed the data of which site: a row for each pair of a site and an instruction.
+//! `CodeAccesses` sums up which code accessed the data of which site: a row for each pair of a site and an instruction, with its accesses,
+//! its threads, and how the samples of each thread follow each other.
 //!
-//! The rows are bounded, as are the threads of each, so that a long run of a large program takes 10 MB at most; accesses of
-//! further pairs are only counted.
+//! Rows and the threads of a row are bounded, so a long run of a large program takes 10 MB at most; further accesses are only counted.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use isotherm_model::code_access::{
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::units::Accesses;
 
-/// Most pairs of a site and an instruction. Programs that were looked at have a few hundred.
+/// Most pairs of a site and an instruction. The programs examined so far have a few hundred.
 const ROWS_AT_MOST: usize = if cfg!(test) { 8 } else { 1 << 14 };
 
 /// A row's key.
 type Pair = (SiteId, InstructionId);
 
-/// The accesses of code, over a run.
+/// The accesses of each pair of a site and an instruction, over a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CodeAccesses {
     instructions: HashMap<InstructionId, (Arc<Frame>, Option<AccessKind>)>,
@@ -28,7 +28,7 @@ pub(crate) struct CodeAccesses {
     folded: u64,
 }
 
-/// What was counted for a pair.
+/// The counts for one pair.
 #[derive(Clone, Debug, Default)]
 struct CountedCode {
     accesses: Accesses,
@@ -44,7 +44,7 @@ struct LastSample {
     process: Process,
     thread: u32,
     address: u64,
-    /// Whether it was above the one before; `None` of the first.
+    /// Whether it was above the sample before; `None` for the first.
     up: Option<bool>,
 }
 
@@ -117,7 +117,7 @@ impl CodeAccesses {
 }
 
 impl CountedCode {
-    /// Follows the thread of an access from its last sample to this one. Of more threads than are kept, the others are not followed.
+    /// Compares an access with the last sample of its thread. Only a limited number of threads is followed.
     fn follow(&mut self, access: &ObservedAccess) {
         let own =
             |last: &&mut LastSample| (last.process, last.thread) == (access.process, access.thread);

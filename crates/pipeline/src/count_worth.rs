@@ -1,5 +1,5 @@
-//! Computes how many accesses of the program one count of a profile represents, for rates and
-//! predicted times.
+//! [`count_worth`] finds what one count of a profile represents, for the simulator's times: one access of the program, the accesses of a
+//! known processor time, or an unknown number.
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;

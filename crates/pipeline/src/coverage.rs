@@ -1,5 +1,5 @@
-//! Measures how well a plan fits the sites of a run: whether the plan is for this program and
-//! version.
+//! [`coverage`] compares the sites that a plan names with those that a run made ([`Coverage`]): the share of the plan's value that is in
+//! sites of the run shows whether the plan is for this program and version.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub struct Coverage {
     pub matched: Vec<SiteId>,
     /// Sites that the plan names and the run never created.
     pub only_in_plan: Vec<SiteId>,
-    /// The run made them, the plan does not know them; they get the default tier.
+    /// Sites that the run made and the plan does not know; they get the default tier.
     pub only_in_run: Vec<SiteId>,
     /// Value of the plan's matched sites.
     pub matched_value: u64,
@@ -63,7 +63,7 @@ impl Coverage {
         }
     }
 
-    /// True where the plan names sites and the run has none of them: another program or version.
+    /// True where the plan names sites and the run has none of these: another program or version.
     #[must_use]
     pub const fn is_foreign(&self) -> bool {
         self.matched.is_empty() && !self.only_in_plan.is_empty()

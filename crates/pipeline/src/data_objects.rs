@@ -1,7 +1,6 @@
-//! Turns a profile into data objects for chunk selection.
-//!
-//! A data object is an extent, from its first accessed chunk to its last. Where the profile holds
-//! no extent, neighbouring chunks of one site are one object.
+//! [`data_objects`] turns a profile into objects with counts by chunk ([`CountedObject`]), for chunk selection (ATMem) in the simulator.
+//! Such an object is not one allocation but an extent, from its first accessed chunk to its last. Where the profile holds no extent,
+//! neighbouring chunks of one site are one object.
 //!
 //! ```text
 //! extents   |    of site 5    | of site 6 |
@@ -30,7 +29,7 @@ pub struct CountedObject {
     pub address: u64,
     /// Length.
     pub bytes: Bytes,
-    /// Bytes that one count covers: the profile's chunk, or a power of two of it.
+    /// Bytes that one count covers; of [`data_objects`] the profile's chunk, or a power of two of it.
     pub grain: Bytes,
     /// Accesses as weighted by the profile, one count for each grain.
     pub accesses: Vec<u64>,

@@ -1,4 +1,4 @@
-//! The number of memory devices that hot data needs, by its bandwidth and its size (Cross-Layer, sections 7.1.2, 7.2 and 8.2.3).
+//! [`DeviceCount`] computes how many memory devices hot data needs by bandwidth and by size (Cross-Layer, sections 7.1.2, 7.2, 8.2.3).
 //!
 //! ```text
 //! bytes served --> remapper, once a second --> devices by bandwidth --+
@@ -22,7 +22,7 @@ const EARLY: Nanos = Nanos(COOL_DOWN.0 / 2);
 #[derive(Debug)]
 pub struct DeviceCount {
     remapper: Remapper,
-    /// Bytes of hot data that a device has room for.
+    /// Bytes of hot data for which a device has room.
     capacity: Option<Bytes>,
     /// The most hot data of an epoch since the last sample of the bandwidth.
     most_hot: Bytes,
@@ -32,10 +32,10 @@ pub struct DeviceCount {
     due: Nanos,
 }
 
-/// What an epoch changed.
+/// The changes that an epoch caused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceDecision {
-    /// The sample of the bandwidth and what the remapper made of it; `None` between two samples.
+    /// The sample of the bandwidth and the remapper's decision by it; `None` between two samples.
     pub sample: Option<RemapSample>,
     /// The devices that were added for hot data that had no room.
     pub added: Option<AddedDevices>,
@@ -66,8 +66,8 @@ pub struct RemapSample {
 }
 
 impl DeviceCount {
-    /// Hot data begins on one device. A device has room for `capacity` of it (Cross-Layer, section 8.2.3: a quarter of the program's largest
-    /// resident set); `None` is all.
+    /// Hot data begins on one device. A device has room for `capacity` bytes of it (Cross-Layer, section 8.2.3: a quarter of the program's
+    /// largest resident set); `None` is unlimited room.
     #[must_use]
     pub fn new(model: BandwidthModel, settings: RemapSettings, capacity: Option<Bytes>) -> Self {
         Self {
@@ -119,8 +119,8 @@ impl DeviceCount {
 
     /// Adds the devices that hot data needs for its size.
     ///
-    /// What was hot in one epoch keeps its room until the next sample. Data that was not sampled for 0.1 s counts as cold, and often is hot
-    /// again in the next epoch, while giving back a device costs a second a gigabyte.
+    /// Data that was hot in one epoch keeps its room until the next sample: data that was not sampled for 0.1 s counts as cold but often is
+    /// hot again in the next epoch, while giving back a device costs a second a gigabyte.
     fn add_devices(&mut self, now: Nanos, hot: Bytes) -> Option<AddedDevices> {
         self.most_hot = self.most_hot.max(hot);
         let least = self.most_hot.0.div_ceil(self.capacity?.0.max(1));

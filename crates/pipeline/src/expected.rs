@@ -1,4 +1,5 @@
-//! The times that a plan predicts, from how long the recorded program waited for each site.
+//! [`expected_times`] predicts the run times of a plan and of its bounds, relative to all data fast: from how long the recorded program
+//! waited for the data of each site, the bandwidths of sites and tiers where they are known, and the time to find calling contexts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,10 +18,10 @@ use crate::site_bandwidths::site_bandwidths;
 /// Parts of the run's time with all data fast, for values in whole numbers.
 const PARTS: f64 = 1e12;
 
-/// The expected times of the placements, over the time with all data fast. The rule is that of
-/// [`isotherm_model::plan::PlanBounds`], where the value of a site is the time that its data adds when it is slow. Where the bandwidths
-/// of sites and tiers are known, or estimated for a plan that goes by them, a placement takes at least as long as the bytes of each tier take at its bandwidth. `None` where the
-/// profile does not say how long the program waited, or the tiers do not say how much slower they are.
+/// The expected times of the placements, over the time with all data fast. The rule is that of [`isotherm_model::plan::PlanBounds`], where
+/// the value of a site is the time that its data adds when it is slow. If the bandwidths of sites and tiers are known, or estimated for a
+/// plan by estimates, a placement takes at least as long as the bytes of each tier take at its bandwidth. `None` where the profile does not
+/// say how long the program waited, or the tiers do not say how much slower they are.
 #[must_use]
 pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Option<ExpectedTimes> {
     let factors = plan.tiers.slow_factors()?;
@@ -73,7 +74,7 @@ pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Opti
     })
 }
 
-/// The bytes a second of the pieces, in the order of their times.
+/// The bytes a second of the pieces, in the same order as their times.
 #[derive(Default)]
 struct Traffic {
     items: Vec<Item>,
@@ -106,8 +107,7 @@ impl TierBandwidths {
         }
     }
 
-    /// The time in which both tiers serve what they are asked for in a second of the recorded run, in seconds. They serve at the same
-    /// time.
+    /// The time in which both tiers, which serve at the same time, serve the bytes that the recorded run asked for in a second, in seconds.
     fn time(self, fast: u64, slow: u64) -> f64 {
         let time = |bytes: u64, bandwidth: Option<u64>| {
             bandwidth.map_or(0.0, |bandwidth| bytes as f64 / bandwidth as f64)
@@ -115,7 +115,7 @@ impl TierBandwidths {
         time(fast, self.fast).max(time(slow, self.slow))
     }
 
-    /// The same of the best division between them.
+    /// The shortest time in which the tiers serve these bytes, divided between them in any way, in seconds.
     fn least_time(self, bytes: u64) -> f64 {
         let both = self.fast.zip(self.slow);
         both.map_or(0.0, |(fast, slow)| {
@@ -138,11 +138,11 @@ pub(crate) fn processor_time(profile: &Profile) -> Nanos {
     Nanos(samples.saturating_mul(interval.0))
 }
 
-/// How much longer an allocation takes in a guided run where its calling context decides its tier and not its direct caller, in
-/// nanoseconds: measured on EPYC and Xeon, 17 for the context and the rest for what it leaves in no cache.
+/// How much longer an allocation takes in a guided run if its calling context decides its tier and not its direct caller, in nanoseconds:
+/// measured on EPYC and Xeon, 17 for the context and the rest for the cache lines that it displaces.
 const NAMING_NS: f64 = 25.0;
 
-/// The time for the calling contexts that a guided run must tell apart, as a share of the recorded processor time.
+/// The time that a guided run takes to find calling contexts, as a share of the recorded processor time.
 fn naming_share(profile: &Profile, plan: &Plan) -> f64 {
     if plan.assignments.is_empty() {
         return 0.0;
@@ -166,7 +166,7 @@ fn naming_share(profile: &Profile, plan: &Plan) -> f64 {
 
 /// A site or a part of it.
 pub(crate) struct Piece {
-    /// Its place in the objects; `None` of a whole site.
+    /// Its place in the objects; `None` for a whole site.
     pub(crate) place: Option<Range<Bytes>>,
     /// Its share of the site's bytes.
     pub(crate) weight: Bytes,
@@ -175,7 +175,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// Its share of what the site moves: that of the time waited, or of the bytes where nothing waited.
+    /// Its share of the site's bandwidth: its share of the time waited, or of the bytes where nothing waited.
     fn share_of(&self, site: &Item, waits: WaitingShare) -> f64 {
         let of_all = waits.latency + waits.bandwidth;
         if of_all > 0.0 {
@@ -185,7 +185,7 @@ impl Piece {
         }
     }
 
-    /// The shares of this piece that a plan puts into the fastest tier, and elsewhere, in the order of their places.
+    /// The shares of this piece that are in the fastest tier by the plan, and elsewhere, in the order of their places.
     fn shares(&self, site: Option<&&Assignment>) -> Vec<(f64, bool)> {
         let Some(site) = site else {
             return vec![(1.0, false)];
@@ -217,7 +217,7 @@ impl Piece {
     }
 }
 
-/// The shares of a site that a plan puts into the fastest tier, and elsewhere, in the order of allocation: of data that is as hot throughout.
+/// The shares of a site that are in the fastest tier by the plan, and elsewhere, in the order of allocation; its heat counts as even.
 fn order_shares(site: &Assignment) -> Vec<(f64, bool)> {
     let rest = |share| (share, site.tier == TierIndex::FASTEST);
     let Some(first) = site.leading else {
@@ -227,7 +227,8 @@ fn order_shares(site: &Assignment) -> Vec<(f64, bool)> {
     vec![(share, first.tier == TierIndex::FASTEST), rest(1.0 - share)]
 }
 
-/// The parts of a site, each with its share of the site's bytes and of the time that the program waited for it; or the site.
+/// The parts of a site, or the whole site if it has none, each with its share of the site's bytes and of the time that the program waited
+/// for it.
 pub(crate) fn pieces(
     item: &Item,
     waits: WaitingShare,
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!(order_shares(&site(None)), [(1.0, false)]);
         let quarter = order_shares(&site(Some(2 << 20)));
         assert_eq!(quarter, [(0.25, true), (0.75, false)]);
-        // By hand a plan may name more than there was.
+        // A plan edited by hand may name more bytes than the site had.
         let all = order_shares(&site(Some(16 << 20)));
         assert_eq!(all, [(1.0, true), (0.0, false)]);
     }

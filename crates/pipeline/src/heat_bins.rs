@@ -1,14 +1,15 @@
-//! The bins of an epoch's heat: of pages where data is hot, coarser where it is not, and few enough for each site.
+//! Chooses the bins (ranges of data objects) that count an epoch's accesses, for [`Attribution`](crate::Attribution): [`finest`] gives the
+//! bin of one access, a page or more, and [`bounded`] limits their number: a site with too many keeps pages where its data is hot, and gets
+//! longer bins elsewhere.
 //!
 //! ```text
 //! accesses of pages          | 9 | 8 | 1 |   | 1 |   | 1 | 1 |
 //! bins of 2 accesses or more | 9 | 8 |   |   |       |   2   |   the rest counts by chunk: 2
 //! ```
 //!
-//! Each access is observed at an address, so each page of a data object may have a bin. Where a site has more of them in an epoch than
-//! [`BINS_OF_SITE`], a bin must hold a number of accesses, the smallest power of two that leaves no more bins than that. Colder pages join
-//! their neighbours: the bin that both are in, twice as long, and so on up to the chunk. So cold data costs few rows and hot data stays
-//! exact, however large the object is.
+//! Where a site has more bins in an epoch than [`BINS_OF_SITE`], each must hold a number of accesses, the smallest power of two that leaves
+//! no more bins than that. Colder pages join their neighbours in a bin of twice the length, and so on up to the chunk. So cold data costs
+//! few rows and hot data stays exact, however large the object is.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +18,10 @@ use isotherm_model::profile::{HeatBin, HeatObject};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 
-/// Most bins of a site in an epoch: so many more rows of heat than by chunk.
+/// Most bins of a site in an epoch, which is the most rows of heat beside those by chunk.
 pub(crate) const BINS_OF_SITE: usize = 2048;
 
-/// What a row of heat counts by.
+/// The key of a row of heat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HeatKey {
     pub(crate) process: Process,
@@ -35,7 +36,7 @@ pub(crate) type HeatSums = BTreeMap<HeatKey, [Accesses; 3]>;
 
 type Row = (HeatKey, [Accesses; 3]);
 
-/// Length of the bin of an access to a range of this length: as long, a power of two, and no less than a page.
+/// Length of the bin of an access to a range of this length: the length as a power of two, and no less than a page.
 pub(crate) fn finest(accessed: Bytes) -> u64 {
     let bytes = accessed.max(HeatBin::LEAST).0;
     bytes.checked_next_power_of_two().unwrap_or(1 << 63)
@@ -70,7 +71,7 @@ fn has_bin(key: &HeatKey) -> bool {
     key.object.is_some_and(|object| object.bin.is_some())
 }
 
-/// The rows of a site with the finest bins of which it may have as many.
+/// The rows of a site, with the finest bins that keep to [`BINS_OF_SITE`].
 fn fewer(rows: Vec<Row>, chunk: u64) -> Vec<Row> {
     let bins = |rows: &[Row]| rows.iter().filter(|(key, _)| has_bin(key)).count();
     let mut found = rows.clone();
@@ -83,7 +84,7 @@ fn fewer(rows: Vec<Row>, chunk: u64) -> Vec<Row> {
     found
 }
 
-/// The rows with bins of at least `least` accesses; what is in none is counted by chunk.
+/// The rows with bins of at least `least` accesses; all other accesses are counted by chunk.
 fn coarsened(rows: Vec<Row>, least: u64, chunk: u64) -> Vec<Row> {
     let (mut pending, mut kept): (Vec<Row>, Vec<Row>) =
         rows.into_iter().partition(|(key, _)| has_bin(key));
@@ -92,7 +93,7 @@ fn coarsened(rows: Vec<Row>, least: u64, chunk: u64) -> Vec<Row> {
         for (key, _) in &mut pending {
             key.object = key.object.map(|object| within(object, bytes, chunk));
         }
-        // A longer bin, of an access to a range, waits for the bins of its length.
+        // A longer bin, made by an access to a range, waits until the others have its length.
         let is_decided = |(key, counts): &Row| {
             let bin = key.object.and_then(|object| object.bin);
             bin.is_none_or(|bin| bin.bytes.0 == bytes && counts[0].0 >= least)
@@ -105,7 +106,7 @@ fn coarsened(rows: Vec<Row>, least: u64, chunk: u64) -> Vec<Row> {
     joined(kept)
 }
 
-/// An object with its bin widened to this length, where it is shorter. A bin of a chunk's length is none.
+/// An object with its bin widened to this length, if it is shorter. A bin as long as a chunk is dropped.
 fn within(object: HeatObject, bytes: u64, chunk: u64) -> HeatObject {
     let widened = |bin: HeatBin| {
         if bin.bytes.0 >= bytes {
@@ -120,7 +121,7 @@ fn within(object: HeatObject, bytes: u64, chunk: u64) -> HeatObject {
     }
 }
 
-/// The rows by key, those of one key added up.
+/// The rows by key; those with the same key are added up.
 fn joined(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|(key, _)| *key);
     rows.dedup_by(|(key, counts), (kept, sums)| {

@@ -1,4 +1,5 @@
-//! Turns a profile into the items and labels that a site policy takes.
+//! [`items`] turns a profile into the input of a site policy: an [`Item`] for each site that can be placed, with its value and weight by
+//! the chosen measures. [`labels`] gives the labels of the sites, for plans.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +12,9 @@ use isotherm_model::units::Bytes;
 use crate::sampled_bandwidths::sampled_bandwidths;
 use crate::site_bandwidths::site_bandwidths;
 
-/// One item for each site of the profile with value or weight, in the order of first allocation.
-/// The shared arena is one of them; unattributed memory is not, because it cannot be placed. By
-/// [`Value::Latency`] every value is zero where no latency was measured, by [`Value::Bandwidth`] where no site was alone in a
-/// tier, and by [`Value::SampledBandwidth`] where the counts tell no bytes.
+/// One item for each site of the profile with value or weight, in the order of first allocation. The shared arena is one of them;
+/// unattributed memory is not, because it cannot be placed. Every value is zero by [`Value::Latency`] where no latency was measured, by
+/// [`Value::Bandwidth`] where no site was alone in a tier, and by [`Value::SampledBandwidth`] where the counts do not tell bytes.
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();

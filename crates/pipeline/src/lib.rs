@@ -1,4 +1,6 @@
-//! Connects the stages of an epoch and converts data between them. Pure: no I/O, clock or threads.
+//! Holds the computations between observers, policies and executors: the steps of an epoch (of a live run, of the daemon, of page-out), one
+//! optimization within a run, the number of devices for hot data, the conversions of profiles into inputs of policies, predicted times and
+//! other profiles, and the comparison of sites between plans, runs and builds. Pure: no I/O, clock or threads.
 //!
 //! ```text
 //! Observer --Batch--> Attribution --Segment--> Recorder
@@ -6,21 +8,17 @@
 //!                          +--> Online (decides) --Action--> Executor --Outcome-->
 //! ```
 //!
-//! [`Step`] implements this picture for one epoch. It is generic over the ports, so the same step
-//! serves a live run, a recorded profile and a simulated machine. A complete profile becomes the
-//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
-//! [`merge()`] joins the profiles of the ranks of a parallel program. [`regroup()`] renames the
-//! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
-//! a rebuilt program, [`site_pairs()`] those of a profile in a profile of another build. [`without_regions()`] takes out of a profile what no
-//! run can place.
+//! [`Step`] implements this picture for one epoch. It is generic over the ports, so the same step serves a live run, a recorded profile and
+//! a simulated machine. A complete profile becomes the input of a policy through [`items()`], or of the simulator through
+//! [`data_objects()`]. [`merge()`] joins the profiles of the ranks of a parallel program. [`regroup()`] renames the sites of a profile that
+//! another tool recorded. [`matched_calls()`] finds the sites of a plan in a rebuilt program, [`site_pairs()`] those of a profile in a
+//! profile of another build. [`without_regions()`] takes the mappings that no run can place out of a profile.
 //!
-//! [`optimize()`] is one decision within a run, for the living data of its processes; [`Settling`] says when an iteration was seen,
-//! and [`sampling_rate()`] how often it is sampled.
+//! [`optimize()`] makes one decision within a run, for the living data of its processes; [`Settling`] detects when an iteration has been
+//! observed, and [`sampling_rate()`] chooses how often it is sampled.
 //!
-//! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
-//! one. [`TierDemand`] tells it how loaded the tiers are.
-//!
-//! [`PagedStep`] decides by it which units of a program are paged out, under a budget of lost time.
+//! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of one. [`TierDemand`] computes the loads
+//! of the tiers for it. [`PagedStep`] uses [`UnitStep`] to decide which units of a program are paged out, within a budget of lost time.
 //!
 //! Not part of this crate: waiting for the next epoch (a clock), and reading or writing profiles.
 //!

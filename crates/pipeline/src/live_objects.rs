@@ -1,4 +1,4 @@
-//! The data objects of the observed processes, by address: which one holds an address?
+//! `LiveObjects` keeps the data objects of the observed processes, a limited number, and finds the one that holds an address.
 //!
 //! ```text
 //! published      |---- A ----|   |-- B --|
@@ -6,10 +6,10 @@
 //! address                 x                   in C, at 3
 //! ```
 //!
-//! The end of an object is not observed: an address that holds nothing is not accessed, and what is allocated there later takes its place.
+//! The end of an object is not observed: freed addresses are not accessed, and what is allocated there later replaces the object.
 //!
-//! There are [`OBJECTS_AT_MOST`] of them. Beyond these the smallest object is *folded* into its site: accesses to it count for the site, and
-//! their place is not known. Of equal ones the oldest goes, because it is the likeliest to be freed. The largest objects are those that a plan divides.
+//! At most [`OBJECTS_AT_MOST`] are kept. Beyond that the smallest object is *folded* into its site: accesses to it count for the site,
+//! without their place. Of equal objects the oldest is folded, as the likeliest to be freed. The largest are kept, as plans divide these.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,9 +28,9 @@ type Place = (Process, u64);
 #[derive(Clone, Debug)]
 pub(crate) struct LiveObjects {
     by_place: BTreeMap<Place, LiveObject>,
-    /// The same, the smallest first, then the oldest.
+    /// The size, number and place of each object: the smallest first, then the oldest.
     by_size: BTreeSet<(Bytes, u64, Place)>,
-    /// Objects that were added.
+    /// Number of objects that were added.
     added: u64,
     folded: u64,
     most: usize,
@@ -40,7 +40,7 @@ pub(crate) struct LiveObjects {
 struct LiveObject {
     bytes: Bytes,
     site: SiteId,
-    /// How many were added before it.
+    /// Number of objects that were added before it.
     number: u64,
 }
 
@@ -105,7 +105,7 @@ impl LiveObjects {
         self.folded
     }
 
-    /// All of them, by process and address.
+    /// All kept objects, by process and address.
     pub(crate) fn all(&self) -> impl Iterator<Item = AllocatedObject> + '_ {
         self.by_place
             .iter()

@@ -1,5 +1,6 @@
-//! The runs of one program that CoMerge measures (section 3.2), from timed ones, and from predicted ones where a site was not
-//! alone fast in any.
+//! [`measured_runs`] computes the run times of one program that CoMerge's policies need (section 3.2: all data fast, all data slow, each
+//! object alone fast) from timed runs. Predictions give the times of sites that no timed run had alone in fast memory, and divide those of
+//! timed sites among their chunks; without them, untimed sites save nothing.
 //!
 //! ```text
 //!     F, S         medians of the timed runs with all data fast, and slow
@@ -7,9 +8,9 @@
 //!     chunk fast   S less the part of what its site saves that is the chunk's by the prediction
 //! ```
 //!
-//! A site that was not timed keeps the share of the gap that its prediction gives it, so that it stands beside the timed ones as it stands
-//! beside their predictions. What the timed sites leave of the measured gap is not spread among the others: benefits need not sum to
-//! 1, and a site that hardly waits would get all that two large ones save only together.
+//! A site that was not timed keeps the share of the gap that its prediction gives it, so that it compares with the timed ones as it
+//! compares with their predictions. The rest of the measured gap is not divided among the untimed sites: benefits need not sum to 1, and a
+//! site that hardly waits would get all that two large ones save only together.
 
 use std::collections::BTreeMap;
 
@@ -31,19 +32,18 @@ pub struct MeasuredRuns {
     pub runs: MeasuredProgram,
     /// False where its objects are whole sites, because no prediction tells chunks apart.
     pub has_chunks: bool,
-    /// The number of its sites with memory.
+    /// Number of its sites with memory.
     pub sites: usize,
-    /// Those that were alone fast in a timed run.
+    /// Number of sites that were alone fast in a timed run.
     pub timed_sites: usize,
-    /// Those of the others that have no prediction either, and are taken to save nothing.
+    /// Number of the other sites without a prediction; they are assumed to save nothing.
     pub unknown_sites: usize,
 }
 
-/// The runs of a program by its timed ones, made on the tiers of these factors; `None` where no run had all data fast or all data
-/// slow.
+/// The runs of a program from its timed ones, made on tiers with these factors; `None` if no run had all data fast or no run all data slow.
 ///
 /// # Errors
-/// Times that cannot be.
+/// A time or an object that [`MeasuredProgram`] refuses.
 pub fn measured_runs(
     name: &str,
     (profile, chunks): (&Profile, &SiteChunks),

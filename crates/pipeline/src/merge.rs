@@ -1,6 +1,8 @@
-//! Merges several profiles into one, for the ranks of a parallel program, each recorded by itself.
+//! [`merge`] makes one profile of several: those of a parallel program's ranks (MPI processes), each recorded by itself. The numbers of a
+//! site, of its code and of the sources are added (resident bytes by epoch, of which its peak is the greatest sum); each process keeps its
+//! own heat and extents.
 //!
-//! A site has the same name in every run of a program, so the numbers of the ranks are added.
+//! A site has the same name in every run of a program, by which its numbers are found.
 //! Epochs are treated as if they began together: ranks start together, and an error of a part of an
 //! epoch does not matter to a plan. Two machines may use the same process number; one of the
 //! processes gets another.
@@ -32,18 +34,18 @@ pub enum MergeError {
         place + 1
     )]
     Differs {
-        /// Its position, from 0.
+        /// Position of the profile, from 0.
         place: usize,
         /// The differing setting, as the flag of `isotherm record` that sets it.
         what: &'static str,
     },
 }
 
-/// Merges the profiles. Commands, machine and labels of sites are those of the first profile that
-/// has any.
+/// Merges the profiles. Command and machine are those of the first profile, the label of a site is its longest in any of
+/// them.
 ///
 /// # Errors
-/// The list is empty, or chunks, epochs, contexts, samples or tiers of the profiles differ.
+/// The list is empty, or chunks, epochs, contexts, samples, filters of caches or tiers of the profiles differ.
 pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     let Some(first) = profiles.first() else {
         return Err(MergeError::Nothing);
@@ -109,7 +111,7 @@ pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     Ok(merged)
 }
 
-/// The difference that keeps the numbers of two profiles from being added.
+/// The setting that differs and so forbids to add the numbers of two profiles.
 fn difference(a: &Profile, b: &Profile) -> Option<&'static str> {
     let (a, b) = (&a.meta, &b.meta);
     let differs = [
@@ -135,7 +137,7 @@ fn ending(profiles: &[Profile]) -> Ending {
     bad.next().unwrap_or(Ending::Exited(0))
 }
 
-/// Each epoch that any profile has, as long as the longest.
+/// Each epoch that any profile has, with its longest span.
 fn epochs(profiles: &[Profile]) -> Vec<EpochSpan> {
     let mut epochs = BTreeMap::<Epoch, EpochSpan>::new();
     for span in profiles.iter().flat_map(|profile| &profile.epochs) {
@@ -200,7 +202,7 @@ pub(crate) fn merged_code(mut rows: Vec<CodeAccess>) -> Vec<CodeAccess> {
                 last.accesses += row.accesses;
                 last.streamed += row.streamed;
                 last.served += row.served;
-                // Those of different processes.
+                // The threads are of different processes.
                 last.threads = last.threads.saturating_add(row.threads);
                 last.walk.merge(&row.walk);
                 if last.code.function.is_none() {

@@ -1,4 +1,4 @@
-//! The online policy: it re-plans each epoch and moves only data for which the move pays.
+//! [`Online`] is the policy of a run without a plan: it plans again in each epoch, and requests those moves of sites that earn their cost.
 //!
 //! Each site has two moving averages of its accesses a second, a quick and a slow one. Every epoch
 //! thermos plans on their mean. The plan is a request; a move must earn its cost. The two averages
@@ -6,8 +6,8 @@
 //! demotion from the higher. So a burst moves no data before the slow average has risen, and a
 //! pause evicts none before it has fallen.
 //!
-//! Sites that no plan names are placed into the fastest tier while all data fits it. Once it does
-//! not, they go to the slowest, until the data has shrunk to half of the tier.
+//! A new site whose extents name no tier counts as in the fastest while all data fits that tier. Once it does not, such a site counts as in
+//! the slowest, until the data has shrunk to half of the fastest.
 
 mod costs;
 mod moves;

@@ -1,4 +1,5 @@
-//! Profile, move, go on: one decision for the living data of processes, from the samples that were taken so far.
+//! [`optimize`] makes one decision within a run: from the samples so far and the hints of the programs, which data becomes fast, and which
+//! moves that takes. The caller makes the moves, and [`object_outcomes`] divides their results among the data objects.
 //!
 //! ```text
 //! objects, extents, resident pages --> regions --+
@@ -7,7 +8,7 @@
 //! ```
 //!
 //! A *region* is a data object, or a stretch of the memory between data objects, from its first resident page to its last. Its chunks are
-//! as small as its samples allow. The choice is made once; data that is not chosen stays where it is unless its room is needed.
+//! as small as its samples allow. Each call makes one choice; data that is not chosen stays where it is unless its room is needed.
 
 mod choice;
 mod hints;
@@ -39,16 +40,16 @@ pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
 pub use outcomes::{CarriedOut, ObjectOutcome, object_outcomes};
 use resident::ResidentByTier;
 
-/// The moves of a decision, and its figures.
+/// The chosen data and the moves of a decision, and its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Optimization {
-    /// To the slow tier, first: they make the room.
+    /// Ranges to move to the slow tier. They move first and make the room.
     pub demotions: Vec<ProcessRange>,
-    /// To the fast tier.
+    /// Ranges to move to the fast tier.
     pub promotions: Vec<ProcessRange>,
-    /// What was chosen for the fast tier, resident or not, by process and address.
+    /// Ranges that were chosen for the fast tier, resident or not, by process and address.
     pub selected: Vec<ProcessRange>,
-    /// What is in slow memory after the moves and was not chosen.
+    /// Ranges that are in slow memory after the moves and were not chosen, each with the reason.
     pub stayed: Vec<StayedRange>,
     /// The numbers behind them.
     pub figures: OptimizationFigures,
@@ -57,25 +58,25 @@ pub struct Optimization {
 /// The numbers of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OptimizationFigures {
-    /// Samples of accesses to data that can be moved or not.
+    /// Samples of all accesses of the processes, also of those to data that cannot be moved.
     pub samples: u64,
-    /// Regions.
+    /// Number of regions.
     pub regions: u64,
     /// Resident bytes of the processes.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier before the moves.
+    /// Bytes of the processes that are in the fast tier before the moves.
     pub fast: Bytes,
     /// Resident bytes that were chosen for the fast tier.
     pub selected: Bytes,
-    /// Of these, bytes that are there already.
+    /// Bytes that were chosen and are in the fast tier already.
     pub placed: Bytes,
 }
 
-/// Chooses the chunks that are to be fast, and the moves that this takes. Without an access to any region there are no moves. Of a
-/// capacity below a page nothing is chosen, and all that is fast leaves.
+/// Chooses the chunks that are to be fast, and the moves that this takes. Without a sample in any region, only hints cause moves. With
+/// samples and a capacity below a page nothing is chosen, and all that is fast leaves.
 ///
 /// # Errors
-/// A parameter of the selection out of its range.
+/// A parameter of the selection is out of its range.
 pub fn optimize(
     input: &OptimizationInput<'_>,
     choice: &ChunkChoice,
@@ -152,7 +153,7 @@ fn counts_without_hints<'a>(input: &OptimizationInput<'a>) -> Cow<'a, AccessCoun
     counts
 }
 
-/// Bytes of these ranges that are in the fast tier, or in the slow one.
+/// Bytes of these ranges that are in the fast tier (`is_fast`), or in the slow one.
 #[must_use]
 pub fn bytes_in_tier(
     ranges: &[ProcessRange],
@@ -163,7 +164,7 @@ pub fn bytes_in_tier(
     parts.map(|(_, range)| range.bytes).sum()
 }
 
-/// The parts of these ranges that are in the fast tier, or in the slow one, or, without a tier, in none.
+/// The parts of these ranges that are in the fast tier (`Some(true)`), in the slow one (`Some(false)`), or not resident (`None`).
 #[must_use]
 pub fn parts_in_tier(
     ranges: &[ProcessRange],

@@ -1,4 +1,5 @@
-//! The step of memory that is paged out: to compressed memory, or to another swap area.
+//! [`PagedStep`] decides in each epoch which memory is paged out, to compressed memory or another swap area, and which is brought back
+//! before it is touched, and has an executor do both.
 //!
 //! ```text
 //! PagedObservation --> touches --> UnitStep (policy) --> Guard --> RangeExecutor      what exceeds a limit
@@ -7,16 +8,17 @@
 //!        +--> UnitSavings (StallBudget) ---------------------------------+             what a budget of lost time allows
 //! ```
 //!
-//! Two rules page memory out. Memory above a limit leaves whatever that costs. Below the limit memory leaves as the budget of lost
-//! time allows ([`UnitSavings`]).
+//! Two rules page memory out. Memory above a limit is paged out whatever that costs. Below the limit, memory is paged out as far as the
+//! budget of lost time allows ([`UnitSavings`]).
 //!
-//! Under a limit the ranks, policies and the order of moves are the daemon's ([`UnitStep`]). What differs is that a touch brings a page back by itself:
+//! Under a limit the ranks, policies and the order of moves are the daemon's ([`UnitStep`]). But here a touch brings a page back without a
+//! decision:
 //!
 //! - A unit that was paged out stays *out* for the policies, although pages of it came back. Those are paged out again once the unit
 //!   rests for an epoch: a scan of an array that does not fit keeps a fixed part of it in memory. A least-recently-used rule would
 //!   page each part out just before it is needed.
-//! - A unit of which much came back soon after it was paged out was a mistake, if there is room: the rest of it is
-//!   brought back at once, and it stays for 32, 64, 128 ... epochs.
+//! - A unit of which much came back soon after it was paged out was a mistake, if there is room: the rest of it is brought back at once,
+//!   and it stays for 32, 64, 128 ... epochs.
 
 mod floors;
 mod group_limits;
@@ -47,15 +49,15 @@ use isotherm_policy::{
 pub use settings::{PagedConfig, PagedLimits, SavingRule};
 use unit_moves::{accesses, actions, probe_actions, probes_that_left};
 
-/// Units with less than this part of their size, one in this number, stay in memory: the edges of mappings, and stacks.
+/// Units smaller than 1/`SMALL` of the unit size stay in memory: the edges of mappings, and stacks.
 const SMALL: u64 = 8;
 /// Epochs within which the return of a unit is a mistake.
 const SOON_EPOCHS: u32 = 20;
 /// Epochs after which a unit that the kernel did not page out is tried again.
 const STAYS_EPOCHS: u32 = 64;
-/// The part of the memory that is kept for what comes back meanwhile, one in this number.
+/// 1/`COMING` of the memory is kept free for pages that come back meanwhile.
 const COMING: u64 = 16;
-/// The part of a unit that must return for it, one in this number.
+/// A return of 1/`MUCH` of a unit counts as the return of the unit.
 const MUCH: u64 = 8;
 /// Epochs for which a first mistake keeps a unit in memory; doubled by each further one.
 const HELD_EPOCHS: u32 = 32;
@@ -65,15 +67,15 @@ const DOUBLED_AT_MOST: u32 = 8;
 /// The results of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PagedReport {
-    /// Those of the units.
+    /// The results for the units.
     pub units: EpochReport,
     /// Bytes of the processes in memory before the moves.
     pub present: Bytes,
-    /// Bytes of them in swap before the moves.
+    /// Bytes of the processes in swap before the moves.
     pub out: Bytes,
     /// Bytes that came back because the program touched them.
     pub returned: Bytes,
-    /// Time for which the program waited for them: pages by the measured cost, or the stalls that the kernel tells, if those are more.
+    /// Time for which the program waited for these bytes: by the measured cost of pages, or the kernel's count of stalls if that is more.
     pub stalled: Nanos,
     /// Units that were paged out by mistake.
     pub mistakes: u64,
@@ -89,17 +91,17 @@ pub struct PagedReport {
     pub shortages: Vec<GroupShortage>,
 }
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct UnitRecord {
     /// The epoch in which it was paged out; `None` while it belongs to memory.
     out_since: Option<u32>,
     mistakes: u32,
-    /// It stays in memory before this epoch, because it was a mistake.
+    /// The unit stays in memory before this epoch, because it was paged out by mistake.
     held_until: u32,
-    /// It stays before this epoch, because the kernel did not page it out.
+    /// The unit stays in memory before this epoch, because the kernel did not page it out.
     stays_until: u32,
-    /// Bytes in memory at the last look.
+    /// Bytes in memory in the last observation.
     present: Bytes,
 }
 
@@ -109,9 +111,9 @@ pub struct PagedStep {
     units: UnitStep,
     records: BTreeMap<Unit, UnitRecord>,
     savings: UnitSavings,
-    /// Units that are to come back and for which there was no time, those that are needed first.
+    /// Units that are to come back and for which there was no time; those that are needed first come first.
     coming: Vec<Unit>,
-    /// What may be in memory by the limits of control groups that hold all processes, where no budget decides.
+    /// Bytes that may be in memory by the limits of control groups that hold all processes, where no budget decides.
     most_of_groups: Bytes,
 }
 
@@ -123,7 +125,7 @@ struct Sums {
     returned: u64,
     /// Bytes of the units that belong to memory.
     fast: u64,
-    /// Of those, bytes that are out.
+    /// Bytes of these units that are out.
     saved: u64,
 }
 
@@ -228,7 +230,7 @@ impl PagedStep {
         let touched = touched_units(seen, self.config.unit.0.max(1));
         self.savings
             .follow(&seen.units, &touched, (seen.seen.span, stalled));
-        // Long ago: what returns of them is no mistake of this step.
+        // As if paged out long ago: a return is then no mistake of this step.
         let since = seen.seen.epoch.0.saturating_sub(SOON_EPOCHS + 1);
         let record = |held: &PagedUnit| UnitRecord {
             out_since: (held.out > held.present).then_some(since),
@@ -247,8 +249,8 @@ impl PagedStep {
         }
     }
 
-    /// Between two epochs: pages out again what came back of units that the limit paged out, where memory has more than its limit and nothing
-    /// came back since the last call. These are the units that a scan has passed. Returns the bytes that left.
+    /// Between two epochs: pages out again the parts that came back of units that the limit paged out, if memory exceeds its limit and
+    /// nothing came back since the last call. These are units that a scan has passed. Returns the bytes that left.
     pub fn sweep(
         &mut self,
         units: &[PagedUnit],
@@ -374,7 +376,7 @@ impl PagedStep {
         }
     }
 
-    /// Of the units that are to come back, from this epoch or those before, those for which there is room. TMO's rule knows no mistakes.
+    /// The units that are to come back, from this epoch or those before, for which there is room. TMO's rule knows no mistakes.
     fn back_again(
         &mut self,
         returning: &ReturningUnits,
@@ -394,7 +396,7 @@ impl PagedStep {
         let mut out: BTreeSet<Unit> = out.map(|held| held.unit).collect();
         let due = [&returning.needed, &earlier, &returning.recalled];
         let due = due.into_iter().flatten();
-        // Each once, and only what still has something out.
+        // Each unit once, and only if a part of it is out.
         due.filter(|unit| out.remove(*unit))
             .copied()
             .take(room)
@@ -425,7 +427,7 @@ impl PagedStep {
         !self.coming.is_empty()
     }
 
-    /// Between two epochs: brings back units for which the last one had no time, those that are needed first. Returns the bytes that came.
+    /// Between two epochs: brings back units for which the last one had no time, by urgency. Returns the bytes that came back.
     pub fn bring_back_late(&mut self, executor: &mut impl RangeExecutor) -> Bytes {
         let units = std::mem::take(&mut self.coming);
         moved(&self.bring_back(&units, executor), IN_MEMORY)
@@ -436,7 +438,7 @@ impl PagedStep {
         self.units.seen()
     }
 
-    /// Updates what is known of the units; returns those that were paged out by mistake.
+    /// Updates the state of the units; returns those that were paged out by mistake.
     fn follow(&mut self, seen: &PagedObservation) -> Vec<Unit> {
         let now = seen.seen.epoch.0;
         let living: BTreeSet<Unit> = seen.units.iter().map(|held| held.unit).collect();
@@ -509,7 +511,7 @@ impl PagedStep {
         record.is_some_and(|record| record.out_since.is_some())
     }
 
-    /// Bytes that units may have that belong to memory, in memory and out. While the probes of new memory are out, the policies wait.
+    /// Bytes that the units that belong to memory may have, in memory and out. While the probes of new memory are out, the policies wait.
     fn capacity(&self, seen: &PagedObservation, sums: Sums, limits: &PagedLimits) -> u64 {
         let over = sums.present.saturating_sub(self.limit(limits).0);
         if self.savings.is_unlimited() && over > 0 && self.savings.unknown(&seen.units).0 >= over {
@@ -520,7 +522,7 @@ impl PagedStep {
         if over > 0 { most.min(sums.fast) } else { most }
     }
 
-    /// Bytes that units may have that belong to memory: a part of the limit is for what comes back meanwhile.
+    /// Bytes that the units that belong to memory may have: a part of the limit is kept for pages that come back meanwhile.
     fn most_of_units(&self, limits: &PagedLimits) -> u64 {
         let limit = self.limit(limits).0;
         limit - limit / COMING
@@ -541,8 +543,8 @@ impl PagedStep {
         held.map(|(unit, _)| *unit).collect()
     }
 
-    /// The observation and the limits without the units that stay in any case, and the bytes of these: units that are too small to
-    /// move, and those that the kernel did not page out.
+    /// The observation and the limits without the units that stay in any case: units that are too small to move, and units that the kernel
+    /// did not page out.
     fn without_fixed(
         &self,
         seen: &PagedObservation,
@@ -570,7 +572,7 @@ impl PagedStep {
         (seen, limits, fixed)
     }
 
-    /// What the step of the units takes.
+    /// The input of the step of the units.
     fn observation(
         &self,
         seen: &PagedObservation,
@@ -589,7 +591,7 @@ impl PagedStep {
         }
     }
 
-    /// What the policies see: a unit that was paged out is slow, although parts of it may have returned.
+    /// The residency as the policies see it: a unit that was paged out is slow, although parts of it may have returned.
     fn residency(&self, units: &[PagedUnit]) -> Vec<UnitResidency> {
         let residency = units.iter().map(|held| UnitResidency {
             unit: held.unit,
@@ -603,8 +605,8 @@ impl PagedStep {
         residency.collect()
     }
 
-    /// Units that the limit paged out, of which parts returned, as far as memory has more than its limit: those in which nothing was touched
-    /// in this epoch first, then the fullest.
+    /// Units that the limit paged out and of which parts returned, as far as memory exceeds its limit: those that were not touched in this
+    /// epoch first, then the fullest.
     fn leaving_again(
         &self,
         units: &[PagedUnit],

@@ -1,4 +1,5 @@
-//! The parts of each site that differ in heat, by their place in the site's data objects: what a plan can split.
+//! [`site_parts`] divides the data objects of each site into parts of even heat, which a plan can place in different tiers; [`part_items`]
+//! shares the value and weight of a site among its parts, for policies.
 //!
 //! ```text
 //! objects of a site   |=======####====|
@@ -6,9 +7,9 @@
 //! by place            |   a   | b  |    c  |      accesses and bytes of all objects together
 //! ```
 //!
-//! A place in an object is the same in the next run, an address is not. Where the samples of a site do not prove that its heat is uneven
-//! ([`blocks`]), it has one part, which may be cut anywhere; where places are not known, it has none. The bytes of a part are its share of the site's, by the sizes of the objects that were
-//! accessed.
+//! A place in an object is the same in the next run, an address is not. A site has one part if its samples do not prove that its heat is
+//! uneven ([`blocks`]): it may be cut anywhere. If places are not known, it has none. The bytes of a part are its share of the site's, by
+//! the sizes of the objects that were accessed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +23,7 @@ use crate::blocks::{Bin, blocks, penalty};
 use crate::division::Division;
 use crate::places::{PlaceCount, UnevenPlaces, uneven_places};
 
-/// Most parts of a site: each costs a guided allocation a system call.
+/// Most parts of a site: each part costs a guided allocation a system call.
 const PARTS_AT_MOST: usize = 64;
 
 /// A range within the data objects of a site, with what the profile says of it.
@@ -34,9 +35,9 @@ pub struct SitePart {
     pub end: Bytes,
     /// Accesses.
     pub accesses: Accesses,
-    /// Those of them that follow a stream.
+    /// Accesses that follow a stream.
     pub streamed: Accesses,
-    /// Bytes of it in all objects that were accessed.
+    /// Bytes of the part in all objects that were accessed.
     pub bytes: u64,
 }
 
@@ -69,7 +70,7 @@ pub fn site_parts(profile: &Profile) -> SiteParts {
         .collect()
 }
 
-/// The parts of even heat; one where the samples do not prove more.
+/// The parts of even heat; a single part where the samples do not prove more.
 fn divided(places: &UnevenPlaces) -> Vec<SitePart> {
     let UnevenPlaces { places, samples } = places;
     let accesses = places.iter().map(|(_, count)| count.accesses);
@@ -93,7 +94,7 @@ fn divided(places: &UnevenPlaces) -> Vec<SitePart> {
     found.into_iter().map(part).collect()
 }
 
-/// The parts as a policy takes them: those of each item share its value and its weight.
+/// The parts as a policy takes them: the parts of each item share its value and its weight.
 #[must_use]
 pub fn part_items(items: &[Item], parts: &SiteParts) -> BTreeMap<SiteId, Vec<PartItem>> {
     let of_item = |item: &Item| Some((item.site, shared(item, parts.get(&item.site)?)));
@@ -211,7 +212,7 @@ mod tests {
 
     const PAGE: u64 = 4 << 10;
 
-    /// A profile of one object of so many pages, with bins of a page, one sample for each of these.
+    /// A profile of one object of `pages` pages, with bins of a page; each item of `samples` is the page of one sample.
     fn by_page(pages: u64, samples: impl Iterator<Item = u64>) -> Profile {
         let mut profile = profile(&[], |_| 0);
         let range = ObjectRange {

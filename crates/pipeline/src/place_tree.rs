@@ -1,4 +1,5 @@
-//! Places of an object that are small where it is hot: halves of halves, each with its samples.
+//! [`places`] divides a region, or the length of a site's longest data object, by halving: into short places where it is hot, long ones
+//! where it is cold, each with its accesses. Blocks of even heat are formed of these places.
 //!
 //! ```text
 //! accesses        1    1  1 |7|8|9|    1        1       1
@@ -6,17 +7,17 @@
 //! ```
 //!
 //! The place with most accesses is halved next, until each has too few samples to be two, or there are [`PLACES_AT_MOST`]. So 3 MiB of a
-//! gibibyte that have all heat are known by the page, at the cost of the samples and not of the gibibyte. Where heat is even, all places are
-//! of about one length.
+//! gibibyte that have all heat are known by the page, at a cost that grows with the samples and not with the object. Where heat is even,
+//! all places have about the same length.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use isotherm_model::profile::HeatBin;
 
-/// Most places of a site: the time of their division into blocks grows with the square of it at worst.
+/// Most places of a site: the time to divide them into blocks grows with the square of this number at worst.
 const PLACES_AT_MOST: usize = 2048;
-/// Part of a place's accesses that may be known by longer ranges than its halves: their place in it is not, and each half gets its share.
+/// Most of a place's accesses, as a share, that may be known only by ranges longer than its halves: each half gets its share of these.
 const LONGER_AT_MOST: f64 = 0.1;
 
 /// Accesses to a range of the object.
@@ -26,7 +27,7 @@ pub(crate) struct RangeCount {
     pub(crate) start: u64,
     /// First byte past it.
     pub(crate) end: u64,
-    /// Accesses, and those of them that follow a stream.
+    /// Accesses, and how many of them follow a stream.
     pub(crate) counts: [u64; 2],
 }
 
@@ -85,7 +86,7 @@ struct Node {
     bytes: u64,
     /// The accesses in it.
     ranges: Vec<RangeCount>,
-    /// Those in longer ranges: its share of them.
+    /// The share of this place in the accesses to longer ranges.
     spread: [u64; 2],
 }
 
@@ -98,7 +99,7 @@ impl Node {
         [sum(0), sum(1)]
     }
 
-    /// It in the order of halving.
+    /// The node with its key in the order of halving.
     fn ranked(self) -> (u64, Reverse<u64>, Self) {
         (self.counts()[0], Reverse(self.start), self)
     }
@@ -111,8 +112,8 @@ impl Node {
         }
     }
 
-    /// Its halves, the second only where the object reaches into it; `None` where they are too short, or too many of the accesses are
-    /// in neither.
+    /// The halves of the node, the second only where the object reaches into it; `None` where they are too short, or too many of the
+    /// accesses are in neither half.
     fn halved(&self, halving: &Halving) -> Option<[Option<Self>; 2]> {
         let half = self.bytes / 2;
         if half < halving.least {
@@ -130,7 +131,7 @@ impl Node {
             return None;
         }
         let middle = self.start.saturating_add(half);
-        // Bytes of the object in the second half: it gets the share of these.
+        // Bytes of the object in the second half, by which it gets its share.
         let second = halving.object.saturating_sub(middle).min(half);
         let share = |count: u64| {
             let all = u128::from(half) + u128::from(second);

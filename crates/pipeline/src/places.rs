@@ -1,4 +1,6 @@
-//! Adds up the accesses to a site by their offset within its data objects, over all objects of the site.
+//! Adds up the accesses to a site by their offset within its data objects, over all objects of the site: in places of one length
+//! ([`site_places`]) or of many ([`uneven_places`]). Sites are left out if too few of their accesses have a known offset. [`sample_period`]
+//! finds the accesses that one sample represents.
 //!
 //! ```text
 //! objects of a site   |=======####====|
@@ -31,21 +33,21 @@ const EQUAL_PLACES_AT_MOST: u64 = 4096;
 /// Share of a site's accesses that may be known by longer ranges than a place; they are spread over the places.
 const LONGER_AT_MOST: f64 = 0.1;
 
-/// The places in the objects of a site, from the first on, and what lies in each.
+/// The places in the objects of a site, side by side from the first byte on, and the counts of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SitePlaces {
-    /// Bytes of a place in an object; a multiple of the range by which nine in ten of the site's accesses are known: a bin or a chunk.
+    /// Bytes of a place in an object; a multiple of the bin or chunk by which nine in ten of the site's accesses are known.
     pub grain: Bytes,
     /// The counts of each place; shorter objects have no bytes in the last places.
     pub counts: Vec<PlaceCount>,
 }
 
-/// What lies in one place of all objects of a site.
+/// The counts of one place in all objects of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlaceCount {
     /// Accesses.
     pub accesses: u64,
-    /// Those of them that follow a stream.
+    /// Accesses that follow a stream.
     pub streamed: u64,
     /// Bytes of the objects that were accessed.
     pub bytes: u64,
@@ -58,7 +60,7 @@ pub(crate) struct UnevenPlaces {
     pub(crate) samples: f64,
 }
 
-/// The places of the sites whose accesses have known places, all of a site of one length.
+/// The places of each site whose accesses have known places; all places of a site have one length.
 #[must_use]
 pub fn site_places(profile: &Profile) -> BTreeMap<SiteId, SitePlaces> {
     of_sites(profile, Places::equal)
@@ -86,7 +88,7 @@ fn of_sites<T>(profile: &Profile, form: impl Fn(&Places, Known) -> T) -> BTreeMa
     places.filter_map(formed).collect()
 }
 
-/// Accesses that one sample of the profile stands for.
+/// Accesses that one sample of the profile represents.
 #[must_use]
 pub fn sample_period(profile: &Profile) -> u64 {
     let samples = samples_per_access(profile);
@@ -97,7 +99,7 @@ pub fn sample_period(profile: &Profile) -> u64 {
     }
 }
 
-/// Samples that one access of the profile stands for: sources count the accesses between two samples, too.
+/// Samples that one access of the profile represents, at most 1: sources count the accesses between two samples, too.
 fn samples_per_access(profile: &Profile) -> f64 {
     let sources = profile.sources.iter();
     // Readers of sizes observe no accesses.
@@ -119,7 +121,7 @@ struct Known {
     samples: f64,
 }
 
-/// Where the accesses of a site fall in its objects.
+/// The accesses of a site by their place in its objects.
 #[derive(Default)]
 struct Places {
     objects: BTreeSet<(Process, ObjectRange)>,
@@ -155,7 +157,7 @@ impl Places {
         }
     }
 
-    /// `None` where the places are not known.
+    /// The site's lengths and samples; `None` where the places are not known.
     fn known(&self, samples_per_access: f64) -> Option<Known> {
         let largest = self.objects.iter().map(|(_, range)| range.bytes).max();
         let largest = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST)?;
@@ -250,8 +252,8 @@ impl Places {
         }
     }
 
-    /// Bytes of an equal place: so many that each place has its samples, if the heat is even. Where it is not, the places are halved as
-    /// long as those that were accessed have theirs, because the others need none.
+    /// Bytes of an equal place: long enough that each place has its samples if the heat is even. If it is not, the places are halved as
+    /// long as those that were accessed have their samples, because the others need none.
     fn grain(&self, known: Known) -> u64 {
         let finest = self.usual_length();
         let (largest, samples) = (known.largest.0, known.samples);
@@ -288,7 +290,7 @@ impl Places {
         length.checked_next_power_of_two().unwrap_or(1 << 63)
     }
 
-    /// How many places of this length were accessed.
+    /// Number of places of this length that were accessed.
     fn accessed(&self, grain: u64) -> usize {
         let mut numbers: Vec<u64> = self.ranges().map(|range| range.middle() / grain).collect();
         numbers.sort_unstable();
@@ -299,7 +301,7 @@ impl Places {
 
 /// The lengths of the objects of a site.
 struct Lengths {
-    /// In order, each with the sum of those before it.
+    /// The lengths in order, each with the sum of those before it.
     sums: Vec<(u64, u128)>,
 }
 
@@ -324,7 +326,7 @@ impl Lengths {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Bytes of all objects before a place in them: an object has its length at most.
+    /// Bytes of all objects before a place in them; a shorter object counts its whole length.
     fn before(&self, place: u64) -> u128 {
         let shorter = self.sums.partition_point(|(length, _)| *length <= place);
         let of_shorter = match shorter.checked_sub(1) {

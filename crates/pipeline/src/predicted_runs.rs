@@ -1,13 +1,14 @@
-//! The runs of one program that CoMerge measures (section 3.2), predicted from one recorded run: all data fast, all data slow, and each
-//! object alone fast: a site, or a chunk of one.
+//! [`predicted_runs`] predicts, from one profile with timer samples, the run times of a program that CoMerge measures (section 3.2): with
+//! all data fast, with all data slow, and with each object (a site, or a chunk of one) alone fast. The times are processor times of all
+//! threads; they stand in for runs that were not measured.
 //!
 //! ```text
-//!     F            time of the recorded run, in which all data was fast
+//!     F            processor time of the recorded run, in which all data was fast
 //!     S            F plus what each object adds when it is slow: the time waited for it, times the factor of the tiers less one
 //!     object fast  S less what it adds
 //! ```
 //!
-//! So the benefits of a program's objects sum to 1 at most. Measured ones may sum to more, because programs wait for several objects at once.
+//! So the benefits of a program's objects sum to 1 at most. Measured ones may sum to more: programs wait for several objects at once.
 
 use std::ops::Range;
 
@@ -37,7 +38,7 @@ pub enum Unpredicted {
 /// The predicted runs of a program. Its objects are the chunks of its sites; those without memory are left out.
 ///
 /// # Errors
-/// A profile that does not tell times.
+/// The profile does not tell times, or the predicted runs are refused.
 pub fn predicted_runs(
     name: &str,
     profile: &Profile,
@@ -86,7 +87,7 @@ struct Object {
     added: u64,
 }
 
-/// The chunks of a block: equal ones have equal shares, so that none is worth more than the others by rounding.
+/// The chunks of a block: equal chunks have equal shares, so that none is worth more than the others by rounding.
 fn cut(
     block: &Object,
     site: SiteId,

@@ -1,5 +1,5 @@
-//! Matches the calls of a rebuilt function to those of its former build, so that a plan survives a
-//! rebuild.
+//! [`matched_calls`] finds the calls of a function again in a rebuilt program, by line, by variable or by order, and [`same_function`]
+//! finds that function by its name and file. So a plan survives a rebuild, and profiles of two builds can be compared.
 //!
 //! ```text
 //! former build                     this build, two lines added above      matched

@@ -1,13 +1,14 @@
-//! The future accesses of a program, predicted from a recorded run of the same program, for the oracle policy of a live run.
+//! [`RecordedFuture`] predicts the accesses of a running program for the oracle policy, from a recorded run of the same program: it finds
+//! the time in the run by processor time, and the data by its site.
 //!
 //! ```text
 //! recorded   |--- epoch 0 ---|--- epoch 1 ---|--- epoch 2 ---|      by processor time
 //! this run            worked so far ^---- next epoch ---^           1/2 of epoch 1, 3/4 of epoch 2
 //! ```
 //!
-//! Two runs of a program differ in their addresses and in their speed. Data is found again by its site and its place in it: the
-//! distance from the site's first address, with all addresses left out that were not the site's. Time is found again by work:
-//! processor time without what slow memory cost. So it is the future as far as the program does the same again.
+//! Two runs of a program differ in their addresses and in their speed. Data is found by its site and its distance from the site's first
+//! address, where addresses that were not the site's do not count. Time is measured by work: processor time without the delays of slow
+//! memory. So the prediction holds as far as the program does the same again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +21,7 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::spans;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Recorded accesses are counted in this part of one, because an epoch of a run may have a part of a recorded one.
+/// An access is counted as this number of parts, because an epoch of a run may have a part of a recorded one.
 const PARTS: u64 = 1024;
 
 /// Why a profile tells no future.
@@ -31,20 +32,20 @@ pub enum NoFuture {
         "was recorded on an emulated machine, whose delays are a part of its time; record the program with `isotherm record`"
     )]
     Emulated,
-    /// So many processes made accesses, none of them more than half, and which of them is which in another run is not known.
+    /// Several processes made accesses (their number), none more than half of them, and which process is which in another run is not known.
     #[error(
         "has accesses of {0} processes, none of which made more than half of them, and which is which in another run is not known; record \
          a program that works in one process"
     )]
     Processes(usize),
-    /// It has no accesses, or no processor time.
+    /// The profile has no accesses, or no processor time.
     #[error(
         "has no accesses or no processor time; record for longer, or with more samples (--frequency)"
     )]
     Empty,
 }
 
-/// The sites' memory of one process, by site: every address that was the site's in the run so far.
+/// The memory of each site in one process: every address that was the site's in the run so far.
 #[derive(Clone, Debug, Default)]
 struct SiteSpans(BTreeMap<SiteId, Vec<Range<u64>>>);
 
@@ -102,22 +103,22 @@ struct RecordedEpoch {
     /// Processor time of the program at its begin and at its end, in nanoseconds.
     work: Range<u64>,
     accesses: Vec<RecordedAccess>,
-    /// Further accesses, of other processes, or to memory that was no site's any more.
+    /// Accesses of other processes, and accesses to memory that was no site's any more.
     elsewhere: u64,
 }
 
 /// The accesses of an epoch that begins.
 #[derive(Clone, Debug, Default)]
 pub struct NextAccesses {
-    /// Those whose data was found, in 1,024ths of a recorded access.
+    /// The accesses whose data was found, in 1,024ths of a recorded access.
     pub accesses: Vec<ObservedAccess>,
-    /// The sum of these.
+    /// The sum of the accesses that were found.
     pub found: u64,
-    /// The sum of all recorded ones.
+    /// The sum of all recorded accesses.
     pub recorded: u64,
 }
 
-/// What a recorded run of a program did, by work and place.
+/// The accesses of a recorded run, by processor time and by place.
 #[derive(Clone, Debug)]
 pub struct RecordedFuture {
     epochs: Vec<RecordedEpoch>,
@@ -127,7 +128,7 @@ pub struct RecordedFuture {
 }
 
 impl RecordedFuture {
-    /// That of a profile.
+    /// Reads the epochs of a profile.
     ///
     /// # Errors
     /// The profile tells no future: see [`NoFuture`].
@@ -163,8 +164,8 @@ impl RecordedFuture {
         }
     }
 
-    /// The accesses of the next epoch, of such a length, of a program that has worked for so long. It is taken to work as fast as the
-    /// recorded run did.
+    /// The accesses of the next epoch, which has this length, of a program that has used this much processor time. The program is assumed
+    /// to work as fast as the recorded run did.
     #[must_use]
     pub fn next(&self, worked: Nanos, epoch: Nanos) -> NextAccesses {
         let next = (epoch.0 as f64 * self.rate) as u64;
@@ -182,7 +183,7 @@ impl RecordedFuture {
         found
     }
 
-    /// Adds so many accesses to a part of a site's memory, of each process that has it.
+    /// Adds `count` accesses to a part of a site's memory, for each process that has it.
     fn add(&self, access: &RecordedAccess, count: u64, next: &mut NextAccesses) {
         let places = self.processes.iter().filter_map(|(process, spans)| {
             let address = spans.address(access.site, access.place)?;
@@ -201,7 +202,7 @@ impl RecordedFuture {
     }
 }
 
-/// The process that made most accesses; what the helpers that it starts access is not found.
+/// The process that made most accesses; the accesses of its helper processes are not found.
 fn main_process(heat: &[Heat]) -> Result<Process, NoFuture> {
     let mut sums = BTreeMap::<Process, u64>::new();
     for heat in heat {

@@ -1,4 +1,5 @@
-//! Renames the sites of a profile from another tool, where several old names may become one.
+//! [`regroup`] gives the sites of an imported profile of another tool new ids and frames, where `isotherm import` found them for their code
+//! addresses in the program, so that a plan can name them, and adds up the numbers of sites that get the same id.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,6 @@
-//! Keeps hot data on as many memory devices as its bandwidth needs, while a program runs (Cross-Layer, sections 7.1.2 and 7.2).
+//! [`Remapping`] decides in each epoch of a run which 2 MiB pieces of data move between the first memory device and all others (the two
+//! tiers of the emulated pair), so that hot data is spread over as many devices as its bandwidth and, where the capacity of a device is
+//! known, its size need (Cross-Layer, sections 7.1.2 and 7.2).
 //!
 //! ```text
 //! samples      --> temperatures of sites, cooled after 0.1 s --> which extents are hot
@@ -9,8 +11,7 @@
 //! ```
 //!
 //! The fast tier is the first device, the slow tier all others. With hot data on k devices every k-th piece of it, by address, is on the
-//! first one; cold data is on the others. A site takes the place of a method: it is hot while its data is sampled. Where the devices
-//! have a capacity, hot data has at least as many of them as it fills, from the epoch on in which it is hot.
+//! first one; cold data is on the others. A site takes the place of a method: it is hot while its data is sampled.
 
 use std::collections::BTreeMap;
 
@@ -33,14 +34,14 @@ const PIECE: u64 = 2 << 20;
 const FIRST: NodeId = NodeId(0);
 const OTHERS: NodeId = NodeId(1);
 
-/// The temperatures, the devices, and what they have asked for so far.
+/// The temperatures, the number of devices, and the requests so far.
 #[derive(Debug)]
 pub struct Remapping {
     temperatures: Temperatures,
     count: DeviceCount,
     /// Time of the run.
     now: Nanos,
-    /// Where each piece was asked to be; a piece that is not listed is on the first device, where new data goes.
+    /// The device requested for each piece; a piece that is not listed is on the first device, where new data goes.
     placed: BTreeMap<(Process, u64), NodeId>,
 }
 
@@ -49,7 +50,7 @@ pub struct Remapping {
 pub struct RemapDecision {
     /// The moves, those that leave the first device first.
     pub actions: Vec<RangeAction>,
-    /// What changed of the devices.
+    /// The change of the number of devices.
     pub devices: DeviceDecision,
 }
 
@@ -116,7 +117,7 @@ impl Remapping {
             }
         }
         self.placed = placed;
-        // Room first. The order among equals stays.
+        // Moves off the first device come first and make room. The order among equals stays.
         moves.sort_by_key(|action| action.node == FIRST);
         moves
     }
@@ -130,7 +131,7 @@ impl Remapping {
     }
 }
 
-/// The extents that have memory to be placed.
+/// The extents whose memory can be placed.
 fn placeable(extents: &[Extent]) -> impl Iterator<Item = &Extent> {
     let resident = extents
         .iter()
@@ -191,7 +192,7 @@ mod tests {
             Self::with_capacity(None)
         }
 
-        /// As [`Self::new`], with room for so much hot data on a device.
+        /// As [`Self::new`], with room for `capacity` bytes of hot data on a device.
         fn with_capacity(capacity: Option<Bytes>) -> Self {
             let model = BandwidthModel::new(vec![1_000_000_000, 2_000_000_000]);
             let model = model.expect("rising");
@@ -205,7 +206,7 @@ mod tests {
             }
         }
 
-        /// An epoch of a second in which memory serves so many megabytes and these sites are sampled.
+        /// An epoch of a second in which memory serves `megabytes` and these sites are sampled.
         fn epoch(&mut self, megabytes: u64, sites: &[SiteId]) -> RemapDecision {
             self.epoch_of(SECOND, megabytes, sites)
         }
@@ -320,7 +321,7 @@ mod tests {
         assert_eq!(run.remapping.devices(), 2);
     }
 
-    /// In epochs of 0.1 s, as long as a site takes to cool, nothing is looked at later than the paper does.
+    /// In epochs of 0.1 s, as long as a site takes to cool, no decision is later than the paper's.
     #[test]
     fn in_epochs_of_a_tenth_data_cools_after_two_and_spreads_two_seconds_after_the_bandwidth_rose()
     {
@@ -341,7 +342,7 @@ mod tests {
             remaps.extend(remap.filter(|it| *it != Remap::Stay).map(|it| (epoch, it)));
         }
         assert_eq!(remaps, [(30, Remap::To { from: 1, to: 2 })]);
-        // What the spread did not bring is undone by the samples at 4 s and 5 s.
+        // The samples at 4 s and 5 s undo the spread, which did not raise the bandwidth.
         let last: Vec<_> = (41..=50)
             .filter_map(|_| run.epoch_of(tenth, 120, &[HOT]).devices.sample)
             .collect();

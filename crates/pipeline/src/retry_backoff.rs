@@ -1,4 +1,4 @@
-//! Exponential backoff for refused moves: they are not retried for 1, 2, 4 ... epochs.
+//! `RetryBackoff` delays the retries of refused moves exponentially: they are not retried for 1, 2, 4 ... 64 epochs.
 //!
 //! Most refusals are temporary: a page that is shared after a fork is private again when the child
 //! has ended, a page under writeback is written. Some are permanent, such as locked pages; a retry

@@ -1,13 +1,14 @@
-//! The bandwidth of each site as the samples of a plain profile tell it: an estimate, for plans without runs in isolation.
+//! [`sampled_bandwidths`] estimates the bandwidth of each site from the samples of a plain profile, for plans without runs in isolation.
+//! [`BytesPerCount`] holds the bytes that one count represents.
 //!
 //! ```text
 //! accesses, misses    a line of 64 bytes each
 //! time waiting        a line for each 100 ns; where the data is a stream, the bytes that a processor streams meanwhile
 //! ```
 //!
-//! The account of an emulated machine counts lines by the same rule. Misses that a processor has in flight at once are one after the
-//! other here, so that a site of many independent accesses moves more than the estimate says: it is better for the order of the
-//! sites, and for a first plan, than as a figure.
+//! The account of an emulated machine counts lines by the same rule. Misses that a processor has in flight at once count one after the
+//! other here, so a site of many independent accesses moves more bytes than estimated: the estimate is good for the order of the sites and
+//! for a first plan, less so as a figure.
 
 use std::collections::BTreeMap;
 
@@ -44,19 +45,19 @@ pub fn sampled_bandwidths(profile: &Profile) -> Option<BTreeMap<SiteId, u64>> {
     counts.into_iter().map(rate).collect()
 }
 
-/// The bytes that one count of a profile stands for.
+/// The bytes that one count of a profile represents.
 #[derive(Clone, Copy, Debug)]
 pub struct BytesPerCount {
-    /// Of an access that is no part of a stream.
+    /// Bytes of an access that is no part of a stream.
     other: u128,
-    /// Of one that is.
+    /// Bytes of an access that is part of a stream.
     streamed: u128,
 }
 
 impl BytesPerCount {
-    /// Those of this profile; `None` where its counts tell no bytes, such as page touches.
+    /// The bytes of a count of this profile; `None` where its counts do not tell bytes, such as page touches.
     ///
-    /// An interval of the timer is microseconds at least, so that the rest of a division is nothing.
+    /// An interval of the timer is microseconds at least, so the rest of a division is negligible.
     #[must_use]
     pub fn of(profile: &Profile) -> Option<Self> {
         let line = u128::from(LINE.0);
@@ -73,7 +74,7 @@ impl BytesPerCount {
         }
     }
 
-    /// The bytes of so many counts. Only those of a hostile profile exceed 128 bits, and saturate.
+    /// The bytes of this number of counts. Only the counts of a hostile profile exceed 128 bits, and saturate.
     #[must_use]
     pub fn bytes(self, accesses: Accesses, streamed: Accesses) -> u128 {
         let others = accesses.0.saturating_sub(streamed.0);

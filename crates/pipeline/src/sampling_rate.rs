@@ -1,4 +1,5 @@
-//! Chooses the sampling rate of a profile within a run: as high as its data needs, up to the limit of its cost.
+//! [`sampling_rate`] chooses the timer's rate for a profile that is taken within a run, by `--optimize-after` or at the program's request:
+//! as high as its data needs, up to the limits of its cost. [`at_highest_rate`] makes counts of different rates comparable.
 //!
 //! ```text
 //! resident bytes --> chunks of 64 KiB --> 4 samples each --+
@@ -14,7 +15,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 /// The rate of a run whose user names none, in samples a second of each thread's processor time.
 pub const USUAL_HZ: u32 = 1000;
-/// The rates beside it that a profile may have.
+/// The other rates that a profile may have.
 pub const OTHER_HZ: [u32; 3] = [250, 2000, HIGHEST_HZ];
 /// The highest rate, a multiple of the others.
 const HIGHEST_HZ: u32 = 4000;
@@ -28,7 +29,7 @@ const COST_PPM: u64 = 50_000;
 /// Samples a second of all threads together.
 const ALL_HZ_AT_MOST: u64 = 64_000;
 
-/// What the rate of a profile depends on.
+/// The facts that determine the rate of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SamplingNeed {
     /// Resident bytes of the data that is profiled.
@@ -41,8 +42,8 @@ pub struct SamplingNeed {
     pub sample_cost: Nanos,
 }
 
-/// The rate among these, in samples a second of each thread: the lowest that gives the data its samples in the time, of those that keep to
-/// the limits of cost; the lowest of all where none keeps to them. `None` without rates.
+/// The lowest of these rates, in samples a second of each thread, that gives the data its samples in the time and keeps to the limits of
+/// cost; else the highest that keeps to them, or the lowest of all where none does. `None` without rates.
 #[must_use]
 pub fn sampling_rate(need: &SamplingNeed, rates: &[u32]) -> Option<u32> {
     let wanted = wanted_hz(need).max(USUAL_HZ.into());
@@ -69,8 +70,8 @@ fn most_hz(need: &SamplingNeed) -> u64 {
     of_thread.min(ALL_HZ_AT_MOST / need.threads.max(1))
 }
 
-/// Accesses with counts that compare, whichever of the rates each was sampled at: at half the highest rate a sample stands for two. Those
-/// of sources without a rate stay as they are.
+/// Converts the counts of accesses to those at the highest rate, so that accesses sampled at different rates compare: at half of it a
+/// sample counts twice. Accesses of sources without a rate stay as they are.
 #[must_use]
 pub fn at_highest_rate(accesses: &[ObservedAccess]) -> Vec<ObservedAccess> {
     let of_access = |access: &ObservedAccess| {

@@ -1,4 +1,5 @@
-//! Detects when the heat of a program begins to repeat, that is, when one whole iteration has been observed.
+//! [`Settling`] detects for an optimization that the heat of a program repeats, that is, that one whole iteration has been observed: by the
+//! samples of two windows of time in succession, which then have the same distribution over addresses.
 //!
 //! The length of an iteration is not observed, so time is divided into windows, each of which ends 1.5 times as late as the one before:
 //!
@@ -7,10 +8,9 @@
 //! data is made        ^ differ     ^ alike: settled      the first window as long as an iteration, and the next
 //! ```
 //!
-//! Two windows are alike where their samples have the same distribution over addresses. A window that is shorter than an iteration
-//! differs from the next, as each sees another part of it; one that is longer does not. What came before the two windows, such as the
-//! making of the data, is forgotten. So the heat settles within seven times the length of an iteration, or four times that of what comes
-//! before it if that is longer.
+//! A window that is shorter than an iteration differs from the next, as each sees another part of it; one that is longer does not. Data
+//! before the two windows, such as the samples of initialization, is dropped. So the heat settles within seven times the length of an
+//! iteration, or four times that of the time before it if that is longer.
 //!
 //! An iteration whose parts have one distribution settles earlier, which is no loss; a program that works on other data in each
 //! iteration never settles.
@@ -70,7 +70,7 @@ impl Settling {
         self.ends
     }
 
-    /// The counts of the last whole window: those of at least one iteration, without what came before.
+    /// The counts of the last whole window: at least one iteration, without what came before it.
     #[must_use]
     pub const fn last_window(&self) -> &AccessCounts {
         &self.before

@@ -1,4 +1,5 @@
-//! The bandwidth of each site, from the runs in which it was alone in a tier (MemBrain, section IV-C).
+//! [`site_bandwidths`] computes the bandwidth of each site from the runs in which it, or the rest of the sites together, was alone in a
+//! tier (MemBrain, section IV-C). [`hottest_sites`] chooses sites for such runs, and [`sites_without_bandwidth`] finds those without one.
 //!
 //! ```text
 //! a site with a run of its own     the bytes of that run
@@ -18,7 +19,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Bytes a second of each site; none where the profile has no such runs. A site of the rest that no access was observed of has none.
+/// Bytes a second of each site; empty where the profile has no such runs. A site of the rest without an observed access is not in it.
 #[must_use]
 pub fn site_bandwidths(profile: &Profile) -> BTreeMap<SiteId, u64> {
     let Some(runs) = &profile.isolation else {
@@ -54,8 +55,8 @@ pub fn site_bandwidths(profile: &Profile) -> BTreeMap<SiteId, u64> {
     found
 }
 
-/// The sites with accesses that have no run of their own, where no run has the rest: their bandwidth is not known. An interruption leaves
-/// them out.
+/// The sites with accesses that have no run of their own, where no run has the rest either: their bandwidth is not known. An interrupted
+/// measurement leaves them out.
 #[must_use]
 pub fn sites_without_bandwidth(profile: &Profile, runs: &IsolationRuns) -> Vec<SiteId> {
     if runs.of(IsolatedData::Rest).is_some() {
@@ -71,7 +72,7 @@ pub fn sites_without_bandwidth(profile: &Profile, runs: &IsolationRuns) -> Vec<S
     sites.filter(is_missing).collect()
 }
 
-/// The hottest sites, at most so many, each with at least this share of the accesses to all sites; those with most accesses first.
+/// The hottest sites, at most `most`, each with at least `least_share` of the accesses to all sites; those with most accesses first.
 #[must_use]
 pub fn hottest_sites(profile: &Profile, most: usize, least_share: f64) -> Vec<SiteId> {
     let accesses = profile.accesses_by_site().into_iter();

@@ -1,5 +1,5 @@
-//! Chunks of a program's sites in the place of data objects, so that a policy that shares fast memory by whole objects (CoMerge, section
-//! 4) can place a site in part.
+//! [`SiteChunks`] cuts the sites of a program into chunks, so that a policy that shares fast memory by whole objects (CoMerge, section 4)
+//! can place a part of a site, and joins the chunks that got fast memory into the parts of a plan.
 //!
 //! ```text
 //! blocks of even heat   |   a   |  b  |    c    |
@@ -22,7 +22,7 @@ use crate::chunk_parts::ChunkParts;
 use crate::division::Division;
 use crate::parts::{SitePart, SiteParts, site_parts};
 
-/// Most whole chunks of a program, beside the last one of each block: policies sort those of all programs.
+/// Most whole chunks of a program, beside the last one of each block: policies sort the chunks of all programs.
 const CHUNKS_AT_MOST: u64 = 4096;
 /// The largest chunk: a whole number of pages.
 const LARGEST: u64 = u64::MAX / PAGE * PAGE;
@@ -67,8 +67,8 @@ impl SiteChunks {
         starts.map(move |start| Bytes(start)..Bytes(start.saturating_add(chunk)).min(end))
     }
 
-    /// The parts of these sites that a policy has granted. `share` says how much of the object of a name is fast, 0 to 1: of a chunk its first
-    /// bytes. A whole site is fast if any of it is.
+    /// The parts of these sites that a policy has granted. `share` gives the fast share, 0 to 1, of the object of a name: of a chunk its
+    /// first bytes. A whole site is fast if any of it is.
     #[must_use]
     pub fn granted(
         &self,
@@ -104,7 +104,7 @@ impl SiteChunks {
         granted
     }
 
-    /// Ends of the stretches of a block that are fast and that are not, in order.
+    /// The stretches of a block, fast and not, in order: the end of each and whether it is fast.
     fn stretches(&self, block: &SitePart, share: impl Fn(Bytes) -> f64) -> Vec<(Bytes, bool)> {
         let mut ends = Vec::new();
         for chunk in self.cut(&(block.start..block.end)) {
@@ -136,7 +136,7 @@ pub(crate) fn object_name(site: SiteId, start: Option<Bytes>) -> String {
     }
 }
 
-/// The site of the object that a policy shares by this name ([`SiteChunks`]); `None` of a name that none has.
+/// The site of the object that has this name in a policy ([`SiteChunks`]); `None` for a name that no object has.
 #[must_use]
 pub fn site_of_object(name: &str) -> Option<SiteId> {
     name.split('+').next()?.parse().ok()

@@ -1,4 +1,6 @@
-//! Finds the sites of one profile in another, which may be of another build or of another depth of contexts.
+//! Pairs the sites of one profile with those of another, which may be of another build or of another depth of contexts, for `isotherm
+//! diff`. A pair has all sites of both profiles that may be the same place of the source, so that none is guessed or counted twice; a site
+//! that is gone or new is a pair with one side empty.
 //!
 //! ```text
 //! before                                after                                   pair
@@ -8,9 +10,9 @@
 //!                                       y  malloc < save +0x70                  new
 //! ```
 //!
-//! Only the profiles are read, no program: the calls of a function are those that the sites of a profile went through. A call that
-//! could be several others matches all of them, and sites that are joined by such matches are one pair, whose numbers are sums; so no site is
-//! counted twice, and none is guessed. The program itself may have another file name in the other profile; a library may have another version.
+//! Only the profiles are read, no program: the calls of a function are those that the sites of a profile went through. A call that could be
+//! several others matches all of them, and sites that are joined by such matches are one pair, whose numbers are sums. The program itself
+//! may have another file name in the other profile; a library another version.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -37,7 +39,7 @@ type Contexts = HashMap<(SiteKind, Vec<Place>), Vec<SiteId>>;
 /// Sites of static data by the module and the name of the variable.
 type Variables = HashMap<(ModuleName, String), Vec<SiteId>>;
 
-/// Every site of both profiles in exactly one pair, in the order of the earlier profile's sites; new ones follow.
+/// Pairs the sites of two profiles: each site is in exactly one pair, in the order of the earlier profile's sites; new ones follow.
 #[must_use]
 pub fn site_pairs(before: &Profile, after: &Profile) -> Vec<SitePair> {
     let depth = common_depth(before, after);
@@ -90,7 +92,7 @@ struct Depth {
 
 fn common_depth(before: &Profile, after: &Profile) -> Depth {
     let deepest = |profile: &Profile| match profile.meta.depth {
-        // An import or a damaged profile does not say it.
+        // An imported or damaged profile does not record its depth.
         0 => usize::MAX,
         depth => depth as usize,
     };
@@ -203,7 +205,7 @@ impl<'a> Side<'a> {
         }
         let mut modules = BTreeMap::<ModuleName, Vec<FunctionCalls>>::new();
         for ((module, ..), mut function) in functions {
-            // A call is there once for each site that went through it.
+            // A call is listed once for each site that went through it.
             function.calls.sort_by_key(|call| call.offset);
             function.calls.dedup_by_key(|call| call.offset);
             modules.entry(module).or_default().push(function);
@@ -221,7 +223,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// True of a function through whose only call all of its sites went, as `_start`, which has no lines: its order says nothing more.
+/// True for a function whose sites all went through its only call, such as `_start`, which has no lines: its order proves nothing.
 fn is_only_call(function: &FunctionCalls) -> bool {
     matches!(function.calls.as_slice(), [call] if call.callee != Callee::Allocation)
 }
@@ -230,7 +232,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Empty for the program itself, whose file may be called otherwise in another build; else the file name, without the version of a library.
+/// Empty for the program itself, whose file may have another name in another build; else the file name, without the version of a library.
 fn module_name(path: &str, own: &str) -> ModuleName {
     let name = file_name(path);
     if name == own {
@@ -246,7 +248,7 @@ fn module_name(path: &str, own: &str) -> ModuleName {
 
 /// The calls of the later profile for those of the earlier one.
 struct CallMatches {
-    /// Modules of which both profiles have the same build.
+    /// Modules that have the same build in both profiles.
     same: BTreeSet<(ModuleName, Arc<str>)>,
     calls: HashMap<Place, (Vec<u64>, MatchedBy)>,
 }

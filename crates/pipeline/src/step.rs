@@ -1,8 +1,8 @@
-//! One step, for one epoch: observe, attribute, record, decide, execute.
+//! [`Step`] runs one epoch of a run: observe, attribute the accesses to sites, record and, in an online run, decide by [`Online`] and
+//! execute. Runs that place by an epoch policy or by an optimization use it without `Online`, and decide by its [`StepReport`].
 //!
-//! The ports are arguments, so a live run, the replay of a profile and a simulated machine run the
-//! same code. Recording comes before deciding, and its failure does not stop placement: a full disk
-//! must not slow the running program.
+//! The ports are arguments, so tests run the same code without a program and a disk. Recording comes before deciding, and its failure
+//! does not stop placement: a full disk must not slow the running program.
 
 use isotherm_model::batch::{Batch, Epoch};
 use isotherm_model::move_totals::MoveTotals;
@@ -31,7 +31,7 @@ pub struct Step<O, E, R> {
 /// The results of one step.
 #[derive(Debug)]
 pub struct StepReport<F> {
-    /// What was observed in this epoch.
+    /// The observations of this epoch.
     pub batch: Batch,
     /// The segment of this epoch.
     pub segment: Segment,
@@ -42,7 +42,7 @@ pub struct StepReport<F> {
 }
 
 impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
-    /// The stages for a run; `online` is `None` if no decisions are made (recording, guided).
+    /// A step for a run; `online` is `None` if no decisions are made (recording, guided).
     pub fn new(observer: O, executor: E, recorder: R, meta: &Meta, online: Option<Online>) -> Self {
         Self {
             observer,
@@ -60,7 +60,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         &self.attribution
     }
 
-    /// Decides nothing from now on: something else places the data.
+    /// Stops deciding: another part of the program places the data from now on.
     pub fn stop_deciding(&mut self) {
         self.online = None;
     }

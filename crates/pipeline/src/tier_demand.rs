@@ -1,7 +1,8 @@
-//! The loads of both tiers of an emulated machine in an epoch, from what its runtime counts: for a policy that balances them.
+//! [`TierDemand`] computes what programs ask of both tiers of an emulated machine, and the latencies under that load, from the counts of
+//! its runtime, for policies that balance the tiers.
 //!
-//! A memory that serves all it can tells by its bytes no more of the load than its limit. So what counts is what the program *asks for*: the
-//! bytes that it would access if no memory kept it waiting, as in plans by the bandwidths of sites.
+//! The bytes that a saturated memory serves do not show how much more the program would access. So the load is what the program *asks for*:
+//! the bytes that it would access if no memory kept it waiting, as in plans by the bandwidths of sites.
 //!
 //! ```text
 //! processor time   1.0 s, of which 0.6 s are delays of the emulation
@@ -21,7 +22,7 @@ pub(crate) const SERVED: [&str; 2] = ["bytes_served_fast", "bytes_served_slow"];
 const USED: &str = "cpu_ns";
 const DELAYED: &str = "delay_ns";
 
-/// Most times as much as it gets that a program can ask for: where more than 99 % of its time is waiting, the rest is too little to measure.
+/// The most by which demand can exceed the served bytes: where over 99 % of the time is waiting, the rest is too little to measure.
 const MOST_TIMES: u64 = 100;
 
 /// Follows what the programs ask of both tiers.
@@ -34,7 +35,7 @@ pub struct TierDemand {
 }
 
 impl TierDemand {
-    /// Of a run that has not begun, on tiers with these latencies.
+    /// Follows a run that has not begun, on tiers with these latencies.
     #[must_use]
     pub fn new(curves: [LoadedLatency; 2]) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl TierDemand {
     }
 }
 
-/// The use since the start of the run.
+/// The times and bytes served since the start of the run.
 fn since_start(batch: &Batch) -> EmulatedUse {
     let sum = |name: &str| {
         let counts = batch.counts.iter().filter(|count| count.name == name);

@@ -1,4 +1,5 @@
-//! The daemon's step: it turns the observations of all watched processes in an epoch into moves.
+//! [`UnitStep`] turns the observations of all watched processes in an epoch into moves of units by an epoch policy, and has an executor
+//! make them: the step of the daemon, of a run by an epoch policy, and of page-out under a limit.
 //!
 //! ```text
 //! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
@@ -56,7 +57,7 @@ use unit_splits::PartMoves;
 /// Most bytes demoted before the promotions that fit the room: some milliseconds of moves, and long
 /// enough that neighbours move together.
 const BATCH_BYTES: u64 = 16 << 20;
-/// The same as a fraction of the fast tier: one eighth of it may be empty if time runs out.
+/// The batch as a fraction of the fast tier, one in this number: an eighth of it may be empty if time runs out.
 const BATCH_PART: u64 = 8;
 
 /// Settings of the step.
@@ -94,11 +95,11 @@ pub struct StepLimits {
 }
 
 impl StepLimits {
-    /// The limits of an epoch that was shorter than a whole one: as much less is moved, and each sample stands for as many more accesses of a
-    /// whole epoch, so that the ranks of both can be compared.
+    /// The limits of an epoch that was shorter than a whole one: less is moved in proportion, and each sample represents proportionally
+    /// more accesses, so that the ranks of both can be compared.
     #[must_use]
     pub fn of_part(mut self, span: Nanos, whole: Nanos) -> Self {
-        // The loop is never exact; what is nearly whole counts as whole.
+        // The loop is never exact; three quarters or more count as whole.
         if span.0 < whole.0 / 4 * 3 {
             // The products of two 64-bit numbers fit 128 bits.
             let worth = u128::from(self.accesses_per_sample.max(1)) * u128::from(whole.0);
@@ -254,7 +255,7 @@ impl UnitStep {
         groups
     }
 
-    /// Decides which units should be fast, the moves towards that within the limits, and the units that are placed part by part.
+    /// Decides which units should be fast, the moves towards that within the limits, and which units are placed part by part.
     fn decide(
         &mut self,
         seen: &Observation,
@@ -311,7 +312,7 @@ impl UnitStep {
         (moves, splits)
     }
 
-    /// Wants the units that are fast, and moves none.
+    /// Leaves every unit in its tier and moves none.
     fn stay(&mut self, report: &mut EpochReport) -> Moves {
         let fast: Vec<bool> = self
             .index
@@ -442,7 +443,7 @@ impl UnitStep {
         let together = pages.iter().flat_map(|page| self.grains.with(page));
         let mut left: Vec<PageIndex> = together.copied().collect();
         for (turn, node) in nodes.iter().enumerate() {
-            // By address, so that neighbours move together; there is no priority here.
+            // Sorted by address, so that neighbours move together; there is no priority here.
             left.sort_unstable_by_key(|page| self.index.known()[page.at()].unit);
             let runs = moves::actions(&self.index, &left, self.config.unit.0, *node);
             let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
@@ -481,7 +482,7 @@ impl UnitStep {
         let mut complete = Vec::new();
         for (split, share) in splits.into_iter().zip(moved) {
             if self.settle_split(split.page, share, epoch) {
-                // At most: of a unit that was slow, fast parts may have been cold.
+                // An upper limit: of a unit that was slow, fast parts may have been cold.
                 let hot = split.hot_bytes(self.config.unit);
                 if let Some(known) = self.index.known_mut(split.page) {
                     known.fast = known.fast.min(hot.0);
@@ -535,7 +536,7 @@ impl UnitStep {
         }
     }
 
-    /// True where all parts moved. A unit that refused is not split, nor tried again soon; one for which room or time was missing is.
+    /// Records the outcome of a split; true where all parts moved. A unit that refused is not retried soon; one without room or time is.
     fn settle_split(&mut self, page: PageIndex, share: Share, epoch: Epoch) -> bool {
         let is_dry = share.dry > 0 && !self.config.modelled;
         if share.not_there == 0 && !is_dry {

@@ -1,12 +1,13 @@
-//! A profile of which the tests know the times.
+//! `waiting_profile` makes a profile of two sites whose times waiting for memory are known, for the tests of expected, predicted and
+//! measured run times.
 
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::profile::{Heat, Meta, Profile};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
-/// A run of a second in 1,000 samples, with two sites of 1 MiB. The run waits a tenth of its time for the streams of site 11, which is made
-/// first, and four tenths for the latency of site 12.
+/// A run of a second in 1,000 samples, with two sites of 1 MiB. The run waits a tenth of its time for the streams of site 11, which
+/// allocates first, and four tenths for the latency of site 12.
 pub(crate) fn waiting_profile() -> Profile {
     let mut profile = Profile::new(Meta {
         sample_interval: Some(Nanos(1_000_000)),

@@ -1,4 +1,4 @@
-//! A profile as far as its data can be placed, of a process that ran without the runtime.
+//! [`without_regions`] takes the regions out of a profile: mappings of a process without the runtime, which no run can place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use isotherm_model::units::{Accesses, Bytes};
 /// A profile without the mappings that no run can place.
 #[derive(Clone, Debug)]
 pub struct WithoutRegions {
-    /// The profile: what was a region's belongs to no site.
+    /// The profile, in which the data of the regions belongs to no site.
     pub profile: Profile,
     /// Number of the regions.
     pub regions: usize,

@@ -1,4 +1,4 @@
-//! A run without a profile keeps nothing of past epochs: its resident memory does not grow with their number.
+//! Tests that a run without a profile keeps nothing of past epochs: its resident memory does not grow with their number.
 
 use std::convert::Infallible;
 

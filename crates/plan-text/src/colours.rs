@@ -1,4 +1,5 @@
-//! The devices of each colour: `colour` lines.
+//! Reads and writes the `colour` lines of a plan for energy: for each colour (hot, cold) its tier, how many of the tier's memory devices
+//! hold the data, and the bytes of one device.
 
 use isotherm_model::colour::{Colour, ColourDevices, DEVICES_AT_MOST};
 use isotherm_model::tier::{TierIndex, Tiers};

@@ -1,4 +1,5 @@
-//! Reads and writes the callers of a plan's sites: `code` and `frame` lines.
+//! Reads and writes two kinds of lines of a plan: `frame` lines, the callers of each site, by which a guided run finds the sites again in
+//! another build, and `code` lines, which number the modules (program and libraries) of these callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! The memory that sites allocate first: `leading` lines.
+//! Reads and writes the `leading` lines of a plan: each places the memory that a site allocates first, up to a size, in another tier than
+//! the rest of the site.
 
 use isotherm_model::plan::{Assignment, LeadingBytes};
 use isotherm_model::site::SiteId;

@@ -1,4 +1,4 @@
-//! The text form of a plan: for people to read, compare and edit, and for a guided run to follow.
+//! Reads and writes plans as text: for people to read, compare and edit, and for a guided run to follow.
 //!
 //! ```text
 //! isotherm-plan 1
@@ -24,19 +24,17 @@
 //! frame 00000000000000ab 0 0x1234 function main file bfs.cc line 7 column 12 function-line 3
 //! ```
 //!
-//! A line is a list of words. A word with characters other than letters, digits and `._:,+/-`
-//! stands in double quotes. Numbers are exact: sizes and times in the largest unit that divides
-//! them. Tiers come fastest first. Sites come hottest first regardless of their tier, so moving one
-//! to another tier changes one word of one line. Text after `#` on a tier line is its reason. On a
-//! site line it is the label and, after ` -- `, the policy's reason. All of it may be omitted.
+//! A line is a list of words. A word with characters other than letters, digits and `._:,+/-` stands in double quotes. Numbers are exact:
+//! sizes and times in the largest unit that divides them. Tiers come fastest first. Sites come hottest first regardless of their tier, so
+//! moving one to another tier changes one word of one line. Text after `#` on a tier line is its reason. On a site line it is the label
+//! and, after ` -- `, the policy's reason. All of it may be omitted.
 //!
-//! `counted` names the unit of the values (`accesses`, `misses`, `latency`, `time`, `touches`;
-//! `unknown` if it is omitted). The comment after `value` gives the same in words.
+//! `counted` names the unit of the values (`accesses`, `misses`, `latency`, `time`, `touches`, `samples`, `bytes`; `unknown` if it is
+//! omitted). The comment after `value` gives the same in words.
 //!
-//! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
-//! which no `site` line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
-//! named). Where all contexts of a caller go to one tier a guided run need not tell them apart, which
-//! is faster; if a line says no caller, it tells all of them apart.
+//! `caller ID` names the site's innermost frame alone, `caller ID+` a frame that was also seen in contexts which no `site` line names, and
+//! `caller none` marks a site that no caller distinguishes (a mapping, a call that the compiler named). Where all contexts of a caller go
+//! to one tier a guided run need not distinguish them, which is faster; if a line names no caller, the run distinguishes all of them.
 //!
 //! `expected`, which may be omitted, holds the times that the program is expected to take in each placement, over its time with all data
 //! fast.
@@ -44,12 +42,12 @@
 //! `part SITE TIER from SIZE to SIZE` lines place a range of each data object of a site elsewhere than the site's own line says: of each
 //! allocation of 64 KiB and more, each mapping and each variable, in bytes from its start, on pages of 4 KiB. Parts of one site have no
 //! byte in common. Value and weight of a part are included in those of its site.
+//! `leading SITE TIER bytes SIZE value NUMBER` lines send the memory that a site allocates first, up to that size in each process,
+//! elsewhere than the site's own line says: as much as a tier has room for, of a site of many small objects, whose places do not hold for
+//! another run. A site has one such line or parts.
 //!
-//! `leading SITE TIER bytes SIZE value NUMBER` lines send the memory that a site allocates first, up to that size in each process, elsewhere than the site's own
-//! line says: of a site of many small objects, which have no places that hold for another run, as much as a tier has room for. A site has one such line or parts.
-//!
-//! `colour NAME TIER devices NUMBER device SIZE` lines, which only plans for energy have, give each colour (`hot`, `cold`) a tier of its own,
-//! and say how many devices of it hold its data, each at most so many bytes. The tier of a site is then its colour.
+//! `colour NAME TIER devices NUMBER device SIZE` lines, which only plans for energy have, give each colour (`hot`, `cold`) a tier of its
+//! own, and say how many of its devices hold the data, and how many bytes each holds at most. The tier of a site is then its colour.
 //!
 //! `default` is the tier of data that no line knows: the fastest, where it is placed as first touch would place it, fast
 //! while there is room and then slow.
@@ -62,12 +60,11 @@
 //! virtual address of the module, and what is known of it. A guided run finds the sites of another build of the program
 //! by them; without them it finds those of the very build only.
 //!
-//! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
-//! `write-bandwidth 1000` (bytes a second) may follow, and `loaded 1000:85ns,9000:130ns`, latencies under load. `bandwidth-limit 5GiB/s`, `fast-bandwidth-limit 10GiB/s`, `machine NAME` and `machine-fast 16GiB` may follow the costs of an
-//! emulated slow tier. The reader checks everything and reports the
-//! line of an error. Numbers out of range are errors too: a depth above 8, a cost of the emulated
-//! pair above 1s or a period above 1h, a latency above 1s, more than 1,000,000,000,000,000 bytes a
-//! second, a node above 1023, a value above 2^62, a weight above 128PiB.
+//! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and `write-bandwidth 1000` (bytes a second) may follow,
+//! and `loaded 1000:85ns,9000:130ns`, latencies under load. `bandwidth-limit 5GiB/s`, `fast-bandwidth-limit 10GiB/s`, `machine NAME` and
+//! `machine-fast 16GiB` may follow the costs of an emulated slow tier. The reader checks everything and reports the line of an error.
+//! Numbers out of range are errors too: a depth above 8, a cost of the emulated pair above 1s or a period above 1h, a latency above 1s,
+//! more than 1,000,000,000,000,000 bytes a second, a node above 1023, a value above 2^62, a weight above 128PiB.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

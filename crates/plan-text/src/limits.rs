@@ -1,4 +1,5 @@
-//! The largest numbers of sites and their parts.
+//! `VALUE_AT_MOST` and `WEIGHT_AT_MOST` are the largest value and the most bytes that the reader accepts in the `site`, `part`, `leading`
+//! and `standing` lines of a plan.
 
 use isotherm_model::units::Bytes;
 

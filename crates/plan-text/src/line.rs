@@ -1,4 +1,5 @@
-//! Splits a line into words and numbers for the reader, and reports its errors.
+//! [`Line`] is one line of a plan's text, split into words and a comment, for the modules that read plans. Its methods read numbers, sizes,
+//! tiers and name-value pairs ([`Pairs`]) from the words; an error is a [`PlanTextError`], with the number of the line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -155,7 +156,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// The same with [`Line::quantity`].
+    /// The value of this name, which must be given, as [`Line::quantity`] reads it.
     pub(super) fn quantity<T>(&mut self, name: &str) -> Result<T, PlanTextError>
     where
         T: FromStr,
@@ -165,7 +166,7 @@ impl<'a> Pairs<'a> {
         self.line.quantity(name, text)
     }
 
-    /// The same for a value that may be absent.
+    /// The value of this name, if it is given, as [`Line::quantity`] reads it.
     pub(super) fn optional<T>(&mut self, name: &str) -> Result<Option<T>, PlanTextError>
     where
         T: FromStr,
@@ -194,7 +195,7 @@ impl<'a> Pairs<'a> {
         self.line.bounded(name, text, most)
     }
 
-    /// Refuses what was not read.
+    /// Refuses pairs that were not read.
     pub(super) fn done(&self) -> Result<(), PlanTextError> {
         match self.values.keys().next() {
             Some(name) => self.line.wrong(format!("`{name}` is not known here")),

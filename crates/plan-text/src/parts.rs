@@ -1,4 +1,5 @@
-//! The parts of sites: `part` lines.
+//! Reads and writes the `part` lines of a plan: each names the tier of one range of bytes, counted from the start of each data object of a
+//! site. The rest of the site is where its `site` line says.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Reads a plan from its text.
+//! [`read()`] reads a plan from its text, checks it, and reports the first error that it finds, with its line. This file reads the headers,
+//! the tiers and the `site` lines; other modules read the lines of parts, leading memory, small sites, colours and frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,12 +32,13 @@ const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
 const TIME_AT_LEAST: f64 = 1e-3;
 /// Longest expected time over that of all fast.
 const TIME_AT_MOST: f64 = 1e6;
-/// The parts of a plan read so far.
+/// The lines of a plan read so far.
 #[derive(Default)]
 struct Draft {
     headers: BTreeMap<&'static str, Line>,
     tiers: Vec<Tier>,
     first_tier: usize,
+/// First words of the lines that stand once.
     sites: Vec<Line>,
     parts: Vec<Line>,
     leading: Vec<Line>,

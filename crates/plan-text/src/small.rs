@@ -1,4 +1,5 @@
-//! The sites without memory of their own: `small` lines.
+//! Reads and writes the `small` lines of a plan, which list the small sites by caller. A small site has no arena of its own: its data goes
+//! where that of `site shared` goes.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use super::line::{Line, PlanTextError};
 /// Sites of a line, so that it can be read and compared: 16 digits and a blank each.
 const LINE_SITES: usize = 8;
 
-/// The lines of all small sites, by caller, below one that tells what they are.
+/// The lines of all small sites, by caller, below a comment that says what they are.
 pub(super) fn write(plan: &Plan) -> Vec<String> {
     let mut by_caller = BTreeMap::<String, Vec<SiteId>>::new();
     for (site, caller) in &plan.small {

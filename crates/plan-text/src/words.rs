@@ -1,4 +1,4 @@
-//! Quoting of words and escaping of comments, for the reader and the writer of plans.
+//! Quotes words and escapes comments for the writer of plans, and undoes both for the reader.
 
 /// A word in its spelling on a line, quoted if necessary.
 pub(super) fn quoted(word: &str) -> String {

@@ -1,4 +1,5 @@
-//! Writes a plan as text.
+//! [`write()`] writes a plan as text that [`read`](super::read()) reads back. This file also has the first line of a plan file ([`FORMAT`],
+//! [`VERSION`]), which the reader checks.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! Prints the modelled power of DDR4 memory devices, for `bench/run energy`.
 //!
-//! Each argument is `DEVICES:HOT:READ:WRITTEN`: equal devices of one rank each, those that share the traffic evenly, and bytes read and
-//! written a second. The others are not accessed. One line an argument, in milliwatts.
+//! Each argument is `DEVICES:HOT:READ:WRITTEN`: the number of equal devices of one rank each, how many of them share the traffic evenly,
+//! and the bytes read and written a second. The other devices are not accessed. Prints one line for each argument, in milliwatts.
 
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ fn milliwatts(devices: u64, hot: u64, read: u64, written: u64) -> f64 {
     (busy + asleep) as f64 / 1e6
 }
 
-/// The energy of one device in a second: each line opens a row.
+/// The energy of one device in a second: each access to a line opens a row.
 fn nanojoules(read: u64, written: u64) -> u64 {
     let lines = (read + written) / LINE;
     let activity = Activity {

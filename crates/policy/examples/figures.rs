@@ -2,10 +2,9 @@
 //!
 //!     cargo run --release -p isotherm-policy --example figures [SECTION ...]
 //!
-//! Sections: `knapsack`, `hotness`, `chunks`, `share`; without one, all, in this order. Times are
-//! processor time, medians of three runs. The peak memory is that of the whole process so far,
-//! including generated input, so run `knapsack` first or alone. Lines that begin with `reached` or
-//! `not reached` compare the figures with SPECIFICATION.md; `bench/run policies` reads them.
+//! Sections: `knapsack`, `hotness`, `chunks`, `share`; without an argument all of them run, in this order. Times are processor time,
+//! medians of three runs. The peak memory is that of the whole process so far, including generated input, so run `knapsack` first or alone.
+//! Lines that begin with `reached` or `not reached` compare the figures with SPECIFICATION.md; `bench/run policies` reads them.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,6 @@
-//! All fast: every site goes to the fastest tier, regardless of its capacity.
-//!
-//! The upper end of every comparison. It is an upper bound only if the capacity is at least the
-//! footprint; in a smaller tier the rest spills, and all fast becomes first touch.
+//! [`AllFast`] is the site policy that puts every site into the fastest tier, regardless of its capacity: the upper end of every
+//! comparison. It is an upper bound only if the capacity is at least the footprint; in a smaller tier the rest spills, and all fast becomes
+//! first touch.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

@@ -1,4 +1,4 @@
-//! All slow: every site goes to the slowest tier. The lower bound of every comparison.
+//! [`AllSlow`] is the site policy that puts every site into the slowest tier: the lower end of every comparison.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

@@ -1,11 +1,12 @@
-//! Balances the load of two tiers: sites go to fast memory, the hottest first, until its latency under their load is that of the next
-//! tier under the load of all others.
+//! [`Balance`] is a site policy that balances the load of two tiers. From the hottest on, each site that fits goes to the faster tier if
+//! that tier's latency under its load then is at most that of the next tier under the load of all other sites, or if the higher of both
+//! latencies falls. Where latencies are unknown, every site that fits goes there.
 //!
 //! BATMAN (Chou, Jaleel, Qureshi, MEMSYS 2017) divides the accesses as the bandwidths of the tiers; Colloid (Vuppalapati, Agarwal, SOSP
-//! 2024) moves data until the loaded latencies are equal, which is the same where both tiers have one latency when they are idle. A
-//! fast tier that is overloaded is the slower one: it is better left with free room.
+//! 2024) moves data until the loaded latencies are equal, which is the same where both tiers have one latency when they are idle. An
+//! overloaded fast tier is slower than the other, so it may be left with free room.
 //!
-//! Values are bytes a second at the speed of the recorded run, so they are what the program asks for, not what it gets.
+//! Values are bytes a second at the speed of the recorded run, so they are the bandwidth that the program asks for, not what it gets.
 
 use isotherm_model::loaded_latency::LoadedLatency;
 use isotherm_model::plan::Item;
@@ -28,13 +29,13 @@ struct Latencies {
 }
 
 impl Latencies {
-    /// Where the load of the tier is this one: its latency, and that of the next tier.
+    /// The latency of the tier under this load, and that of the next tier under the rest.
     fn under(&self, load: u64) -> (f64, f64) {
         let others = self.total.saturating_sub(load);
         (self.here.at(load), self.next.at(others))
     }
 
-    /// Whether the load may rise so far: to where the latencies are equal, or past it where the higher one falls by it.
+    /// Whether the load may rise from `before` to `after`: until the latencies are equal, or further if the higher latency falls by it.
     fn admit(&self, before: u64, after: u64) -> bool {
         let (here, next) = self.under(after);
         let (here_before, next_before) = self.under(before);
@@ -51,7 +52,7 @@ impl SitePolicy for Balance {
         true
     }
 
-    /// Without the latencies of the tiers there is nothing to balance: the hottest sites that fit.
+    /// Without known latencies nothing can be balanced: chooses the hottest sites that fit.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         choose(items, capacity, None)
     }
@@ -127,7 +128,7 @@ mod tests {
     use isotherm_model::units::{Bytes, Nanos};
     use proptest::prelude::*;
 
-    /// Two tiers of so many bytes, nanoseconds and bytes a second.
+    /// Two tiers, each of (bytes, nanoseconds, bytes a second).
     fn pair(tiers: [(u64, u64, u64); 2]) -> Tiers {
         let plain = node_tiers(&tiers.map(|(capacity, ..)| capacity));
         let known = plain.all().iter().zip(tiers).map(|(tier, facts)| Tier {
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn memory_of_a_lower_latency_takes_more_than_its_share_of_the_bandwidth() {
-        // Of 30 GB/s: 100 ns x load / 10 is equal to 200 ns x the rest / 5 at 24 and 6.
+        // With 30 GB/s in all: 100 ns x load / 10 is equal to 200 ns x the rest / 5 at 24 and 6.
         let sites = [(1_000_000_000, 4096); 30];
         let tiers = pair([
             (1 << 30, 100, 10_000_000_000),

@@ -1,9 +1,10 @@
-//! Chunk selection inside data objects (ATMem, section 4): which ranges of large objects go fast.
+//! Selects the ranges of data objects that go to fast memory, chunk by chunk (ATMem, section 4): chunks with many missed reads a byte are
+//! *critical*, and so are chunks among many critical ones. [`select`] takes objects with their counts and a capacity, and returns these
+//! ranges, for policy `atmem` in a plan and in an optimization during a run.
 //!
-//! A *data object* is one contiguous range of a process, for example an extent, with a count of
-//! missed reads for each of its pages. It is divided into equal *chunks*. Chunks with many samples
-//! are *critical*. Because sampling misses some, a tree over the chunks promotes chunks among many
-//! critical ones. The result is the contiguous ranges of critical chunks.
+//! A *data object* is one contiguous range of a process, for example an extent, with a count of missed reads for each of its pages. It is
+//! divided into equal *chunks*. Because sampling misses some critical chunks, a tree over the chunks promotes those among many. The result
+//! is the contiguous ranges of critical chunks.
 //!
 //! ```text
 //! counts  | 9 0 8 7 0 0 0 0 |     counts of chunks            granularity, equation 1

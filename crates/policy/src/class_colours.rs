@@ -1,4 +1,6 @@
-//! Decides which classes of a Java heap are hot while the program runs: those with the most accesses per byte, until hot memory is full.
+//! [`ClassColours`] decides which classes of a Java heap are hot during a run with neither a plan nor `--java-stacks`: from the class with
+//! most heat a byte on, each whose objects fit what is left of hot memory; the hottest even if it does not fit. It decides in each epoch; a
+//! class changes its colour when two epochs in a row choose the other one.
 //!
 //! ```text
 //! epoch        1      2      3      4
@@ -8,8 +10,8 @@
 //! colour     hot    hot    hot   cold        changes when two epochs in a row choose the other one
 //! ```
 //!
-//! To change the colour of a class moves its objects, so one epoch that differs changes nothing. All classes are hot at first, and nothing is
-//! chosen by the heat of less than 16 accesses.
+//! To change the colour of a class moves its objects, so a single epoch that differs changes nothing. All classes are hot at first, and
+//! nothing is chosen by the heat of less than 16 accesses.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ use isotherm_model::units::{Accesses, Bytes};
 const AGREEING_EPOCHS: u32 = 2;
 /// Heat of an access, so that few accesses outlast several halvings.
 const HEAT_OF_ACCESS: u64 = 256;
-/// Least heat of all classes together: what fewer accesses tell is chance.
+/// Least heat of all classes together: differences between fewer accesses are chance.
 const LEAST_HEAT: u64 = 16 * HEAT_OF_ACCESS;
 
 /// A class in one epoch.
@@ -31,7 +33,7 @@ pub struct ClassSample {
     pub class: String,
     /// Sampled accesses to its objects.
     pub accesses: Accesses,
-    /// What its objects take at the end of the epoch.
+    /// Bytes of its objects at the end of the epoch.
     pub live: Bytes,
 }
 
@@ -70,10 +72,10 @@ impl ClassState {
     }
 }
 
-/// The colours of the classes of a program, and the heat that they follow.
+/// The colours of the classes of a program, and the heat by which they are chosen.
 #[derive(Clone, Debug)]
 pub struct ClassColours {
-    /// Bytes of objects that hot memory has room for.
+    /// Bytes of objects for which hot memory has room.
     room: Bytes,
     classes: BTreeMap<String, ClassState>,
 }
@@ -88,8 +90,8 @@ impl ClassColours {
         }
     }
 
-    /// Follows an epoch, in which each class is at most once. True where a class has another colour than before. A class whose objects
-    /// cannot be cold takes part as any other: it has room only before colder ones.
+    /// Follows an epoch, in which each class is listed at most once. True if a class changed its colour. A class whose objects cannot be
+    /// cold takes part as any other: it has room only before colder ones.
     pub fn decide(&mut self, samples: impl IntoIterator<Item = ClassSample>) -> bool {
         for class in self.classes.values_mut() {
             class.heat /= 2;
@@ -118,8 +120,8 @@ impl ClassColours {
         cold.map(|(name, _)| name.as_str())
     }
 
-    /// Fills this room by heat per byte. The hottest class is hot even where it has no room: some of its objects have it then. A class without
-    /// objects keeps its colour.
+    /// Fills the room by heat per byte. The hottest class is hot even if it is larger than the room: some of its objects then have room. A
+    /// class without objects keeps its colour.
     fn adopt_choice(&mut self) -> bool {
         let mut room = self.room;
         let living = self.classes.values_mut();
@@ -139,7 +141,7 @@ impl ClassColours {
     }
 }
 
-/// The hottest first. Of equal ones those that are hot already, which then do not move.
+/// The hottest class first; of equal ones those that are hot already, which then do not move.
 fn by_heat_per_byte(one: &ClassState, other: &ClassState) -> Ordering {
     let product = |heat: u64, bytes: Bytes| u128::from(heat) * u128::from(bytes.0);
     let (mine, theirs) = (product(one.heat, other.live), product(other.heat, one.live));

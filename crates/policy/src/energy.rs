@@ -1,5 +1,5 @@
-//! Saves DRAM energy by keeping cold data away from the devices that stay awake (Cross-Layer, Olson
-//! et al., TACO 2018).
+//! Saves DRAM energy: finds cold data and the fewest devices for hot data, so that the other devices sleep (Cross-Layer, Olson et al., TACO
+//! 2018), chooses memory nodes to empty, and models the energy of DRAM.
 //!
 //! ```text
 //!     profile --- cold_set ---------> which sites are cold          (offline, section 7.1.1)

@@ -1,11 +1,12 @@
-//! Epoch policies: they choose the pages of the fast tier again at the turn of every epoch.
+//! Epoch policies: at the turn of every epoch they choose the pages of the fast tier (where data is paged out, those that stay in memory),
+//! in a run, in the daemon and in the simulator. [`by_name`] makes each of them by its name but [`LoadBalance`].
 //!
-//! TMP (section IV) moves pages in batches at the turn of an epoch, because one TLB shootdown then
-//! serves all of them, and ranks pages by the observations of a whole epoch. Each file holds one
-//! policy, an [`EpochPolicy`]; the caller chooses the sources of a rank.
+//! TMP (section IV) moves pages in batches at the turn of an epoch, because one TLB shootdown then serves all of them, and ranks pages by
+//! the observations of a whole epoch. Each file but `hottest` and `registry` holds one policy, an
+//! [`EpochPolicy`](isotherm_model::port::EpochPolicy); the caller chooses the sources of a rank.
 //!
-//! [`LoadBalance`] is not among [`POLICIES`]: it needs the latencies of the tiers under load, which only a run knows whose bytes
-//! are counted by tier, and its name is that of a site policy wherever both kinds are offered.
+//! [`LoadBalance`] is not among [`POLICIES`]: it needs the latencies of the tiers under load, which are known only in a run that counts
+//! bytes by tier, and its name is that of a site policy wherever both kinds are offered.
 //!
 //! ```
 //! use isotherm_model::{page::{EpochView, PageIndex}, port::EpochPolicy};

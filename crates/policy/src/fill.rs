@@ -1,8 +1,11 @@
-//! Fills the room that a policy leaves in a tier, hottest first.
+//! [`fill`] fills the room that is left in a tier, hottest first, with pieces (sites or parts of sites): as they are, cut to fit, or, as
+//! the last one, one piece that is larger than the room and spills. A plan with parts of sites uses it after a policy that takes sites by
+//! value (`SitePolicy::fills`), and alone, without a policy's choice, for the plan of the hottest pieces.
 //!
-//! A piece that fits enters. One that can be cut, by its places or by the order of allocation, is, so that what fits is in the tier. Another is taken although it
-//! does not fit, as first touch would: what is allocated first enters, the rest spills. That ends the filling, and is only done where it serves more: what spills
-//! into the tier first takes the room of hotter data that is allocated later.
+//! A piece that fits enters. A piece that can be cut, by its places or by the order of allocation, is cut, so that a part of it enters.
+//! Another piece is taken although it does not fit, as first touch would: memory allocated first enters, and the rest spills. That ends the
+//! filling, and is only done where it serves more: memory that spills into the tier first takes the room of hotter data that is allocated
+//! later.
 
 use isotherm_model::plan::Item;
 use isotherm_model::units::Bytes;
@@ -10,13 +13,13 @@ use isotherm_model::units::Bytes;
 use crate::pieces::Pieces;
 use crate::standing::first_touch_value;
 
-/// Of the value of all pieces, the part that each step must add at least.
+/// Each step must add at least this part of the value of all pieces, one in this number.
 const GAINS: u64 = 200;
-/// Pieces that are tried without a gain before it ends.
+/// Number of pieces that are tried without a gain before the filling ends.
 const TRIES: usize = 16;
 
-/// Chooses among the waiting pieces for a tier that holds the taken ones. Returns those that enter, each with the reason. The rest of one
-/// that was cut is a new piece, the last then.
+/// Chooses among the waiting pieces for a tier that holds the taken ones. Returns the pieces that enter, each with the reason. The rest of
+/// a piece that was cut becomes a new piece, the last one.
 pub(crate) fn fill(
     pieces: &mut Pieces,
     waiting: &[usize],
@@ -64,7 +67,7 @@ pub(crate) fn fill(
     entered
 }
 
-/// The value that a tier serves more when a piece enters it beside others, each in the order of its first allocation.
+/// The value that a tier serves in addition when a piece enters it beside others, each in the order of its first allocation.
 fn gain_of_spilling(pieces: &Pieces, taken: &[usize], piece: usize, capacity: Bytes) -> u64 {
     let mut items: Vec<Item> = taken.iter().map(|piece| pieces.items[*piece]).collect();
     let before = first_touch_value(&items, capacity);

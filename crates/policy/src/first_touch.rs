@@ -1,9 +1,8 @@
-//! First touch: the kernel's placement without a plan.
+//! [`FirstTouch`] is the kernel's placement without a plan as a site policy: sites enter the tier in the order of first allocation
+//! ([`Item::order`], then site) while there is room.
 //!
-//! Sites enter the tier in the order of first allocation ([`Item::order`], then site) while there
-//! is room. The site that crosses the capacity is taken, as in the kernel's preferred placement:
-//! its first pages fill the room and the others spill. Every later site spills whole, even a small
-//! one. So the tier is overfilled by less than the last site taken, and the bounds of the plan
+//! The site that crosses the capacity is taken, as in the kernel's preferred placement: its first pages fill the room and the others spill.
+//! Every later site spills whole, even a small one. So the tier is overfilled by less than the last site taken, and the bounds of the plan
 //! count only the part that fits.
 
 use isotherm_model::plan::Item;

@@ -1,8 +1,5 @@
-//! The fractional bound as a plan: by hotness, whole sites up to the one that must be split. The
-//! bound itself is [`bound`](crate::bound()); this policy shows the split.
-//!
-//! The value of the split part is computed in integers and rounded down, so the bound never
-//! contains a fraction of an access that no placement can serve.
+//! [`Fractional`] is the site policy that shows the fractional bound as a plan: by hotness, whole sites up to the one that the bound
+//! splits; this and all colder ones are left out. The bound itself is [`bound`](crate::bound()).
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

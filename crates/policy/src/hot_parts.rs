@@ -1,7 +1,9 @@
-//! Finds the few hot parts of a unit of memory, such as a huge page of which little is hot.
+//! [`PartHits`] counts the hits on each of the 64 equal parts of a unit of memory, such as a huge page (these are not the parts of a plan),
+//! and finds the few hot ones ([`Parts`]) of a unit of which little is hot, so that the daemon and a run by pages can move these alone; or
+//! that a unit is hot in too many parts for that.
 //!
-//! A huge page that is hot in a sixteenth takes sixteen times the fast memory that its hot data needs. Samples have exact
-//! addresses, so a unit is divided into [`PARTS`] equal parts, and its hits are counted by part:
+//! A huge page of which a sixteenth is hot takes sixteen times the fast memory that its hot data needs. Samples have exact addresses, so a
+//! unit is divided into [`PARTS`] equal parts, and its hits are counted by part:
 //!
 //! ```text
 //! part      0  1  2  3 ... 17 18 ... 63
@@ -9,8 +11,8 @@
 //! hits      1  .  2  1     1  1      2      spread over most of it: placed as a whole
 //! ```
 //!
-//! A part is hot if it has a quarter of the hits of the hottest ones, and more than one. Few hits that fall everywhere alike leave few such
-//! parts, too, but with few of all hits; so the fewer hits there are, the more of them must be in the hot parts.
+//! A part is hot if it has more than one hit and a quarter of the hits of the hottest parts. Few hits that are spread evenly leave few such
+//! parts, too, but these have few of all hits; so the fewer hits there are, the more of them must be in the hot parts.
 
 /// Parts of a unit: 32 KiB each in a huge page of 2 MiB.
 pub const PARTS: usize = 64;
@@ -21,12 +23,13 @@ const ENOUGH: u64 = 8;
 /// Fewest hits of a hot part, on average.
 const ENOUGH_OF_PART: u64 = 4;
 
-/// Hits that are many: [`MOST_OF_MANY`] of eight in the hot parts prove that little is hot. Of fewer hits it takes [`MOST_OF_FEW`].
+/// From this many hits on, [`MOST_OF_MANY`] of eight in the hot parts prove that little is hot. With fewer hits it takes [`MOST_OF_FEW`].
 const MANY_HITS: u64 = 64;
 const MOST_OF_MANY: u64 = 5;
 const MOST_OF_FEW: u64 = 6;
 
-/// Hits of eight in the hot parts below which a unit is hot as a whole. Between this and the others it stays as it is placed.
+/// With fewer than this many of eight hits in the hot parts, a unit is hot as a whole. Between this and the others it stays as it is
+/// placed.
 const LEAST: u64 = 3;
 
 /// Most parts of a unit of which little is hot: an eighth.
@@ -35,7 +38,7 @@ const FEW: u32 = PARTS as u32 / 8;
 /// Most hot parts of a unit that is placed part by part: beyond a quarter, it is placed as a whole again.
 const MANY: u32 = PARTS as u32 / 4;
 
-/// The hits of a unit by part. All units are halved at the same times, so that earlier hits count less, and units can be compared.
+/// The hits of a unit by part. The hits of all units are halved at the same times, so earlier hits count less, and units can be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartHits([u16; PARTS]);
 
@@ -46,14 +49,14 @@ impl Default for PartHits {
 }
 
 impl PartHits {
-    /// Counts a hit of a part; one beyond the last does not count.
+    /// Counts a hit of a part; a number beyond the last part does not count.
     pub fn add(&mut self, part: usize) {
         if let Some(hits) = self.0.get_mut(part) {
             *hits = hits.saturating_add(1);
         }
     }
 
-    /// Halves the hits of each part. Returns true if some are left.
+    /// Halves the hits of each part. Returns true if any are left.
     pub fn halve(&mut self) -> bool {
         self.0.iter_mut().for_each(|hits| *hits /= 2);
         self.sum() > 0
@@ -65,13 +68,13 @@ impl PartHits {
         self.hits_of(Parts(u64::MAX))
     }
 
-    /// Hits of the parts that are not among these.
+    /// Hits of the parts that are not among `parts`.
     #[must_use]
     pub fn rest(&self, parts: Parts) -> u64 {
         self.sum() - self.hits_of(parts)
     }
 
-    /// The hot parts where they are few and have most hits; `None` where they are not, or the hits are too few to tell.
+    /// The hot parts if they are few and have most hits; `None` if they are not, or the hits are too few to prove it.
     #[must_use]
     pub fn few(&self) -> Option<Parts> {
         let (sum, hot) = (self.sum(), self.hot());
@@ -92,7 +95,7 @@ impl PartHits {
         sum >= MANY_HITS / 2 && (hot.count() > MANY || self.hits_of(hot) * 8 < sum * LEAST)
     }
 
-    /// The parts with a quarter of the hits of the hottest, which are the fewest with half of all.
+    /// The parts with a quarter of the mean hits of the hottest parts, which are the fewest parts with half of all hits.
     fn hot(&self) -> Parts {
         let mut hits = self.0;
         hits.sort_unstable_by(|a, b| b.cmp(a));
@@ -123,7 +126,7 @@ impl PartHits {
 pub struct Parts(u64);
 
 impl Parts {
-    /// Adds a part; one beyond the last is ignored.
+    /// Adds a part; a number beyond the last part is ignored.
     pub const fn add(&mut self, part: usize) {
         if part < PARTS {
             self.0 |= 1 << part;
@@ -134,25 +137,25 @@ impl Parts {
         part < PARTS && self.0 & (1 << part) != 0
     }
 
-    /// These parts and others.
+    /// The union of these parts and others.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
     }
 
-    /// True where all of these are among others.
+    /// True where all of these parts are among the others.
     #[must_use]
     pub const fn are_in(self, others: Self) -> bool {
         self.0 & !others.0 == 0
     }
 
-    /// Their number.
+    /// Number of these parts.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// All parts of a unit in runs side by side, as first part, number of parts, and whether they are among these.
+    /// All parts of a unit as runs of neighbours: first part, number of parts, and whether they are among these.
     pub fn runs(self) -> impl Iterator<Item = (usize, usize, bool)> {
         let has = move |part: usize| self.has(part);
         let mut first = 0;

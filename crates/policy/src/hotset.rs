@@ -1,6 +1,5 @@
-//! Hotset (MemBrain, section III-A): by hotness descending, takes sites until their sum first
-//! exceeds the capacity. The site that crosses is taken, so the tier is overfilled by less than
-//! that site.
+//! [`Hotset`] is the site policy that takes sites by hotness descending until their sum first exceeds the capacity (MemBrain, section
+//! III-A). The site that crosses is taken, so the tier is overfilled by less than that site.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

@@ -1,4 +1,5 @@
-//! Knapsack (MemBrain, section III-A): the set of whole sites with the most value that fits, exact.
+//! [`Knapsack`] is the site policy that takes the set of whole sites with the most value that fits (MemBrain, section III-A), exactly
+//! unless the search reaches its limits.
 //!
 //! Weights count in pages: a site's is rounded up, the capacity down, so the chosen sites also fit
 //! in bytes. Sites of no value are left out, those of no weight are taken, and the rest is a 0/1
@@ -29,7 +30,7 @@ impl Knapsack {
         effort: Effort::DEFAULT,
     };
 
-    /// The same with a limit on the number of visited states.
+    /// The default with another limit on the number of visited states.
     #[cfg(test)]
     pub(crate) const fn with_steps(steps: u64) -> Self {
         Self {

@@ -1,7 +1,8 @@
-//! The least fast memory with which a plan is good enough: the inverse of a plan for a given capacity.
+//! [`least_capacity`] searches, by sixteenths of the largest capacity and then by halving, for the least fast memory with which a plan is
+//! good enough, for `isotherm plan --slowdown`: the inverse of a plan for a given capacity. The caller gives the function that makes the
+//! plan, and the test.
 //!
-//! The search tries capacities in whole steps. First it tries sixteenths of the most, from the smallest on. Between the first one that is
-//! enough and the one before it, it halves the distance:
+//! Capacities are whole steps. The halving is between the first sixteenth that is enough and the one before it:
 //!
 //! ```text
 //! of 64 steps, at most 2 % slower wanted
@@ -10,17 +11,18 @@
 //! found         19
 //! ```
 //!
-//! What it finds is enough, and one step less is not, whatever the policy. Of capacities with equal plans it finds the smallest. It finds the
-//! least of all where more memory never makes a plan worse. Some policies do worse with a little more: a large cold site fits, and takes the
-//! room of small hot ones. The search then misses a smaller capacity that is enough if it is between two sixteenths that are not.
+//! The capacity that it finds is enough, and one step less is not, whatever the policy. Of capacities with equal plans it finds the
+//! smallest. It finds the least of all if more memory never makes a plan worse. Some policies do worse with a little more: a large cold
+//! site fits, and takes the room of small hot ones. The search then misses a smaller capacity that is enough if it lies between two
+//! sixteenths that are not.
 
 use isotherm_model::units::Bytes;
 
 /// Parts of the most that are tried first.
 const PARTS: u64 = 16;
 
-/// The least capacity for which what `make` makes is enough, and what it makes for it. Capacities are whole steps, from one step up to
-/// `most`. `None` where no capacity that was tried is enough; `most` is always tried.
+/// The least capacity for which the result of `make` is enough, with that result. Capacities are whole steps, from one step up to `most`.
+/// `None` if no capacity that was tried is enough; `most` is always tried.
 ///
 /// # Errors
 /// The first error of `make`.

@@ -1,9 +1,10 @@
-//! Placement policies: profile, tiers and budget in, plan out. Pure: no I/O, clock or threads.
+//! Policies: they decide which data goes to which memory. Site policies take the sites of a profile and the tiers, and make a plan; the
+//! modules [`epoch`], [`chunks`], [`energy`] and [`sharing`] decide about pages, ranges, devices and programs. Other types decide during a
+//! run which units are paged out, which classes of a Java heap and parts of a unit are hot, and how fast the kernel promotes. Pure: no I/O,
+//! clock or threads.
 //!
-//! Each file holds one policy with its definition, steps and tests. [`plan`](plan()) runs one of
-//! them over any number of tiers and reports the result between first touch and the fractional
-//! bound. [`least_capacity()`] is the inverse: the least fast memory with which a plan is good enough. [`chunks`] selects ranges
-//! within large objects.
+//! A file of a policy has its definition, steps and tests. [`plan`](plan()) runs a site policy over any number of tiers and reports the
+//! result between first touch and the fractional bound. [`least_capacity()`] is the inverse: the least fast memory for a good plan.
 //!
 //! ```
 //! use isotherm_model::plan::{Item, Value, Weight};
@@ -21,8 +22,7 @@
 //! assert_eq!(plan.tier_of(SiteId(2)), TierIndex(1));
 //! ```
 //!
-//! [`epoch`] holds the policies that decide by page and epoch instead of by site. [`UnitSavings`] chooses what is paged out for a
-//! budget's sake.
+//! [`epoch`] decides by page and epoch instead of by site. [`UnitSavings`] chooses the memory that is paged out within a budget of time.
 //!
 //! Not part of this crate: reading profiles (the pipeline turns one into items), and the moves.
 //!

@@ -1,6 +1,7 @@
-//! The exact 0/1 knapsack by an expanding core, for the knapsack policy and the cold set; after
-//! Pisinger's minknap ("A minimal algorithm for the 0-1 knapsack problem", Operations Research 45,
-//! 1997).
+//! [`pack_values`] solves the 0/1 knapsack exactly by an expanding core (dynamic programming around the first item that does not fit), for
+//! the knapsack policy and the cold set (`energy::cold_set`: the sites of most bytes within a share of the accesses); after Pisinger's
+//! minknap ("A minimal algorithm for the 0-1 knapsack problem", Operations Research 45, 1997). If the search reaches its limits
+//! ([`Effort`]), it returns the best packing found and how much better another could be.
 //!
 //! Sort by hotness and take items while they fit. The first that does not fit is the *break item*,
 //! the taken items the *break solution*. An optimal solution nearly always differs from it only

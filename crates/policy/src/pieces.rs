@@ -1,4 +1,5 @@
-//! The items among which a policy chooses: whole sites, and the parts of sites that may be split.
+//! `Pieces` are the items among which a policy chooses for a plan: whole sites, and parts of sites that may be split (ranges of objects,
+//! memory allocated first). They cut a piece that fits in part, and join the tiers of a site's pieces into one decision.
 //!
 //! ```text
 //! sites      A        B               C
@@ -8,8 +9,8 @@
 //! plan       A fast   B slow, but B2 fast   C slow
 //! ```
 //!
-//! A site of many small objects has no places that hold for another run, but an order: of one that may lead, what the program allocates first can be a
-//! piece, and the rest another.
+//! A site of many small objects has no places that hold for another run, but its allocations have an order: if it may be divided by that
+//! order, the memory allocated first can be a piece, and the rest another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,13 +21,13 @@ use isotherm_model::units::Bytes;
 
 use crate::knapsack::PAGE;
 
-/// How much hotter than its site a part is to be called hotter.
+/// A part is called hotter than its site from this factor on.
 const CLEARLY: f64 = 1.05;
 
-/// Memory is given to the objects of a site in chunks of this size, so what they get first is a multiple of it.
+/// Memory is given to the objects of a site in chunks of this size, so the memory allocated first is a multiple of it.
 const CHUNK: u64 = 2 << 20;
 
-/// The sites that may be divided, and how.
+/// The sites that may be divided, and the way to divide them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Divisions<'a> {
     /// The parts of sites whose objects may be divided by place.
@@ -35,18 +36,18 @@ pub(crate) struct Divisions<'a> {
     pub(crate) leading: Option<&'a BTreeSet<SiteId>>,
 }
 
-/// What a piece is of its site.
+/// The part of its site that a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// A range of each of its objects, from the object's start.
     Range(Bytes, Bytes),
-    /// What is allocated first.
+    /// The memory that is allocated first.
     Leading,
-    /// What is allocated after that.
+    /// The memory that is allocated after [`Self::Leading`].
     Later,
-    /// All of it.
+    /// The whole site.
     Whole,
-    /// The same of a site that may be divided by the order of allocation.
+    /// The whole site, which may be divided by the order of allocation.
     Ordered,
 }
 
@@ -69,15 +70,15 @@ impl Piece {
 
 /// The pieces of all sites.
 pub(crate) struct Pieces {
-    /// One for each piece; those of a site are in the order of their places, as long as none is cut.
+    /// One item for each piece; the pieces of a site are in the order of their places, as long as none is cut.
     pub(crate) items: Vec<Item>,
     pieces: Vec<Piece>,
 }
 
-/// The tier of a piece, and why.
+/// The tier of a piece, and the reason.
 pub(crate) type Placed = (TierIndex, String);
 
-/// The decision for one site, from those for its pieces.
+/// The decision for one site, from the decisions for its pieces.
 pub(crate) struct Gathered {
     pub(crate) tier: TierIndex,
     pub(crate) parts: Vec<PlacedPart>,
@@ -124,7 +125,7 @@ impl Pieces {
         all
     }
 
-    /// Where a piece starts in its site's objects; 0 of a whole site.
+    /// The start of a piece in its site's objects; 0 for a whole site.
     pub(crate) fn start(&self, number: usize) -> Bytes {
         self.pieces[number]
             .range()
@@ -136,8 +137,8 @@ impl Pieces {
         self.pieces.push(piece);
     }
 
-    /// Cuts a piece, so that at most this many bytes of it remain; the rest becomes a new piece, the last one. False where it cannot
-    /// be cut so.
+    /// Cuts a piece, so that at most this many bytes of it remain; the rest becomes a new piece, the last one. False if it cannot be cut
+    /// there.
     pub(crate) fn cut(&mut self, number: usize, room: Bytes) -> bool {
         let (item, piece) = (self.items[number], self.pieces[number]);
         if item.weight <= room {
@@ -203,7 +204,7 @@ impl Pieces {
             .collect()
     }
 
-    /// The decision for a site of these pieces, in order: its tier is that of most of its bytes, the slower one of two with as many.
+    /// The decision for a site from its pieces, in order: its tier is that of most of its bytes, the slower of two tiers with equal bytes.
     fn join(&self, numbers: &[usize], placed: &[Placed]) -> Gathered {
         if let Some(divided) = self.join_by_order(numbers, placed) {
             return divided;
@@ -229,7 +230,7 @@ impl Pieces {
         }
     }
 
-    /// The decision for a site of which what is allocated first goes elsewhere than the rest.
+    /// The decision for a site whose first memory goes elsewhere than the rest.
     fn join_by_order(&self, numbers: &[usize], placed: &[Placed]) -> Option<Gathered> {
         let of = |place| {
             let mut found = numbers
@@ -260,7 +261,7 @@ impl Pieces {
         })
     }
 
-    /// The parts in other tiers than the site's; neighbours of one tier are one.
+    /// The parts in other tiers than the site's; neighbours in one tier are joined.
     fn parts_beside(
         &self,
         tier: TierIndex,
@@ -292,7 +293,7 @@ impl Pieces {
         beside
     }
 
-    /// Why the site of these pieces is split, in words.
+    /// The reason why the site of these pieces is split, in words.
     fn reason(&self, parts: &[PlacedPart], tier: TierIndex, numbers: &[usize]) -> String {
         let bytes: Bytes = parts.iter().map(|part| part.weight).sum();
         let value = parts

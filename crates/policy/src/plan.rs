@@ -1,8 +1,10 @@
-//! Makes a plan from a policy, sites and tiers.
+//! [`plan()`] makes a plan from a policy, sites and tiers ([`PlanRequest`]): tier by tier, fastest first, the policy chooses among the
+//! sites, or parts of sites, that remain. If parts are given and the policy goes by value, the room that it leaves is filled with others,
+//! cut to fit where they can be; and where the hottest ones alone serve more in the fastest tier, it gets these. [`plan_selected`] makes a
+//! plan where the parts for the fastest tier are chosen already, as by ATMem.
 //!
-//! Tiers are filled in order of speed: the policy chooses for the fastest, then for the next among
-//! the remaining sites, and the slowest gets the rest. If a policy overfills a tier, the excess
-//! spills to the next one, whose capacity is reduced by the same bytes.
+//! If a policy overfills a tier, the excess spills to the next one, whose capacity is reduced by the same bytes. The slowest tier gets the
+//! rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,19 +35,19 @@ pub struct PlanRequest<'a> {
     pub counted: CountUnit,
     /// Meaning of the items' weights.
     pub weight: Weight,
-    /// The program it is made for.
+    /// The program for which it is made.
     pub command: &'a [String],
     /// Callers in a calling context.
     pub depth: u32,
-    /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole. Where
-    /// they are given, room that a policy of values leaves is filled.
+    /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole. If parts
+    /// are given, the room that a policy by value leaves is filled.
     pub parts: Option<&'a BTreeMap<SiteId, Vec<PartItem>>>,
-    /// Sites without parts of which the memory that is allocated first may be placed apart, where room is filled.
+    /// Sites without parts whose first memory may be placed apart where room is filled.
     pub leading: Option<&'a BTreeSet<SiteId>>,
     /// Labels of the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
-    /// Callers of all sites that were seen, those without an item included, where known: these are the plan's
-    /// [small sites](Plan::small).
+    /// Callers of all sites that were seen, also of sites without an item, where known: sites without an item are the plan's [small
+    /// sites](Plan::small).
     pub callers: Option<&'a BTreeMap<SiteId, Caller>>,
 }
 
@@ -102,20 +104,20 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
     sites
 }
 
-/// Who chooses for the fastest tier.
+/// The rule that chooses for the fastest tier.
 enum Chooser {
     /// The request's policy.
     Policy,
-    /// Heat alone: the hottest pieces, of which the last is cut.
+    /// Heat alone: the hottest pieces, of which the last is cut to fit.
     Heat,
-    /// The choice is made.
+    /// A choice that is made already.
     Made(Vec<Choice>),
 }
 
 /// Decides which site goes to which tier.
 ///
-/// A policy chooses whole pieces. Where they can be cut, the hottest of them may serve more, as they do in the fractional bound; the plan is
-/// then theirs.
+/// A policy chooses whole pieces. If pieces can be cut, the hottest of them may serve more, as in the fractional bound; then the plan has
+/// these.
 #[must_use]
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
     let sites = canonical(request.items);
@@ -135,9 +137,8 @@ pub fn plan(request: &PlanRequest<'_>) -> Plan {
     }
 }
 
-/// As [`plan`](plan()), but the fastest tier gets the parts that are selected, by their site and the start of the part; the start of a
-/// site without parts is 0. Tiers between the fastest and the slowest are filled by the request's policy. `name` is that of the
-/// selection.
+/// As [`plan`](plan()), but the fastest tier gets the parts that are selected, by their site and the start of the part; the start of a site
+/// without parts is 0. Tiers between the fastest and the slowest are filled by the request's policy. `name` is the name of the selection.
 #[must_use]
 pub fn plan_selected(
     request: &PlanRequest<'_>,
@@ -166,7 +167,7 @@ pub fn plan_selected(
     }
 }
 
-/// The tier of each piece, and why.
+/// The tier of each piece, and the reason.
 fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) -> Vec<Placed> {
     let slowest = request.tiers.slowest();
     let mut placed: Vec<Placed> = vec![(slowest, String::new()); pieces.items.len()];
@@ -212,7 +213,7 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) 
                 placed[piece] = (here, reason);
                 waiting.retain(|waits| *waits != piece);
             }
-            // What was cut left its rest.
+            // The rest of a piece that was cut is a new piece.
             waiting.extend(placed.len()..pieces.items.len());
             let rest = "left out: the rest of what fit in part".to_owned();
             placed.resize(pieces.items.len(), (slowest, rest));
@@ -226,7 +227,7 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) 
     placed
 }
 
-/// No piece is taken yet.
+/// The choice that takes no piece.
 fn left_out(pieces: usize) -> Vec<Choice> {
     let choice = |item| Choice {
         item,
@@ -304,8 +305,8 @@ fn assemble(
     }
 }
 
-/// The callers of the items, the direct ones with whether they also have sites that are no items; and the sites that are
-/// none, with theirs.
+/// The callers of the items, each direct caller with whether it also has sites that are no items; and the sites that are no items, with
+/// their callers.
 fn callers_of(
     items: &[Item],
     callers: Option<&BTreeMap<SiteId, Caller>>,
@@ -326,9 +327,8 @@ fn callers_of(
     (planned, small)
 }
 
-/// Where data goes that the plan does not name. Nothing is known of it, so it is placed as first touch would: fast while
-/// there is room. A request that does not say which sites were seen cannot tell it from small sites, which follow the
-/// arena they shared.
+/// The tier of data that the plan does not name. Nothing is known of it, so it is placed as by first touch: fast while there is room. A
+/// request without the sites that were seen cannot distinguish it from small sites, which follow the arena that they shared.
 fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
     if let Some(tier) = request.policy.tier_of_all(request.tiers) {
         return tier;

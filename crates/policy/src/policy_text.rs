@@ -1,4 +1,5 @@
-//! Policies as text on the command line: a name, and for some a parameter after `=`.
+//! Reads site policies from text on the command line: a name, and for some a parameter after `=`. It also reads the parameters of ATMem's
+//! chunk selection, which is named like a policy.
 //!
 //! ```text
 //! thermos    cold-set=5%    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
@@ -16,7 +17,7 @@ use crate::static_ratio::{Ratio, StaticRatio};
 /// The name of ATMem's chunk selection, which places ranges instead of sites.
 pub const ATMEM: &str = "atmem";
 
-/// A text that names no policy.
+/// The error for a text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("policy \"{text}\": {what}")]
 pub struct PolicyTextError {
@@ -69,8 +70,8 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
     }
 }
 
-/// The parameters in a text of chunk selection: those named after `=`, the defaults for the others.
-/// Without ε it is 1/m, the smallest value; without a period it is the given one.
+/// The parameters in a text of chunk selection: those named after `=`, and defaults for the others. The default of ε is 1/m, the smallest
+/// value; that of the period is the given one.
 ///
 /// # Errors
 /// Another name than [`ATMEM`], or a parameter that is unknown, malformed or out of range.

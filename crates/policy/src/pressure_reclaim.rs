@@ -1,7 +1,7 @@
-//! TMO's rule (ASPLOS 2022): memory is reclaimed as long as the program does not wait for it.
+//! [`PressureReclaim`] is TMO's rule of paging out (ASPLOS 2022), with which our own rule is compared. In each interval a share of the
+//! program's memory leaves, which falls to nothing as the share of the time that the program waits for memory nears a threshold.
 //!
-//! Each interval takes a share of the program's memory, which falls to nothing as the share of the time that it waits nears a threshold.
-//! The rule knows no page and no cost: the least recently used memory leaves, and the pressure says afterwards that it was needed.
+//! The rule knows neither pages nor costs: the least recently used memory leaves, and pressure shows afterwards that it was needed.
 //!
 //! ```text
 //! memory 400 MiB, interval 50 ms, 10 % a second      2 MiB
@@ -10,8 +10,8 @@
 
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Share of the memory that is reclaimed in a second without pressure. The paper's is a twelve thousandth, for services that run for weeks;
-/// this one takes half of a program's memory in seven seconds.
+/// Share of the memory that is reclaimed in a second without pressure. The paper has a twelve thousandth, for services that run for weeks;
+/// this share takes half of a program's memory in seven seconds.
 pub const RECLAIM_A_SECOND: f64 = 0.1;
 
 /// The rule with its threshold.
@@ -28,7 +28,7 @@ impl PressureReclaim {
         Self { threshold, ratio }
     }
 
-    /// Bytes that leave after an interval of this length, in which the program waited for that time.
+    /// Bytes that leave after an interval of this length, in which the program waited for `stalled`.
     #[must_use]
     pub fn bytes(&self, memory: Bytes, span: Nanos, stalled: Nanos) -> Bytes {
         let pressure = stalled.0 as f64 / span.0.max(1) as f64;

@@ -1,25 +1,27 @@
-//! Controls the pace of the kernel's own promotion by feedback: the scan period of slow memory, and the hot threshold, which is the time
-//! within which an unmapped page must be touched to be promoted.
+//! [`PromotionControl`] computes the settings of the kernel's own promotion (NUMA balancing), which the daemon writes, from epoch to epoch,
+//! by the share of slow accesses, the bytes that moved and the hint faults: the scan period of slow memory, the limit of the rate, and the
+//! hot threshold, which is the time within which an unmapped page must be touched to be promoted.
 //!
-//! The kernel unmaps slow memory in rounds and promotes a page that is touched within the *hot threshold*. It ranks nothing: a
-//! threshold that is too long promotes what a scan passes, one that is too short misses what is hot, and the right one depends on
-//! the program. Two figures of each epoch show which it is:
+//! The kernel unmaps slow memory in rounds and promotes a page that is touched within the *hot threshold*. It ranks nothing: a threshold
+//! that is too long promotes pages that a scan passes, one that is too short misses hot pages, and the right one depends on the program.
+//! Two figures of each epoch show which it is:
 //!
 //! | slow share of the accesses | promoted and demoted | it is | answer |
 //! |---|---|---|---|
-//! | high | little | hungry: too short | twice the threshold, shortest period |
+//! | high | little | hungry: too short | twice the threshold, twice the rate, twice as many rounds |
+//! | high | much promoted, little demoted | still filling | twice as many rounds |
 //! | high | much both ways | thrashing: too long | half the threshold, half the rate, half as many rounds |
 //! | high, and was low | any | a new phase | the first threshold and the shortest period; until the fast tier was exchanged once, nothing is thrashing |
 //! | low | any | settled | half as many rounds, down to one in 400 ms |
 //!
-//! What the rounds cost bounds all this: each unmapped page that is touched is a fault of the program. Where the faults of an epoch
-//! that promote nothing exceed the budget, the period is four times as long. A fault that promotes is the price of the move, which the
-//! rate limits: it must not slow the rounds down while a new phase is being promoted.
+//! The cost of the rounds bounds all this: each unmapped page that is touched is a fault of the program. If the faults of an epoch that
+//! promote nothing exceed the budget, the period is four times as long. A fault that promotes is the price of the move, which the rate
+//! limits: it must not slow the rounds down while a new phase is being promoted.
 //!
-//! The kernel's clock ticks every few milliseconds, so what is touched more often than that looks alike to it. There the rate decides: the kernel
-//! moves little, and the daemon's own ranks do the rest.
+//! The kernel's clock ticks every few milliseconds, so it cannot distinguish pages that are touched more often than that. For these the
+//! rate decides: the kernel moves little, and the daemon's own ranks do the rest.
 //!
-//! The threshold of the kernel as shipped is a second, with a round of 256 MiB each second at most and a minute at least.
+//! As shipped, the kernel has a threshold of a second and unmaps 256 MiB at a time, at most once a second and at least once a minute.
 
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -36,12 +38,12 @@ pub struct PromotionPace {
     pub rate_divisor: u64,
 }
 
-/// Shortest and longest period: at the shortest the kernel itself allows no more of 256 MiB at a time, and at the longest a new phase is
-/// still seen within two seconds.
+/// Shortest and longest period: the kernel itself allows no shorter one for 256 MiB at a time, and with the longest a new phase is still
+/// detected within two seconds.
 const PERIODS_MS: [u64; 2] = [100, 1_600];
 
-/// Longest period that settled programs get: a thread takes up a shorter one only after the round that it waits for, so this is what a new
-/// phase loses. Longer ones are for rounds that cost too much, or that promote too much.
+/// Longest period for settled programs: a thread adopts a shorter period only after the round for which it waits, so this time is lost in a
+/// new phase. Longer periods are for rounds that cost too much, or that promote too much.
 const SETTLED_MS: u64 = 400;
 
 /// Shortest and longest threshold: a tick of the kernel's clock, and the default of the kernel.
@@ -57,21 +59,21 @@ const FIRST_THRESHOLD_MS: u64 = 100;
 const HIGH: u64 = 60;
 const NEW_PHASE: u64 = 200;
 
-/// Fewest samples by which a share is judged: epochs are added up until there are as many.
+/// Fewest samples by which a share is judged: epochs are added up until they have as many.
 const SAMPLES: u64 = 12;
 
-/// Bytes that count as much: a part of the fast tier in this number, in a second.
+/// Bytes count as *much* from this part of the fast tier in a second, one in this number.
 const MUCH: u64 = 16;
 
-/// Time that one hint fault takes of a program: a zap and a minor fault, 1.7 us measured, and as much for what the caches lost.
+/// Time that one hint fault costs a program: a zap and a minor fault, 1.7 us measured, and as much for lost cache lines.
 const FAULT: Nanos = Nanos(3_400);
 
-/// What is known of the promotion in one epoch.
+/// The observations of the promotion in one epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PromotionEpoch {
     /// Length of the epoch.
     pub span: Nanos,
-    /// Accesses observed, by samples, and those of them to slow memory.
+    /// Accesses observed, by samples.
     pub accesses: u64,
     /// Accesses to slow memory.
     pub slow: u64,
@@ -88,7 +90,7 @@ pub struct PromotionEpoch {
 }
 
 impl PromotionEpoch {
-    /// Both epochs together.
+    /// The sum of both epochs.
     const fn and(self, other: &Self) -> Self {
         Self {
             span: Nanos(self.span.0.saturating_add(other.span.0)),
@@ -109,7 +111,7 @@ pub struct PromotionControl {
     pace: PromotionPace,
     /// Slow share when it was judged last, in thousandths.
     slow_before: Option<u64>,
-    /// The epochs since then.
+    /// The sum of the epochs since then.
     sum: PromotionEpoch,
     /// Bytes promoted since the start or the last new phase.
     exchanged: Bytes,
@@ -137,7 +139,7 @@ impl PromotionControl {
         self.pace
     }
 
-    /// Takes an epoch; returns the pace of the next one.
+    /// Follows an epoch; returns the pace of the next one.
     pub fn follow(&mut self, epoch: &PromotionEpoch) -> PromotionPace {
         self.sum = self.sum.and(epoch);
         if self.sum.accesses >= SAMPLES {
@@ -191,7 +193,7 @@ impl PromotionControl {
     }
 }
 
-/// Bytes moved in an epoch that are much of its fast tier.
+/// Bytes moved in an epoch that count as much for its fast tier.
 fn much(epoch: &PromotionEpoch) -> Bytes {
     let of_second = u128::from(epoch.fast.0 / MUCH);
     let of_epoch = of_second * u128::from(epoch.span.0) / 1_000_000_000;

@@ -1,4 +1,5 @@
-//! Properties of every policy, and helpers that construct and compare sites in tests.
+//! Tests properties of every site policy, and compares hotset, thermos and knapsack on examples. Its helpers construct sites and tiers for
+//! other tests.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::SitePolicy;

@@ -1,4 +1,4 @@
-//! The policies by name, for the command line.
+//! Lists the site policies, each with its default parameters ([`POLICIES`]), and finds one by its name, for the command line.
 
 use isotherm_model::port::SitePolicy;
 

@@ -1,9 +1,10 @@
-//! Chooses the order in which memory is paged out under a limit: the kernel's order, or that of measured reuse. It compares the orders
-//! one after the other in time, where set dueling compares them in space (Qureshi et al., Adaptive Insertion Policies, ISCA 2007).
+//! [`ReplacementDuel`] chooses the order in which memory is paged out under a memory limit without a stall budget: the kernel's (least
+//! recently used), or that of measured reuse. If the program waits long for pages that come back, the other order is tried for three
+//! windows of 250 ms, and kept if it then waits more than a tenth less for its work: set dueling (Qureshi et al., Adaptive Insertion
+//! Policies, ISCA 2007), but one order after the other in time.
 //!
-//! What was least recently used is the right choice for most programs, and the kernel knows it by the page. For a scan of more than fits
-//! it is the worst: each page leaves just before it is needed. No measure of one order tells what the other would cost, so the other is
-//! tried for a second where the program waits for much of its time, and kept if the program then waits for less.
+//! To page out the least recently used pages is right for most programs, and the kernel knows them by the page. For a scan of more than
+//! fits it is the worst order: each page leaves just before it is needed. No measure of one order shows the cost of the other.
 //!
 //! ```text
 //! lost    24 %   25 %   26 %   25 %  |  40 %   31 %   9 %  9 %   8 %
@@ -17,24 +18,24 @@ use isotherm_model::units::Nanos;
 
 /// Time over which a loss is measured.
 const WINDOW: Nanos = Nanos(250_000_000);
-/// Share of its time for which a program waits from which on the other order is tried, and windows for which it does: a change of phase
-/// and a collection of garbage take less. By the kernel's order, which costs this process least, in each of them; by reuse on average.
+/// The other order is tried if the program waits for this share of its time, for this number of windows: a change of phase or a garbage
+/// collection takes less. By the kernel's order, which costs this process least, in each window; by reuse on average.
 const LEAST_LOSS: f64 = 0.05;
 const WINDOWS: usize = 8;
 /// Windows after a change of the order that do not count: memory changes places.
 const CHANGES: u32 = 2;
-/// The waiting for a piece of work by the other order over that by the present one, at most, for which it is kept.
+/// Waiting for a piece of work by the other order over that by the present one, up to which the other one is kept.
 const BETTER: f64 = 0.9;
-/// Windows after a trial until the next one; doubled by each further one, up to these doublings.
+/// Windows after a trial until the next one; doubled after each further trial, up to this number of doublings.
 const NEXT_TRIAL: u32 = 8;
 const DOUBLED_AT_MOST: u32 = 5;
-/// Growth of the loss after a trial that makes it worthless: the program does something else.
+/// Growth of the loss after a trial that makes its result worthless: the program now does something else.
 const CHANGED: f64 = 2.0;
 
 /// The order in which memory leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReplacementOrder {
-    /// The kernel's: pages that were least recently used leave first.
+    /// The kernel's order: the least recently used pages leave first.
     LeastRecent,
     /// Units whose pages are not needed for the longest time leave first, by measured reuse.
     #[default]
@@ -50,7 +51,7 @@ impl ReplacementOrder {
     }
 }
 
-/// What a program did in a span of time.
+/// The work and the waiting of a program in a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgramTime {
     /// The length of the span.
@@ -68,22 +69,22 @@ impl ProgramTime {
         self.waited = self.waited.saturating_add(other.waited);
     }
 
-    /// The share of its time for which the program waited, from 0 to 1: of the time of its threads, so that a program that rests loses nothing.
+    /// The share of its time for which the program waited, from 0 to 1: of its threads' time, so a program that rests loses nothing.
     fn loss(&self) -> f64 {
         let all = self.worked.saturating_add(self.waited);
         self.waited.0 as f64 / all.0.max(1) as f64
     }
 }
 
-/// What is being done with the present order.
+/// The state of the present order.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// It is kept.
+    /// The order is kept.
     Settled,
-    /// It has just replaced an order with this loss. This number of windows is still ignored, because the program now waits for the change
-    /// itself.
+    /// The order has just replaced an order with this loss. This number of windows is still ignored, because the program now waits for the
+    /// change itself.
     Changing(f64, u32),
-    /// It is measured against that loss.
+    /// The order is measured against that loss.
     Trial(f64),
 }
 
@@ -117,7 +118,7 @@ impl Default for ReplacementDuel {
 }
 
 impl ReplacementDuel {
-    /// The order of now.
+    /// The present order.
     #[must_use]
     pub const fn order(&self) -> ReplacementOrder {
         self.order
@@ -129,7 +130,7 @@ impl ReplacementDuel {
         !matches!(self.phase, Phase::Settled)
     }
 
-    /// Adds what the program did since the last call; returns the order from now on.
+    /// Adds the time since the last call; returns the order from now on.
     pub fn follow(&mut self, time: ProgramTime) -> ReplacementOrder {
         self.window.add(time);
         if self.window.span >= WINDOW {
@@ -182,7 +183,7 @@ impl ReplacementDuel {
     }
 }
 
-/// The time waited for one of work.
+/// The time waited for a unit of time worked.
 fn for_work(loss: f64) -> f64 {
     loss / (1.0 - loss).max(f64::EPSILON)
 }

@@ -1,20 +1,18 @@
-//! Policies that share one fast tier among programs on one machine (CoMerge, Doudali and
-//! Gavrilovska, MEMSYS 2017).
+//! Policies that share one fast tier among programs on one machine, for `isotherm colocate` (CoMerge, Doudali and Gavrilovska, MEMSYS
+//! 2017). They decide, from run times that are measured or predicted, how many bytes of each data object of each program are fast.
 //!
 //! ```text
 //! measured runs --Colocation--> a sharing policy --SharedPlan--> which bytes of which object
 //! ```
 //!
 //! The paper's policies place whole objects in an order of their own and skip objects that do not
-//! fit. [`EqualSplit`] and [`ProportionalSplit`] give each program a part of the tier;
-//! [`FairMerge`], [`BlindMerge`], [`CoMerge`] and [`CoMergePrinted`] merge the objects of all programs
-//! into one order.
+//! fit: see [`PaperPolicy`].
 //! [`LeastSlowdown`] is ours: it splits objects into chunks, minimises the summed slowdown, slows no
 //! program much more than equal split does, and can keep a floor for each program.
 //!
 //! ```
 //! use isotherm_model::units::{Bytes, Nanos};
-//! use isotherm_policy::sharing::{BlindMerge, Colocation, MeasuredObject, MeasuredProgram, SharingPolicy};
+//! use isotherm_policy::sharing::{Colocation, MeasuredObject, MeasuredProgram, PaperPolicy, SharingPolicy};
 //!
 //! let object = |name: &str, alone| MeasuredObject {
 //!     name: name.to_owned(),
@@ -24,7 +22,7 @@
 //! let objects = vec![object("grid", 30), object("log", 90)];
 //! let program = MeasuredProgram::new("sim", Nanos(20), Nanos(100), objects).unwrap();
 //! let colocation = Colocation::new(vec![program]).unwrap();
-//! let plan = BlindMerge.share(&colocation, Bytes(150)).unwrap();
+//! let plan = PaperPolicy::BlindMerge.share(&colocation, Bytes(150)).unwrap();
 //! assert_eq!(plan.fast_bytes("sim", "grid"), Bytes(100));
 //! assert_eq!(plan.fast_bytes("sim", "log"), Bytes(0));
 //! ```

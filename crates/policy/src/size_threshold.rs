@@ -1,4 +1,5 @@
-//! Size threshold: sites up to a size, or from a size on, go fast, regardless of their hotness.
+//! [`SizeThreshold`] is the site policy that puts sites up to a size, or from a size on, into the fast tier, regardless of their hotness;
+//! without a given size, by the one that fills the tier best.
 //!
 //! Two rules of thumb: small objects are accessed often, so they go fast; or large arrays cause
 //! most of the bandwidth, so they do (memkind's autohbw selects allocations by size). Neither needs
@@ -29,7 +30,7 @@ pub enum FastSide {
 pub struct SizeThreshold {
     /// The side that goes fast.
     pub side: FastSide,
-    /// The size; `None` is the one that fills the tier best and fits.
+    /// The size; with `None` the size that fills the tier best and fits.
     pub threshold: Option<Bytes>,
 }
 

@@ -1,7 +1,7 @@
-//! A surge of accesses to slow memory: evidence of a new phase before the epoch ends.
+//! [`SlowSurge`] detects a surge of accesses to slow memory, a share of the samples that exceeds that of earlier epochs by more than
+//! chance: evidence of a new phase, at which the daemon ends an epoch early.
 //!
-//! The share of the samples that met slow memory is known of earlier epochs. Where it rises by more than chance explains, hot data is slow that
-//! was not, and each further moment until the next decision is lost.
+//! In a surge, other data is hot now and is slow, and time is lost until the next decision.
 //!
 //! ```text
 //! earlier epochs   2 of 30 samples slow
@@ -10,7 +10,7 @@
 
 use isotherm_model::watch::Placed;
 
-/// Deviations of the number of slow samples from which it is not chance.
+/// Deviations of the number of slow samples beyond which it is not chance.
 const SURPRISE: f64 = 4.0;
 
 /// Least rise of the share: hot data that moves on slowly is followed from epoch to epoch.
@@ -27,7 +27,7 @@ pub struct SlowSurge {
 }
 
 impl SlowSurge {
-    /// Takes an epoch that ended.
+    /// Adds an epoch that ended.
     pub fn follow(&mut self, epoch: Placed) {
         self.samples = self.samples / 2.0 + epoch.samples as f64;
         self.slow = self.slow / 2.0 + slow(epoch);

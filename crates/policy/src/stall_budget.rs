@@ -1,8 +1,9 @@
-//! The stall budget of memory that is paged out: how much more may leave, so that the program loses no more than a share of its time.
+//! [`StallBudget`] is an account of the time that a program may yet lose to memory that is paged out. Each epoch adds a share of its time
+//! and subtracts the time for which the program waited for pages that came back; once it is empty, only what exceeds a memory limit leaves.
+//! It also estimates the share of the units that leave which will soon return.
 //!
-//! An account: each epoch adds the share of its time and takes what the program waited for pages that came back. What leaves now may
-//! come back soon, so a unit that leaves is charged with the time of its return times the share of units that lately returned soon.
-//! An account with nothing left lets nothing leave.
+//! Memory that leaves now may come back soon, so a unit that leaves is charged with the time of its return times the share of units that
+//! lately returned soon.
 //!
 //! ```text
 //! share 2 %, epoch 100 ms        adds 2 ms
@@ -17,21 +18,21 @@ use isotherm_model::units::Nanos;
 const CREDIT_SECONDS: f64 = 1.0;
 /// Time whose share an account holds at most, so that a long quiet time is not followed by a long slow one.
 const SAVED_SECONDS_AT_MOST: f64 = 5.0;
-/// Units that left and returned soon that are assumed before any did.
+/// Units that left, and of these units that returned soon, as assumed at the start.
 const ASSUMED: (f64, f64) = (10.0, 1.0);
-/// The least share of them that is expected: however few returned, a change of phase can bring all back.
+/// The least share of soon returns that is expected: however few returned, a change of phase can bring all units back.
 const LEAST_RISK: f64 = 0.01;
-/// Weight of what was learnt before, an epoch later.
+/// Factor by which earlier counts are multiplied in each epoch.
 const REMEMBERED: f64 = 0.98;
 
 /// The account of one program, or of all that share a budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StallBudget {
-    /// Share of the time that may be lost, above 0; from 1 on everything may.
+    /// Share of the time that may be lost, above 0; at 1 and above all time may be lost.
     share: f64,
     /// Balance in nanoseconds.
     saved: f64,
-    /// Units that left, and those of them that returned soon; old ones count less.
+    /// Units that left, and of these units that returned soon; old ones count less.
     left: f64,
     returned: f64,
 }

@@ -1,4 +1,6 @@
-//! The lower and upper bounds of every plan, and the orders that define them.
+//! [`standing`] computes the value that a plan serves from the fastest tier, and the values that it is compared with: first touch, which a
+//! bad plan may fall below, the fractional bound, which no plan exceeds, and the total. [`by_hotness`], the order by hotness that site
+//! policies share, is here too.
 
 use isotherm_model::plan::{Item, PlanBounds};
 use isotherm_model::units::Bytes;
@@ -11,8 +13,8 @@ pub(crate) fn by_hotness(items: &[Item]) -> Vec<usize> {
     order.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Value that a tier of this capacity serves when the sites fill it in the given order: whole sites
-/// while they fit, a share of the one that crosses, rounded down, and nothing of the others.
+/// Value that a tier of this capacity serves when the sites fill it in the given order: whole sites while they fit, a share of the site
+/// that crosses, rounded down, and nothing of the others.
 fn filled<'a>(sites: impl Iterator<Item = &'a Item>, capacity: Bytes) -> u64 {
     let mut room = capacity.0;
     let mut value = 0_u64;

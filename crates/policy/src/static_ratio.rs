@@ -1,10 +1,8 @@
-//! Static ratio: a fixed share of the bytes goes to the fast tier, regardless of hotness.
+//! [`StaticRatio`] is the site policy that takes sites at random, by a hash of their id, up to a given share of all bytes or, without one,
+//! up to the capacity. It is the control of an experiment: the gain of another plan over it is the gain from the profile.
 //!
-//! The kernel can interleave pages over nodes by weights; that needs no profile. With whole sites
-//! the nearest equivalent is to mix them. Sites are visited in the order of a hash of their id,
-//! which is independent of size, hotness and age, and each site that still fits into the share is
-//! taken. So the policy is the control of every experiment: the gain of a plan over it is the gain
-//! from the profile.
+//! The kernel can interleave pages over nodes by weights; that needs no profile. With whole sites the nearest equivalent is to mix them.
+//! The hash is independent of size, hotness and age, and each site that still fits into the share is taken.
 //!
 //! The share is never exceeded, nor is the capacity. A site larger than the rest of the share is
 //! skipped and the walk continues, so with a few large sites the share may stay unfilled.

@@ -1,10 +1,9 @@
-//! Thermos (MemBrain, section III-A): hotset, except that a site that would overflow the tier by o
-//! bytes is taken only if its value exceeds that of the bytes it could displace.
+//! [`Thermos`] is the site policy that takes sites by hotness descending, as hotset, except that a site that would overflow the tier by o
+//! bytes is taken only if its value exceeds that of the bytes it could displace: the hottest o bytes already taken (MemBrain, section
+//! III-A), or o bytes of their average density ([`Displaced`]).
 //!
-//! In the paper's words, these are the hottest o bytes already taken: whole sites by hotness, the
-//! last one in part. Another published implementation compares with o times the average density of
-//! the taken sites; that is [`Displaced::Average`]. After a refusal the walk continues down the
-//! list.
+//! The hottest bytes are whole sites by hotness, the last one in part. The average density is that of another published implementation.
+//! After a refusal the walk continues down the list.
 //!
 //! ```text
 //! capacity        |----------------|

@@ -1,9 +1,12 @@
-//! Measures how soon the pages of a unit are touched again: the time in which half of its paged-out pages come back.
+//! `UnitReuse` measures, for `UnitSavings`, the time after which a unit (an aligned range of a process) is touched again; `touched_parts`
+//! makes of it the unit's heat, by which policies choose what stays under a memory limit. It is the time in which half of a paged-out unit
+//! comes back or, while it is in memory, too many pages of its probe (a few pages that are paged out as a test); of a unit that cannot
+//! be probed, the time between the touches that are known.
 //!
-//! A page that is out costs once, at its first touch, however often it is accessed afterwards. So the heat of a unit is not the number
-//! of its accesses but how many of its pages each epoch would bring back. Samples do not tell: of a scan that computes much with each
-//! page few samples fall on the scan. Pages that are out do: those of the unit, or of its probe while the unit is in memory. So units
-//! in memory and units that are out are measured alike, and a scan does not exchange one part of its array for another.
+//! A page that is out costs once, at its first touch, however often it is accessed afterwards. So the heat of a unit is not the number of
+//! its accesses but the number of its pages that each epoch would bring back. Samples do not show it: few samples fall on a scan that
+//! computes much with each page. Pages that are out show it: those of the unit, or of its probe while the unit is in memory. So units in
+//! memory and units that are out are measured alike, and a scan does not exchange one part of its array for another.
 //!
 //! ```text
 //! unit of a scan of 450 ms        out   |--------------- half is back: 450 ms ---|
@@ -13,22 +16,22 @@
 use isotherm_model::paged::PagedUnit;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Parts in which the touches of a unit in an epoch are counted: all of them where the epoch touches all of its pages.
+/// Number of parts in which the touches of a unit in an epoch are counted; all of them if the epoch touches all of its pages.
 pub const TOUCHED_PARTS: u64 = 64;
 
 /// The measured reuse of one unit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnitReuse {
-    /// The last measured times, or zero before the first.
+    /// The last measured interval, or zero before the first.
     interval: Nanos,
-    /// The begin of the present measurement.
+    /// The start of the present measurement.
     since: Nanos,
     returned: u64,
     is_out: bool,
 }
 
 impl UnitReuse {
-    /// Of a unit that was found now.
+    /// The state of a unit that was found now.
     pub(crate) fn found(now: Nanos) -> Self {
         Self {
             since: now,
@@ -36,15 +39,15 @@ impl UnitReuse {
         }
     }
 
-    /// Pages are out from now on.
+    /// Records that pages are out from now on.
     pub(crate) fn begin(&mut self, now: Nanos) {
         (self.since, self.returned) = (now, 0);
     }
 
-    /// Half of the pages that were out are back.
+    /// Records that half of the pages that were out are back.
     pub(crate) fn end(&mut self, now: Nanos) {
         let time = now.saturating_sub(self.since);
-        // A longer time is believed at once: a probe may have left in the middle of a round.
+        // A longer time is used at once: a probe may have left in the middle of a round.
         self.interval = match time >= self.interval {
             true => time,
             false => Nanos((3 * (self.interval.0 / 4)).saturating_add(time.0 / 4)),
@@ -65,8 +68,8 @@ impl UnitReuse {
         }
     }
 
-    /// The time after which half of the pages are touched again: at least the time for which they were not, where that is seen. What is out
-    /// and never came back is cold, however short the time: to bring it back on a guess would cost more than to wait.
+    /// The time after which half of the pages are touched again: at least the time for which they were not, where that is observed. Pages
+    /// that are out and never came back are cold, however short the time: to bring them back on a guess would cost more than to wait.
     pub(crate) fn interval(&self, now: Nanos, has_probe: bool) -> Nanos {
         if self.is_out && self.interval == Nanos::ZERO {
             return Nanos(u64::MAX);

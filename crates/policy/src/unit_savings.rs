@@ -1,8 +1,10 @@
-//! Chooses the units that are paged out under a budget of lost time: those whose probes stayed out.
+//! [`UnitSavings`] chooses the units (aligned ranges of a process) that are paged out under a budget of lost time: those of which a probe,
+//! a few pages that leave first as a test, stayed out, and units of huge pages without samples. It also chooses the probes and the units to
+//! bring back, and, under a memory limit, finds the coldest units and how often units are touched.
 //!
-//! Samples say which memory is hot, but not which is cold: of a thousand samples a second none falls on most of the units that a scan
-//! reads. So a few pages of a unit are paged out first, as in Thermostat (ASPLOS 2017). Each that is needed returns at the price of
-//! one page, and the page table tells that it did. The rest of the unit leaves once its probe stayed out for the *patience*.
+//! Samples show which memory is hot, but not which is cold: of a thousand samples a second none falls on most of the units that a scan
+//! reads. So a few pages of a unit are paged out first, as in Thermostat (ASPLOS 2017). Each page that is needed returns at the cost of one
+//! page, and the page table shows that it did. The rest of the unit leaves once its probe stayed out for the *patience*.
 //!
 //! ```text
 //! in memory --8 pages leave--> probed --at most 2 returned within the patience--> out --half of it returned--> in memory
@@ -10,12 +12,12 @@
 //!     +---- more returned -------+                                                 +-- its pages that returned are probed again
 //! ```
 //!
-//! Pages that return of a unit that is out stay in memory: they are its hot ones. Where half of it returns soon it was a mistake. A scan
-//! makes all its units mistakes, one after another, so mistakes lengthen the patience: a probe that is out for longer than a round of
-//! the scan returns. A unit that is out for less than the new patience would not have left by it, and is recalled: a program that changes
-//! its phase is likely to need its other data as soon.
+//! Pages that return of a unit that is out stay in memory: they are its hot ones. If half of it returns soon, paging it out was a mistake.
+//! A scan makes all its units mistakes, one after another, so mistakes lengthen the patience: a probe that is out for longer than a round
+//! of the scan returns. A unit that is out for less than the new patience would not have left by it, and is recalled: a program that
+//! changes its phase is likely to need its other data as soon.
 //!
-//! While the program waits for most of its time, what it touches is a new phase. Then a unit comes back ahead as soon as a few of its pages
+//! While the program waits for most of its time, it touches data of a new phase. Then a unit comes back ahead as soon as a few of its pages
 //! returned.
 //!
 //! Huge pages leave as a whole, and cannot be probed. They leave once no sample fell on them for the patience.
@@ -32,42 +34,43 @@ use isotherm_model::watch::Unit;
 use crate::stall_budget::StallBudget;
 use crate::unit_reuse::{UnitReuse, touched_parts};
 
-/// Part of a unit that is a probe, one in this number, and pages of a probe at most.
+/// Size of a probe as a part of the unit, one in this number, and the most pages of a probe.
 const PROBE_PART: u64 = 64;
 const PROBE_PAGES_AT_MOST: u64 = 8;
-/// Pages of a probe that may return: the unit has some that are hot, and they will return once.
+/// Pages of a probe that may return: they are hot pages of the unit, which will return once.
 const MAY_RETURN: u64 = 2;
-/// The same of pages of the unit that were out before its probe, one in this number.
+/// Pages of the unit that were out before its probe and may return, one in this number.
 const MAY_RETURN_OF_OUT: u64 = 64;
-/// Part of an epoch, one in this number, for which the program waits in a change of phase; and the part of a unit that shows that it is needed then.
+/// Part of an epoch, one in this number, for which the program waits in a change of phase; and the part of a unit whose return shows that
+/// it is needed then.
 const WAITS_IN_CHANGE: u64 = 3;
 const NEEDED_IN_CHANGE: u64 = 64;
-/// Addresses that are tried for the pages of a probe at most: of some units few pages exist.
+/// Most addresses that are tried for the pages of a probe: some units have few pages.
 const TRIES: u64 = 64;
-/// Patience with programs of which nothing is known; and under a limit alone, which what is not known to be hot must leave for.
+/// Patience at first; and under a limit alone, where memory must leave unless it is known to be hot.
 const FIRST_PATIENCE: Nanos = Nanos(500_000_000);
 const LIMIT_PATIENCE: Nanos = Nanos(150_000_000);
 /// The longest patience, and the time without mistakes after which the patience is halved.
 const LONGEST_PATIENCE: Nanos = Nanos(60_000_000_000);
-/// Share of the units that left of which more mistakes lengthen the patience with all others.
+/// Share of mistakes among the units that left, above which the patience with all others is lengthened.
 const MANY_MISTAKES: f64 = 0.12;
 /// The time within which a return is a mistake, in patiences.
 const SOON: u64 = 8;
-/// Time after a probe that returned until the next one; doubled by each further one.
+/// Time after a probe that returned until the next one; doubled by each further return.
 const NEXT_PROBE: Nanos = Nanos(2_000_000_000);
-/// Doublings at most: 64 s, and 4 s under a limit alone, where probes say which units stay.
+/// Most doublings: 64 s, and 4 s under a limit alone, where probes show which units stay.
 const DOUBLED_AT_MOST: u32 = 5;
 const DOUBLED_UNDER_LIMIT: u32 = 1;
 /// The least part of a unit that is worth a probe, one in this number.
 const WORTH: u64 = 8;
 
-/// Where a unit is between memory and swap.
+/// The place of a unit between memory and swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     /// In memory.
     #[default]
     InMemory,
-    /// This many pages of it were paged out then; pages that returned since.
+    /// This many of its pages were paged out then; pages that returned since.
     Probed {
         since: Nanos,
         pages: u64,
@@ -82,25 +85,25 @@ enum Place {
     },
 }
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct SavedUnit {
     place: Place,
-    /// The time of its last known touch, or at which it was found.
+    /// The time of its last known touch, or the time at which it was found.
     touched: Nanos,
     /// The least patience with it.
     patience: Nanos,
-    /// It is left alone before this time.
+    /// No probe and no move before this time.
     rests_until: Nanos,
     /// Probes in a row that returned or could not be made.
     failed: u32,
-    /// Probes so far: each takes other pages.
+    /// Probes so far: each takes different pages.
     probes: u64,
     reuse: UnitReuse,
 }
 
 impl SavedUnit {
-    /// Leaves it alone for a while, twice as long after each further failure, up to these doublings.
+    /// Leaves the unit alone for a while, twice as long after each further failure, up to `doublings`.
     fn fail(&mut self, now: Nanos, doublings: u32) {
         let rests = NEXT_PROBE.0 << self.failed.min(doublings);
         self.failed = self.failed.saturating_add(1);
@@ -117,15 +120,15 @@ pub struct SavingsConfig {
     pub page: Bytes,
     /// Measured time that a page of 4 KiB takes on its way back.
     pub back: Nanos,
-    /// Share of the time that may be lost; from 1 on there is no budget.
+    /// Share of the time that may be lost; at 1 and above there is no budget.
     pub slowdown: f64,
     /// True if no data really moves, so that no probe ever returns.
     pub modelled: bool,
 }
 
-/// The units that leave for a budget's sake, and the probes for the choice of the next ones.
+/// Chooses the units that are paged out within a budget, and the probes for the choice of the next ones.
 ///
-/// The caller pages out what [`choose`](Self::choose) returns and reports what left.
+/// The caller pages out the result of [`choose`](Self::choose) and reports the units that left.
 #[derive(Debug)]
 pub struct UnitSavings {
     unit: u64,
@@ -144,7 +147,7 @@ pub struct UnitSavings {
     changed: Nanos,
 }
 
-/// What an epoch pages out.
+/// The memory to page out in an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochSaving {
     /// Units that leave as a whole, in order.
@@ -153,16 +156,16 @@ pub struct EpochSaving {
     pub probes: Vec<(Unit, Vec<u64>)>,
 }
 
-/// What must come back after an epoch, in this order.
+/// The units to bring back after an epoch, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReturningUnits {
-    /// Units that the program needs now: those that returned soon after they had left, and those of a new phase.
+    /// Units that the program needs now: units that returned soon after they had left, and units of a new phase.
     pub needed: Vec<Unit>,
-    /// Units that would not have left under the longer patience that followed later mistakes; the last that left first.
+    /// Units that would not have left under the longer patience after later mistakes; the last that left first.
     pub recalled: Vec<Unit>,
 }
 
-/// What units may cost that leave in an epoch.
+/// The most that the units that leave in an epoch may cost.
 struct Allowance {
     /// Time that the program may yet lose.
     left: f64,
@@ -204,7 +207,7 @@ pub fn first_units(units: Vec<&PagedUnit>, bytes: Bytes) -> Vec<Unit> {
 }
 
 impl UnitSavings {
-    /// No unit is known.
+    /// Begins without a known unit.
     #[must_use]
     pub fn new(config: &SavingsConfig) -> Self {
         let (unit, page) = (config.unit.0.max(1), config.page.0.max(1));
@@ -240,8 +243,8 @@ impl UnitSavings {
         self.budget.is_overdrawn()
     }
 
-    /// Ends an epoch of a length, in which the program waited for a time. `units` are all that it has, `touched` those of them that are
-    /// known to have been used.
+    /// Ends an epoch of this length, in which the program waited for `stalled`. `units` are all units of the program, `touched` those that
+    /// are known to have been used.
     pub fn follow(
         &mut self,
         units: &[PagedUnit],
@@ -382,7 +385,7 @@ impl UnitSavings {
         if age.0 > patience.0.saturating_mul(SOON) {
             return is_needed;
         }
-        // All the time without a touch counts: a scan may return just after the units that rested longest left.
+        // The whole time without a touch counts: a scan may return just after the units that rested longest left.
         let rest = rested.saturating_add(age);
         unit.patience = LONGEST_PATIENCE.min(patience.max(Nanos(rest.0.saturating_mul(2))));
         unit.fail(self.now, self.doublings);
@@ -421,7 +424,7 @@ impl UnitSavings {
         saving.leaving.sort_unstable();
         for held in units {
             let unit = held.unit;
-            // Those that samples fell on, too: a few pages of a unit may take all of them.
+            // Units on which samples fell are included: all samples may fall on a few pages of a unit.
             if !self.may_be_probed(held) || !free(unit) {
                 continue;
             }
@@ -450,8 +453,8 @@ impl UnitSavings {
         first_units(oldest, bytes)
     }
 
-    /// The units that are `free` to leave and cost least when they do, of at least these bytes together: first those whose probe stayed out for
-    /// the patience, last those that lately were mistakes, and of each kind those that rest longest.
+    /// The units that are `free` to leave and cost least when they do, of at least these bytes together: first units whose probe stayed out
+    /// for the patience, last units that lately were mistakes, and within each kind those that rest longest.
     #[must_use]
     pub fn coldest(
         &self,
@@ -471,7 +474,7 @@ impl UnitSavings {
         first_units(coldest, bytes)
     }
 
-    /// Bytes of the units of which nothing is known yet because their first probe is out, or could not be made yet.
+    /// Bytes of the units whose first probe is out or could not be made yet, so that nothing is known of them.
     #[must_use]
     pub fn unknown(&self, units: &[PagedUnit]) -> Bytes {
         let is_unknown = |held: &&PagedUnit| {
@@ -489,14 +492,14 @@ impl UnitSavings {
         unknown.map(|held| held.present).sum()
     }
 
-    /// Units that left lately, of which nothing is known yet.
+    /// Number of units that left lately, of which nothing is known yet.
     fn pending(&self) -> f64 {
         let is_pending =
             |unit: &&SavedUnit| matches!(unit.place, Place::Out { is_proven, .. } if !is_proven);
         self.units.values().filter(is_pending).count() as f64
     }
 
-    /// The units that may leave as a whole: those of which least returned, and of these those that rest longest, first.
+    /// The units that may leave as a whole: those of which least returned first, and among equals those that rest longest.
     fn ripe<'a>(&self, units: &'a [PagedUnit]) -> Vec<&'a PagedUnit> {
         let now = self.now;
         let mut ripe: Vec<(u64, Nanos, &PagedUnit)> = Vec::new();
@@ -521,7 +524,7 @@ impl UnitSavings {
         ripe.into_iter().map(|(_, _, held)| held).collect()
     }
 
-    /// True of a unit that cannot be probed, and on which no sample fell for the patience.
+    /// True for a unit that cannot be probed, and on which no sample fell for the patience.
     fn rests_unprobed(&self, held: &PagedUnit, unit: &SavedUnit) -> bool {
         let rests = self.now.saturating_sub(unit.touched) >= unit.patience.max(self.patience);
         rests && !self.has_probes(held) && self.is_worth(held, unit)
@@ -537,7 +540,7 @@ impl UnitSavings {
         }
     }
 
-    /// True of small pages that really leave: huge ones leave as a whole, and what leaves in a model only never returns.
+    /// True for small pages that really leave: huge pages leave as a whole, and memory that leaves only in a model never returns.
     const fn has_probes(&self, held: &PagedUnit) -> bool {
         !self.modelled && !held.has_huge
     }
@@ -613,7 +616,7 @@ impl UnitSavings {
         }
     }
 
-    /// Records that a unit was to leave and stays, for a reason in it.
+    /// Records that a unit was to leave and stays, for a reason in the unit.
     pub fn stayed(&mut self, unit: Unit) {
         if let Some(known) = self.units.get_mut(&unit) {
             known.place = Place::InMemory;

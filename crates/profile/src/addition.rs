@@ -1,5 +1,6 @@
-//! Adding to a profile that is complete: the timed runs of `isotherm sensitivity`, and those of `isotherm record --isolate` in which a
-//! site is alone in a tier. These are its tables that are written after the recording.
+//! [`add_sensitivity`] and [`add_isolation`] each add a table to a profile that is no longer being recorded, or replace it: the timed runs
+//! of `isotherm sensitivity`, and the runs of `isotherm record --isolate` in which a site is alone in a tier. [`check_addition`] checks
+//! before the measurement that this is possible.
 //!
 //! A table is one file, written under a hidden name, flushed to the device and renamed, as all are; it replaces the runs of an
 //! earlier measurement. The other tables are not touched, so a kill leaves the profile with the old runs, with none, or with the
@@ -84,7 +85,7 @@ fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error
     directory.sync().map_err(|cause| failed(path, cause))
 }
 
-/// Checks that this table could be added to the profile at the path: for a caller that takes long to measure what it adds.
+/// Checks that a table could be added to the profile at the path: for a caller that takes long to measure what it adds.
 ///
 /// # Errors
 /// As [`add_sensitivity`].

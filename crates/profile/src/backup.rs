@@ -1,4 +1,5 @@
-//! The profile that a new one replaces: put aside until the new one holds something.
+//! [`ProfileBackup`] puts aside the profile that a new one replaces. The writer has it removed once the new one is worth keeping, or put
+//! back. What a killed writer left aside is not read: readers say where it is, and the next writer tidies up.
 //!
 //! ```text
 //! app.iso  --rename-->  .app.iso.before  --rename-->  .app.iso.gone  --> removed
@@ -10,7 +11,7 @@
 //! names, or the new one with an epoch in `app.iso`. The next writer that replaces tidies up.
 //!
 //! The former profile stays locked until it is back or removed, and the directory of the new one (`.app.iso.new`) is locked before it gets
-//! the name of the profile: at every moment, one of the two tells other writers that the path is in use.
+//! the name of the profile: at every moment, one of the two locks shows other writers that the path is in use.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -36,7 +37,7 @@ pub(crate) struct ProfileBackup {
 }
 
 impl ProfileBackup {
-    /// For a profile at this path; `None` for a path without a name, as `/` is.
+    /// The backup of a profile at this path; `None` for a path without a name, as `/` is.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         // A closing slash is left out.
         let path: PathBuf = path.components().collect();
@@ -58,7 +59,7 @@ impl ProfileBackup {
         })
     }
 
-    /// Where it is put, if there is a profile now.
+    /// Path of the former profile, if one is put aside now.
     pub(crate) fn found_aside(&self) -> Option<&Path> {
         // Isotherm never puts a link there.
         let is_directory = Directory::open(&self.aside).is_ok();
@@ -165,8 +166,8 @@ impl ProfileBackup {
     }
 }
 
-/// Removes the tables in a directory, and empty directories that stand in the place of one, and takes what is
-/// not ours to another, where no name is taken.
+/// Removes the tables in a directory, and empty directories in the place of a table. Moves other files to `other`, unless a file there has
+/// their name.
 fn empty(directory: &Directory, other: &Directory) -> io::Result<()> {
     let other = other.path();
     for entry in fs::read_dir(directory.path())? {

@@ -1,4 +1,5 @@
-//! A checksum of a whole file, held in the file's own key-value metadata.
+//! [`seal`] puts the checksum of a whole Parquet file of a profile into the file's own key-value metadata, in place of a placeholder that
+//! is part of what is hashed; [`holds`] verifies it, so that a damaged file is noticed when it is read.
 //!
 //! ```text
 //! ... isotherm.checksum 18 10 0000000000000000 ...   hashed like this
@@ -12,7 +13,7 @@ use twox_hash::XxHash64;
 
 /// Key in the metadata.
 pub(crate) const KEY: &str = "isotherm.checksum";
-/// What stands there while the hash is taken: as many digits as a hash has.
+/// Placeholder of the checksum while the hash is computed: as many digits as a hash has.
 pub(crate) const PLACEHOLDER: &str = "0000000000000000";
 
 /// Puts the checksum into a file that holds the placeholder.
@@ -36,7 +37,7 @@ pub(crate) fn holds(file: &[u8]) -> bool {
     })
 }
 
-/// Where the digits stand. The metadata is at the end, so the last match is the real one.
+/// Position of the digits. The metadata is at the end, so the last match is the real one.
 fn position(file: &[u8]) -> Option<usize> {
     let needle = [KEY.as_bytes(), &[0x18, PLACEHOLDER.len() as u8]].concat();
     let key = file

@@ -1,4 +1,5 @@
-//! One Parquet file: named columns of unsigned numbers or text, some of them optional.
+//! [`encode`] writes, and [`File`] reads, one Parquet file of a profile's table: named columns ([`Column`]) of unsigned numbers or text,
+//! some of them optional.
 //!
 //! Two kinds of column are all that profiles need, and both mean the same in every reader:
 //! `UINT_64` and `STRING`. Compression is Snappy. Each file holds a checksum of itself
@@ -172,7 +173,7 @@ impl File {
             .filter(|rows| *rows <= length.saturating_mul(ROWS_PER_BYTE))
             .ok_or_else(|| format!("it claims {claimed} rows in {length} bytes"))?;
         let file = Self { reader, rows };
-        // A newer version is told before its contents are judged.
+        // A newer version is reported before its contents are judged.
         if whole || file.version() > Some(FORMAT_VERSION) {
             Ok(file)
         } else {

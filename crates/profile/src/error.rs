@@ -1,4 +1,5 @@
-//! The errors of profiles. Each is a sentence that states what failed, where, why, and the remedy.
+//! [`Error`] says why a profile cannot be written or read: a sentence that states what failed, where, why, and in many cases the remedy.
+//! [`Warning`] names what is damaged or missing in a profile that could be read nevertheless.
 
 use std::fmt;
 use std::io;
@@ -26,7 +27,7 @@ pub enum Error {
         /// Where the profile is.
         aside: PathBuf,
     },
-    /// What is at the path is no profile.
+    /// The file or directory at the path is no profile.
     #[error(
         "{path} is not a profile: {found}; a profile is the directory that `isotherm record` writes"
     )]
@@ -96,7 +97,7 @@ pub enum Error {
     Add {
         /// The file or directory that could not be written.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
     },
     /// The end of a recording could not be written.
@@ -110,9 +111,9 @@ pub enum Error {
         )
     )]
     Finish {
-        /// Which file or directory could not be written.
+        /// The file or directory that could not be written.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         cause: io::Error,
         /// Epochs that were recorded and stay readable.
         kept_epochs: usize,
@@ -133,7 +134,7 @@ fn readable(epochs: usize, none: &str, one: &str, several: &str) -> String {
 pub struct Warning {
     /// Name of the file within the profile; empty where it concerns the whole.
     pub file: String,
-    /// What is wrong and what was done about it.
+    /// The damage, and how the reader dealt with it.
     pub what: String,
 }
 

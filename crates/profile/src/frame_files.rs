@@ -1,7 +1,7 @@
-//! The files of the frames table, by the sites whose frames each holds.
+//! [`FrameFiles`] knows the sites whose frames (callers) each file of the frames table holds, and the files that have to be written: those
+//! with new sites, and those whose frames got names at the end of the recording.
 //!
-//! They grow as those of every log table do, but their rows are made of the sites when a file is written: frames get
-//! names when a recording ends, and the file that holds them is then written once more.
+//! The files grow as those of every log table do, but their rows are made of the sites when a file is written.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use isotherm_model::site::SiteId;
 use crate::layout::Table;
 use crate::log::{FULL_EPOCHS, FULL_ROWS};
 
-/// One file.
+/// A file of the table.
 #[derive(Debug, Default)]
 struct FrameFile {
     sites: Vec<SiteId>,
@@ -20,7 +20,7 @@ struct FrameFile {
     dirty: bool,
 }
 
-/// All of them; only the last one still grows.
+/// All files of the table; only the last one still grows.
 #[derive(Debug, Default)]
 pub(crate) struct FrameFiles {
     files: Vec<FrameFile>,

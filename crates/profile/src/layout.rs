@@ -1,4 +1,5 @@
-//! Names of the files of a profile, and the limits of their sizes.
+//! [`Table`] lists the tables of a profile and names their files. Beside it are the version of the format, the limits of the sizes of
+//! files, and the names of temporary files.
 
 /// Version of the format that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
@@ -6,8 +7,8 @@ pub const FORMAT_VERSION: u64 = 1;
 /// Name of the file in a profile that says how it was recorded.
 pub const META_FILE: &str = "meta.parquet";
 
-/// Largest file of a profile that is read. A writer begins a new file long before; only the table of sites is
-/// one file, and holds some millions of them in so many bytes.
+/// Largest file of a profile that is read. A writer begins a new file long before; only the table of sites is one file, which has room for
+/// some millions of them.
 pub(crate) const TABLE_BYTES: u64 = 1 << 30;
 /// Most bytes of a profile that are read: its rows are all in memory at once.
 pub(crate) const PROFILE_BYTES: u64 = 16 << 30;
@@ -67,8 +68,8 @@ impl Table {
     }
 }
 
-/// Begin and end of the hidden name under which a file is written before it is renamed; between them are
-/// random characters. It does not end in `.parquet`, so that no pattern takes it for a table.
+/// Begin and end of the hidden name under which a file is written before it is renamed; between them are random characters. It does not end
+/// in `.parquet`, so that no pattern for tables matches it.
 pub(crate) fn temporary(file: &str) -> (String, &'static str) {
     (format!(".{file}."), ".tmp")
 }

@@ -1,5 +1,6 @@
-//! The profile file `app.iso`: a directory of Parquet tables that DuckDB, Polars and pandas read
-//! with no help from us. Columns and units: `docs/formats.md`.
+//! [`Writer`] writes a profile, [`read()`] reads it, and [`add_sensitivity`] and [`add_isolation`] add tables of later runs. A profile
+//! (`app.iso`) is a directory of Parquet tables, which DuckDB, Polars and pandas read without this crate. Columns and units:
+//! `docs/formats.md`.
 //!
 //! ```text
 //! app.iso/meta.parquet            key, value                       state

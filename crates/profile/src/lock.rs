@@ -1,7 +1,9 @@
-//! The lock of a profile's directory: one writer at a time.
+//! Locks the directory of a profile ([`open_locked`]): a recording excludes every other writer; an addition of tables excludes recordings,
+//! but not other additions.
 //!
-//! It is on the directory itself, so a profile has no file for it, and it stays with a directory that is renamed. The kernel releases it
-//! when the process ends, however that ends. Where a file system has no locks, and between hosts that share one, it excludes no other writer.
+//! The lock is on the directory itself, so a profile has no file for it, and it stays with a directory that is renamed. The kernel releases
+//! it when the process ends, however that ends. Where a file system has no locks, and between hosts that share one, it excludes no other
+//! writer.
 
 use std::io;
 use std::path::Path;

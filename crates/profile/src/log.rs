@@ -1,4 +1,5 @@
-//! A table that grows by epochs, in numbered files of bounded size.
+//! [`Log`] holds the last file of a table that grows by epochs, for the writer: in numbered files, each full after a number of rows or
+//! epochs. The rows of each epoch are added to it, and the next number begins when it is full.
 
 use crate::tables::Row;
 
@@ -28,7 +29,7 @@ impl<R: Row> Log<R> {
         }
     }
 
-    /// Adds the rows of one epoch. What is not yet in the file stays in this one.
+    /// Adds the rows of one epoch. Rows that are not written yet stay in the same file.
     pub(crate) fn push(&mut self, rows: impl IntoIterator<Item = R>) {
         let full = self.rows.len() >= FULL_ROWS || self.epochs >= FULL_EPOCHS;
         if full && !self.dirty {

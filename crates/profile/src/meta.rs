@@ -1,4 +1,4 @@
-//! Meta data as rows of key and value.
+//! Converts the meta data of a profile (how it was recorded, and how the run ended) to rows of key and value, and back.
 //!
 //! ```text
 //! format_version 1          depth           4          command.0  ./bfs

@@ -1,4 +1,6 @@
-//! Reading a profile: tolerant of a recording that was cut short, strict about what files claim.
+//! [`read()`] reads a profile, complete, cut short or damaged: it leaves out what it cannot use, with a [`Warning`] for each, and checks
+//! what files claim, because they may be made to deceive. It fails where no file can be used, or where a newer Isotherm wrote one.
+//! [`read_files`] does so from the contents of the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -94,7 +96,7 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
     }
 }
 
-/// What is in the directory, sorted.
+/// The names in the directory, sorted.
 fn names(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -105,7 +107,7 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Where the profile is that was at the path before a new one was begun there.
+/// Path of the profile that was here before a new one was begun, if it is still put aside.
 fn aside(path: &Path) -> Option<PathBuf> {
     let former = ProfileBackup::of(path)?;
     former.found_aside().map(Path::to_owned)
@@ -177,7 +179,7 @@ impl From<String> for Refusal {
     }
 }
 
-/// What the files said so far.
+/// The content of the files that were read so far.
 #[derive(Default)]
 struct Parts {
     meta: Option<(Meta, Ending)>,
@@ -269,7 +271,7 @@ impl Parts {
         (profile, self.warnings)
     }
 
-    /// Names files that must have been there: the meta data, numbers before the last one, and the heat that other tables tell of.
+    /// Names files that must have been there: the meta data, numbers before the last one, and the heat that other tables prove.
     fn notice_gaps(&mut self) {
         let mut missing = Vec::new();
         if self.lacks_heat() {
@@ -371,8 +373,8 @@ impl Parts {
         })
     }
 
-    /// The start of the recording and the conditions of an added table's rows; `None` with a warning where they belong to another
-    /// recording, because an Isotherm that does not know a table leaves it where it replaces the profile, or to several measurements.
+    /// The start of the recording and the conditions of an added table's rows. `None`, with a warning, where they belong to several
+    /// measurements or to another recording: an Isotherm that does not know a table leaves it where it replaces the profile.
     fn measured_once<R>(
         &mut self,
         table: Table,

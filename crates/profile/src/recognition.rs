@@ -1,4 +1,5 @@
-//! Recognises the content of a directory: a profile, nothing, or the files of another program.
+//! [`is_profile`] tells whether a directory holds a profile, and [`is_empty`] whether it holds at most temporary files of a killed writer.
+//! The writer takes no other directory: that has the files of another program, which are never overwritten.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use isotherm_sys::files::read_input;
 use crate::column::File;
 use crate::layout::{TABLE_BYTES, Table, is_temporary};
 
-/// True where the directory holds nothing but what a writer left that was killed before its first file.
+/// True where the directory holds at most the temporary files of a writer that was killed before its first table.
 ///
 /// # Errors
 /// It cannot be read.
@@ -28,7 +29,7 @@ pub fn is_profile(path: &Path) -> bool {
     recognised(path).is_ok_and(|is_profile| is_profile)
 }
 
-/// As [`is_profile`], where the answer matters.
+/// As [`is_profile`], but with an error where the answer cannot be found.
 ///
 /// # Errors
 /// The directory, or all of its files that might tell, could not be read, and which could not.

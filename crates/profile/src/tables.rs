@@ -1,4 +1,4 @@
-//! The row type of each table, and its conversion to columns and back.
+//! Defines the columns of each table of a profile: its type of rows has the trait [`Row`], which converts rows to columns and back.
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
@@ -20,9 +20,9 @@ use crate::layout::Table;
 
 pub(crate) type Columns = Vec<(&'static str, Cells)>;
 
-/// A row of one table, to be written.
+/// A row of one table.
 pub(crate) trait Row: Sized {
-    /// Which table.
+    /// The table of these rows.
     const TABLE: Table;
     /// The columns of these rows.
     fn columns(rows: &[Self]) -> Columns;
@@ -33,6 +33,7 @@ pub(crate) trait Stored: Sized {
     /// The rows of this file, or what is wrong with it.
     fn read(file: &File) -> Result<Vec<Self>, String>;
 }
+    /// Position in the calling context, 0 for the innermost.
 
 /// One caller of one site, to be written.
 #[derive(Clone, Copy, Debug)]

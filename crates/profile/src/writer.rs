@@ -1,4 +1,6 @@
-//! Writing a profile while the program runs.
+//! [`Writer`] writes a profile while the program runs, epoch by epoch, and its end, with its directory locked against other writers. Where
+//! a profile is at the path, it refuses, or replaces that one and puts it back if the new one holds nothing or, on request, is not finished
+//! ([`Existing`]). [`replace`] writes the files of tables so that each name always holds a whole file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
@@ -37,7 +39,7 @@ pub enum Existing {
     /// Replace its tables; files that are not ours stay. It is put aside, removed with the first epoch
     /// that tells something, and put back where none does.
     Overwrite,
-    /// The same, but it is put back unless the new one is finished: for what is written at once.
+    /// As `Overwrite`, but the former profile is put back unless the new one is finished: for a profile that is written at once.
     OverwriteAtEnd,
 }
 
@@ -72,7 +74,7 @@ pub struct Writer {
     kept_epochs: usize,
     /// True once the meta data was flushed to the device.
     meta_is_durable: bool,
-    /// What was overwritten, while it can be put back.
+    /// The overwritten profile, while it can be put back.
     former: Option<ProfileBackup>,
     existing: Existing,
     /// True where a site, an access or resident memory was noted.
@@ -94,8 +96,8 @@ impl Writer {
     /// moment on.
     ///
     /// # Errors
-    /// There is a profile and `existing` says to refuse; there is something else, other than an
-    /// empty directory, or what cannot be read to tell; another writer writes there; the parent directory is missing or may not be written.
+    /// There is a profile and `existing` says to refuse; anything else than an empty directory is at the path, or it cannot be read;
+    /// another writer writes there; the parent directory is missing or may not be written.
     pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
         let Place {
             made,
@@ -223,7 +225,7 @@ impl Writer {
         synced.map_err(|cause| self.failed(self.path.clone(), cause))
     }
 
-    /// Where the profile is.
+    /// The path of the profile, as it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -406,8 +408,8 @@ impl Drop for Writer {
     }
 }
 
-/// A file to be, and the function that encodes it: of several files each on a thread of its own, because the tables
-/// of sites and frames take some milliseconds each.
+/// A file to be written, and the function that encodes it. Several files are encoded by a thread each, because the tables of sites and
+/// frames take some milliseconds.
 pub(crate) struct Pending<'a> {
     file: String,
     /// True where it is flushed to the device before it gets its name.
@@ -525,7 +527,7 @@ fn written(directory: &Path, file: &Pending<'_>) -> io::Result<TempPath> {
     Ok(out.into_temp_path())
 }
 
-/// Where a profile is written.
+/// The directory for a new profile, and the former profile.
 struct Place {
     /// True where there was nothing.
     made: bool,
@@ -620,7 +622,7 @@ fn locked(path: &Path, target: &Path) -> Result<Directory, Error> {
     }
 }
 
-/// Removes what a writer left that was killed before its first file.
+/// Removes the temporary files of a writer that was killed before its first table.
 fn remove_temporaries(directory: &Directory) -> io::Result<()> {
     for entry in fs::read_dir(directory.path())? {
         let entry = entry?;

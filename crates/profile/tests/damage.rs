@@ -1,4 +1,4 @@
-//! Files that were cut, changed, lost, exchanged or made by someone else.
+//! Tests that files which were cut, changed, lost, exchanged or forged are named, and the rest is used.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! A recording that is killed at any moment keeps every epoch it had noted.
+//! Tests that a recording which is killed at any moment keeps every epoch it had noted.
 
 mod support;
 

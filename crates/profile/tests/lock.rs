@@ -1,4 +1,4 @@
-//! Of several writers at one path, one writes the profile, and no other takes it away.
+//! Tests that of several writers at one path one writes the profile, and no other takes it away.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! A profile that is overwritten is not lost before the new one holds something.
+//! Tests that a profile which is overwritten is not lost before the new one holds something.
 
 mod support;
 

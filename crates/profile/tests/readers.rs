@@ -1,4 +1,4 @@
-//! DuckDB, Polars and pandas read a profile with no help from us, where Python has them.
+//! Tests that DuckDB, Polars and pandas read a profile as this crate does, where Python has them.
 //!
 //! `ISOTHERM_PYTHON` names another interpreter than `python3`, one of a virtual environment say:
 //! `pip install duckdb polars pandas pyarrow` fetches about 150 MB.

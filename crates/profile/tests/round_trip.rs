@@ -1,4 +1,4 @@
-//! What is recorded is what is read, whatever the values and however the recording ends.
+//! Tests that a profile reads as it was recorded, whatever the values and however the recording ends.
 
 mod support;
 

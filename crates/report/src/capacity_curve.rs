@@ -1,4 +1,5 @@
-//! Computes the number of accesses that the hottest bytes serve, for any capacity.
+//! [`CapacityCurve`] computes how many accesses the hottest bytes of a program serve, for any capacity, and how many bytes serve a share of
+//! the accesses.
 //!
 //! ```text
 //! pieces by hotness   |■■■■|■■|■■■■■■■■|■■■■■■■■■■■■■■|   one square, so many bytes

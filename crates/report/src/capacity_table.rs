@@ -1,4 +1,6 @@
-//! The table and the curve of `isotherm curve`: how many accesses the hottest bytes of a program serve.
+//! [`CapacityCurves`] holds a [`CapacityCurve`] for each way to divide the memory of a program (chunks and sites of a profile, pages of a
+//! trace), and formats them for `isotherm curve`: as a plot of the finest with tables of all, and as JSON. The daemon's heat map shows the
+//! curve of its rows by the same text.
 
 use std::collections::BTreeMap;
 
@@ -22,16 +24,16 @@ const COLUMNS: usize = 100;
 /// pieces, finest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CapacityCurves {
-    /// What the accesses are counts of.
+    /// Unit of the accesses.
     pub counted: CountUnit,
-    /// What the shares of capacity are of.
+    /// The footprint, of which capacities are shares.
     pub footprint: Footprint,
     /// The curves.
     pub curves: Vec<(&'static str, CapacityCurve)>,
 }
 
 impl CapacityCurves {
-    /// By chunk, which is as fine as a profile knows, and by site, which is what a plan places.
+    /// The curves by chunk, the finest division that a profile has, and by site, the data that a plan places.
     #[must_use]
     pub fn of_profile(profile: &Profile) -> Self {
         let mut chunks = BTreeMap::<(Process, u64, SiteId), Accesses>::new();
@@ -62,7 +64,7 @@ impl CapacityCurves {
         self.curves.iter().all(empty)
     }
 
-    /// For a terminal of so many columns.
+    /// The curve and both tables, for a terminal of this width.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let Some((pieces, finest)) = self.curves.first() else {
@@ -82,7 +84,7 @@ impl CapacityCurves {
         text + "\n" + &self.shares() + "\n" + &self.needs()
     }
 
-    /// What is served at each share of the footprint.
+    /// The table of the share of accesses that each share of the footprint serves.
     fn shares(&self) -> String {
         let parts = Vec::from_iter(PARTS.iter().enumerate());
         let table = DataTable::of(&parts)
@@ -99,7 +101,7 @@ impl CapacityCurves {
         curves.render()
     }
 
-    /// What is needed to serve each share of the accesses.
+    /// The table of the bytes that serve each share of the accesses.
     fn needs(&self) -> String {
         let shares = Vec::from_iter(NEEDS.iter().enumerate());
         let title = format!("of the {}", self.counted.noun());
@@ -112,7 +114,7 @@ impl CapacityCurves {
         curves.render()
     }
 
-    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
+    /// The curves as JSON, documented in `docs/formats.md`, ending in a line feed.
     #[must_use]
     pub fn json(&self) -> String {
         let of_curve = |(pieces, curve): &(&'static str, CapacityCurve)| JsonCurve {

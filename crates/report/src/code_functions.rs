@@ -1,4 +1,5 @@
-//! The functions that access data, with the sites that each waits for, and the tables of both directions.
+//! Lists the sampled functions of a profile, each with the sites whose data it accesses ([`CodeFunction`]), and the lines of code, each
+//! with its site ([`CodePair`]); formats both as tables of `isotherm report` in a terminal. The HTML page has its own tables.
 
 use std::collections::BTreeMap;
 
@@ -139,7 +140,7 @@ pub(crate) fn pairs(sites: &[SiteRow]) -> Vec<CodePair<'_>> {
 }
 
 impl CodeFunction {
-    /// The sites that it waits for most, with their shares.
+    /// The sites that it accesses most, with their shares.
     pub(crate) fn sites_in_words(&self) -> String {
         let with_accesses = self.sites.iter().filter(|site| site.accesses > 0);
         let named: Vec<String> = with_accesses

@@ -1,4 +1,4 @@
-//! The code that accesses the data of each site, by function and line.
+//! Lists the lines of code that access the data of each site: a [`CodeLine`] has the function, the accesses (loads, stores), and a pattern.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::words::share;
 
-/// What a line of code was sampled to do with the data of a site.
+/// A line of code, with its sampled accesses to the data of a site.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CodeLine {
     /// `bfs.cc:166 bfs`; without a line the function and its module, without symbols the module and the address.
@@ -28,13 +28,13 @@ pub struct CodeLine {
     pub accesses_share: f64,
     /// Accesses beside these that the caches served.
     pub served_by_caches: u64,
-    /// Those of the accesses whose instruction reads.
+    /// Accesses whose instruction reads.
     pub loads: u64,
-    /// Those of the accesses whose instruction writes; one that does both is in either.
+    /// Accesses whose instruction writes; one that does both counts in both.
     pub stores: u64,
     /// Threads that were sampled there, 16 at most.
     pub threads: u32,
-    /// How the samples of its busiest instruction follow each other: `stream`, `stride` or `random`; none of too few samples.
+    /// How the samples of its busiest instruction follow each other: `stream`, `stride` or `random`; none for too few samples.
     pub pattern: Option<&'static str>,
     /// Step of a `stride`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +98,7 @@ fn text(frame: &Frame) -> String {
     }
 }
 
-/// The code of each site, the line with most accesses first. `accesses` are those to the sites.
+/// The code of each site, the line with most accesses first. `accesses` gives the accesses to a site.
 pub(crate) fn lines_by_site(
     profile: &Profile,
     accesses: impl Fn(SiteId) -> u64,

@@ -1,4 +1,5 @@
-//! The same program run several ways, some rounds each.
+//! [`Comparison`] holds and formats the result of `isotherm compare`: the times of one program in several placements, whether they differ
+//! by more than noise, how much of the gap between first touch and all fast the plan closes, and how well it predicted the times.
 //!
 //! ```text
 //! placement    fastest  median  slowest  of all fast  predicted
@@ -16,7 +17,7 @@ use crate::table::DataTable;
 use crate::times::Times;
 use crate::words::percent;
 
-/// Said where there are too few rounds.
+/// The sentence for too few rounds.
 pub(crate) const TOO_FEW: &str =
     "only three rounds and more tell whether placements differ: --rounds 3";
 
@@ -31,9 +32,9 @@ pub struct Comparison {
     pub guided: Option<Times>,
     /// Everything in the fast tier.
     pub all_fast: Option<Times>,
-    /// What the fractional bound promises at best, modelled from the fastest rounds.
+    /// The best time that the fractional bound allows, modelled from the fastest rounds.
     pub bound: Option<Nanos>,
-    /// What the plan predicts.
+    /// The times that the plan predicts.
     pub expected: Option<ExpectedTimes>,
 }
 
@@ -72,7 +73,7 @@ impl Comparison {
             .within_noise_of(self.all_fast.as_ref()?)
     }
 
-    /// A line for each way: its fastest, middle and slowest round, and the fastest as a multiple of that of all fast; then what they tell.
+    /// A line for each placement: fastest, middle and slowest round, and the fastest as a multiple of all fast; then what the times tell.
     #[must_use]
     pub fn render(&self) -> String {
         let rows = self.rows();

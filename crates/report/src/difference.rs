@@ -1,5 +1,6 @@
-//! The difference between two profiles of a program: figures of the runs and of each site, what changed beyond the noise, and as
-//! JSON. `text` has the form for a terminal, `verdict` the conditions under which a comparison fails.
+//! [`ProfileDifference`] is the output of `isotherm diff`: the figures of two profiles of a program and of each site, and what changed
+//! beyond the noise. It is the JSON form; `text` formats it for a terminal, `verdict` evaluates the conditions under which the command
+//! fails.
 //!
 //! A site is *hotter* where its share of the heat grew, *slower* where the program waits longer for its data, *larger* where more of
 //! it is resident. Shares and times of samples are only said to differ where their 95 % intervals allow it.
@@ -71,7 +72,7 @@ pub struct DifferenceRun {
     pub command: String,
     /// Start, RFC 3339.
     pub started: String,
-    /// What its heat counts.
+    /// Unit of its heat.
     #[serde(serialize_with = "words::noun")]
     pub counted: CountUnit,
     /// Length of the run.
@@ -80,7 +81,7 @@ pub struct DifferenceRun {
     pub footprint_bytes: u64,
     /// Accesses to all sites.
     pub accesses: u64,
-    /// The same in the unit that both runs have; none where they have none in common.
+    /// The accesses in the unit that both runs have; none where they have none in common.
     pub heat: Option<u64>,
     /// Samples of these accesses; none where no source counts its samples.
     pub samples: Option<u64>,
@@ -99,11 +100,11 @@ pub struct SiteFigures {
     pub sites: Vec<String>,
     /// Accesses.
     pub accesses: u64,
-    /// The same as a share of those to all sites.
+    /// The accesses as a share of those to all sites.
     pub accesses_share: f64,
-    /// The same in the unit that both runs have.
+    /// The accesses in the unit that both runs have.
     pub heat: Option<u64>,
-    /// Samples of them.
+    /// Samples of the accesses.
     pub samples: Option<u64>,
     /// Most bytes resident at one time, of several sites the sum.
     pub peak_rss_bytes: u64,
@@ -116,11 +117,11 @@ pub struct SiteFigures {
 /// A place of the source in both profiles.
 #[derive(Clone, Debug, Serialize)]
 pub struct SiteDifference {
-    /// What changed, beyond the noise.
+    /// Its changes beyond the noise.
     pub changes: Vec<SiteChangeKind>,
-    /// Where it is, in the later profile if it is there.
+    /// Its location, in the later profile if it is there.
     pub location: String,
-    /// The same in parts, which can be cut where there is little room.
+    /// The location in parts, which can be cut where there is little room.
     #[serde(skip)]
     place: Location,
     /// Callers, innermost first.
@@ -140,9 +141,9 @@ pub struct SiteDifference {
 pub struct FoundSites {
     /// Places of the earlier profile that were accessed or resident.
     pub before: usize,
-    /// Those of them that the later profile has, too.
+    /// Places of `before` that the later profile has, too.
     pub found: usize,
-    /// Share of the earlier heat that these have.
+    /// Share of the earlier heat that the found places have.
     pub found_accesses_share: f64,
     /// Places by the method that found them, the most exact first.
     pub by: Vec<(&'static str, usize)>,
@@ -159,20 +160,20 @@ pub struct ConditionResult {
     pub reason: String,
 }
 
-/// All of a comparison of two profiles.
+/// The comparison of two profiles.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProfileDifference {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// What limits the meaning of the numbers.
+    /// Notes that limit the meaning of the numbers.
     pub notes: Vec<String>,
-    /// Unit of each `heat`: `ns`, `accesses`, `misses` or `page touches`; none where the runs have none in common.
+    /// Unit of each `heat`: `ns`, `accesses`, `misses`, `page touches` or `bytes`; none where the runs have none in common.
     pub heat_unit: Option<&'static str>,
     /// The earlier run.
     pub before: DifferenceRun,
     /// The later run.
     pub after: DifferenceRun,
-    /// What was found again.
+    /// How many places were found in both profiles.
     pub found: FoundSites,
     /// Every place of the source, the largest change first.
     pub sites: Vec<SiteDifference>,
@@ -232,7 +233,7 @@ enum HeatUnit {
 }
 
 impl HeatUnit {
-    /// `None` of different units, of those without a scale, and of a timer with an unknown interval.
+    /// `None` for different units, for units without a scale, and for a timer with an unknown interval.
     fn common(before: &Profile, after: &Profile) -> Option<Self> {
         let unit = before.counted();
         if unit != after.counted() {
@@ -355,7 +356,7 @@ fn site_difference(sides: &(Side<'_>, Side<'_>), pair: &SitePair) -> Option<Site
     })
 }
 
-/// What changed beyond the noise.
+/// The changes of a site beyond the noise.
 fn changes(
     sides: &(Side<'_>, Side<'_>),
     before: Option<&SiteFigures>,
@@ -416,7 +417,7 @@ fn shares_differ(sides: &(Side<'_>, Side<'_>), before: &SiteFigures, after: &Sit
 }
 
 impl SiteDifference {
-    /// False of a site that was neither accessed nor resident in either run: it has no names, and nothing to say.
+    /// False for a site that was neither accessed nor resident in either run: it has no names, and nothing to say.
     fn is_telling(&self) -> bool {
         let mut figures = [&self.before, &self.after].into_iter().flatten();
         figures.any(SiteFigures::is_telling)

@@ -1,4 +1,5 @@
-//! Texts that are cut to a width and still differ where their wholes do.
+//! [`make_distinct`] cuts texts again that were cut to a width and became alike, such as the locations of sites beside a table: each then
+//! shows where it differs from the others, or ends in a number where the width is too small for that.
 //!
 //! ```text
 //! wholes          graph.py:12 load < Loader.read_all_of_the_edges (graph.py:40)
@@ -13,18 +14,18 @@ use std::collections::BTreeMap;
 
 use crate::words::clip;
 
-/// Between what is kept of the beginning and the part in which texts differ.
+/// Stands between the beginning that is kept and the part in which texts differ.
 const CUT: char = '…';
 
-/// The part of the room that the beginning of a text keeps, and at most as much is shown before the first difference: a third.
+/// The part of the room that the beginning of a text keeps, a third; at most as much is shown before the first difference.
 const KEPT_PART: usize = 3;
 
 /// Characters of a number, for at most 99 texts.
 const NUMBER: usize = 3;
 
 /// Cuts texts again that were cut to the same characters although their wholes differ, so that each shows where it differs. `cut` has one
-/// text for each of `wholes`, which steer no terminal; a room is at least 12 characters. Texts that a small room leaves alike even so end in
-/// a number: `~2`.
+/// text for each of `wholes`, which have no control characters; a room is at least 12 characters. Texts that a small room leaves alike even
+/// so end in a number: `~2`.
 pub(crate) fn make_distinct(cut: &mut [String], wholes: &[String], room: usize) {
     let wholes: Vec<Vec<char>> = wholes.iter().map(|whole| whole.chars().collect()).collect();
     let mut groups = alike(cut, 0..cut.len());
@@ -85,7 +86,7 @@ fn first_difference(wholes: &[Vec<char>], group: &[usize]) -> Option<usize> {
     group.iter().filter_map(differs).min()
 }
 
-/// The beginning of a text and what is around the character at a place, in at most so many characters.
+/// The beginning of a text and what is around the character at a place, in at most `room` characters.
 fn around(text: &[char], place: usize, room: usize) -> String {
     let part = room / KEPT_PART;
     let before = &text[..place.min(text.len())];

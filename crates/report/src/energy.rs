@@ -1,4 +1,6 @@
-//! The energy of a run, each figure labelled by how it was obtained: measured by a counter of the machine, or modelled.
+//! [`EnergyRow`] is one energy in the report of a run: measured by a counter of the machine, which counts all programs, or modelled for a
+//! tier from the accesses of the profile. This file reads the measured rows from the profile and formats both kinds as text and HTML; the
+//! modelled ones come in as [`ModelledEnergy`] (`isotherm report --power`).
 
 use std::collections::BTreeMap;
 
@@ -34,18 +36,18 @@ impl EnergyKind {
 /// One energy of the run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EnergyRow {
-    /// What took it: a tier, or what a counter counts.
+    /// The part of the machine that took it: a tier, or the part that a counter counts.
     pub of: String,
     /// How it was obtained.
     pub kind: EnergyKind,
     /// The counter, or the memory of the model.
     pub source: String,
-    /// All of it.
+    /// The whole energy.
     pub joules: f64,
-    /// Of a tier: what it would have taken without accesses.
+    /// Energy that a tier would have taken without accesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_joules: Option<f64>,
-    /// Of a tier: the part of that which held no data.
+    /// The part of `idle_joules` that belongs to memory without data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_joules: Option<f64>,
 }
@@ -59,7 +61,7 @@ pub struct ModelledEnergy {
     pub sites: BTreeMap<SiteId, f64>,
 }
 
-/// What counters measured during the run.
+/// The energy that counters measured during the run.
 pub(crate) fn measured(profile: &Profile) -> Vec<EnergyRow> {
     let row = |energy: MeasuredEnergy| EnergyRow {
         of: match energy.part {
@@ -95,7 +97,7 @@ fn part(of: Option<f64>) -> String {
     of.map_or(String::new(), joules)
 }
 
-/// The rows, with names of models and counters of at most so many characters, and with the parts of a tier's energy where there is room.
+/// The rows, with names of models and counters of at most `names` characters, and with the parts of a tier's energy where there is room.
 fn rows_table(rows: &[EnergyRow], names: usize, has_room: bool) -> DataTable<'_, EnergyRow> {
     let table = DataTable::of(rows)
         .left("energy of", |row| clip(&row.of, 30))
@@ -110,7 +112,7 @@ fn rows_table(rows: &[EnergyRow], names: usize, has_room: bool) -> DataTable<'_,
     table.left("by", move |row| clip(&row.source, names))
 }
 
-/// The rows for a terminal of so many columns.
+/// The rows for a terminal of this width.
 pub(crate) fn text(rows: &[EnergyRow], columns: usize) -> String {
     let has_room = columns >= 100;
     let others = if has_room { 80 } else { 54 };

@@ -1,4 +1,4 @@
-//! Why a plan puts a site into its tier: the answer of `isotherm explain`.
+//! [`Explanation`] says why a plan puts a site into its tier and what would move it: the answer of `isotherm explain` to an id or label.
 //!
 //! Everything is computed from the plan alone, so it also holds for an edited plan. Where the tier
 //! word was changed by hand, the policy's reason no longer fits, and the numbers show it.
@@ -285,7 +285,7 @@ impl fmt::Display for RankedSite<'_> {
 }
 
 impl fmt::Display for Explanation<'_> {
-    /// Some lines; no text of the plan can imitate one, because each stays on its line.
+    /// Prints some lines; no text of the plan can imitate one, because each stays on its line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ranked(site) => site.fmt(f),

@@ -1,4 +1,5 @@
-//! The conditions under which `isotherm diff` fails, such as `footprint > +5%`: as text and as a value.
+//! [`FailCondition`] is a condition under which `isotherm diff` fails, such as `footprint > +5%`, read from text: a limit for a measure of
+//! the program or of sites in the later run, or for its change since the earlier one.
 //!
 //! ```text
 //! condition  =  measure [ "of" site ] comparison limit
@@ -34,7 +35,7 @@ variant_words! {
     }
 }
 
-/// The data that a condition is of.
+/// The data whose measure is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConditionSubject {
     /// All of the program.
@@ -101,7 +102,7 @@ pub enum AmountUnit {
 pub struct FailConditionError(String);
 
 impl ConditionOrder {
-    /// Whether a value is so to a limit.
+    /// Whether a value is above, below or at a limit, as the order says.
     #[must_use]
     pub fn holds(self, value: f64, limit: f64) -> bool {
         match self {

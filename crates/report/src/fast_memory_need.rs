@@ -1,4 +1,4 @@
-//! How much fast memory a program needs to be no slower than a limit: in one sentence, and as JSON.
+//! [`FastMemoryNeed`] is the result of `isotherm plan --slowdown`: the least fast memory for a limit of slow-down, in words and as JSON.
 
 use isotherm_model::units::Bytes;
 use serde::Serialize;

@@ -1,4 +1,6 @@
-//! Heat over time as a grid of bounded size: epochs in columns, parts of sites in rows.
+//! [`HeatGrid`] has the accesses of a profile by time and place, for the report's JSON and HTML, as a grid of bounded size. A column is one
+//! or more epochs. A row is an equal share, by address, of the accessed chunks of a site, for the sites with most accesses; the last row is
+//! all other sites. `resident` gathers epochs into [`Columns`], too.
 
 use std::collections::{HashMap, HashSet};
 
@@ -46,13 +48,13 @@ pub struct HeatColumn {
 /// A row: a part of a site's data, by address.
 #[derive(Clone, Debug, Serialize)]
 pub struct HeatRow {
-    /// Its id; empty for the last row, all other sites.
+    /// Id of the site; empty for the last row, all other sites.
     pub site: String,
     /// Where it is allocated.
     pub location: String,
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub part: usize,
-    /// Of how many.
+    /// Number of parts of the site.
     pub parts: usize,
     /// Bytes of the chunks in which accesses were seen.
     pub bytes: u64,

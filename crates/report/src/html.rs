@@ -1,4 +1,4 @@
-//! The report as one page: static tables that need no script, and data for the charts.
+//! Renders the report as one HTML page: static tables that need no script, and data for the charts.
 //!
 //! The size of the page is bounded for any profile: the numbers of sites, callers and counters and
 //! the lengths of names are limited here, the grid and the series where they are made. All text
@@ -27,7 +27,7 @@ mod tables;
 
 /// Sites with a row and a point of their own.
 const SITES: usize = 200;
-/// Notes.
+/// Notes that are shown at most.
 const NOTES: usize = 50;
 
 /// The page.
@@ -258,7 +258,7 @@ fn charts_last(summary: &Summary) -> Markup {
     }
 }
 
-/// What part of the run both charts over time show; a script shows it.
+/// The controls for the part of the run that both charts over time show; a script makes them visible.
 fn time_controls() -> Markup {
     let number = |id: &str| html! { input type="number" id=(id) min="0" step="any"; };
     html! {

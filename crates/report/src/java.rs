@@ -1,4 +1,5 @@
-//! Figures of a Java program as a whole: the columns of Table 3 of the Cross-Layer paper that a profile can provide.
+//! [`JavaSummary`] has the figures of a Java program as a whole for the report, as JSON, text and HTML: those of Cross-Layer's Table 3 that
+//! a profile can provide, the work of the garbage collector and the compilers, and how exactly samples in the heap are attributed to sites.
 
 use isotherm_model::profile::Profile;
 use isotherm_model::units::Bytes;
@@ -16,7 +17,7 @@ pub struct JavaSummary {
     pub allocated_bytes: u64,
     /// Places in methods that allocated a sampled object.
     pub allocation_sites: u64,
-    /// Such places in a method, on average.
+    /// Allocation sites of a method that has any, on average.
     pub sites_per_method: f64,
     /// Methods that had compiled code at the end.
     pub hot_methods: u64,
@@ -30,13 +31,13 @@ pub struct JavaSummary {
     pub compiler_samples: u64,
     /// Collections that stopped the program.
     pub collections: u64,
-    /// Their time together.
+    /// Time of all collections together.
     pub collecting_ns: u64,
     /// Samples in the heap whose object was sampled itself: their site is exact.
     pub exact_samples: u64,
     /// Samples in the heap whose site is that of the nearest sampled object of the same class.
     pub by_class_samples: u64,
-    /// Samples in the heap of which no site is known.
+    /// Samples in the heap whose site is not known.
     pub unattributed_samples: u64,
 }
 

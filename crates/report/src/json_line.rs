@@ -1,4 +1,4 @@
-//! Writes and reads the daemon's answers to requests, each as one line of JSON.
+//! [`JsonLine`] writes and reads the daemon's answers to requests, each as one line of JSON.
 //!
 //! A running daemon and the program that queries it may be of different releases: every answer contains the version of
 //! its format, and the reader rejects an answer of another version.
@@ -18,7 +18,7 @@ pub trait JsonLine: Serialize + DeserializeOwned {
     const REQUEST: &'static str;
     /// The name of this type of answer in error messages.
     const NAME: &'static str;
-    /// The version of the format that this program writes and reads.
+    /// The version of the format that this program writes and reads; a change that old readers would misread raises it.
     const VERSION: u32;
 
     /// Semantic validation: checks that the fields agree with each other, such as the lengths of the rows of a grid.

@@ -1,4 +1,6 @@
-//! Profiles and plans for people and scripts: text, JSON and one self-contained HTML page.
+//! Formats the results of Isotherm for people and scripts, as text, JSON or one self-contained HTML page: a [`Report`] of a profile and its
+//! plan, and the outputs of the other commands, such as comparisons, differences, simulations and the daemon's status. The tables and words
+//! that they consist of are public, too.
 //!
 //! ```text
 //! Profile + Plan --> Summary --+--> text (a terminal's width)
@@ -6,8 +8,8 @@
 //!                              +--> HTML (offline, bounded size)
 //! ```
 //!
-//! Every figure is computed once, in [`summary`]; the three forms only print it, so none
-//! contradicts another. Nothing here does I/O: values go in, strings come out.
+//! Every figure of a report is computed once, in [`summary`]; the three forms only print it, so none contradicts another. Nothing here
+//! does I/O: values go in, strings come out.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 //!
@@ -111,7 +113,7 @@ impl Report {
         self
     }
 
-    /// Adds what a power model computed of the run.
+    /// Adds the energy of the run that a power model computed.
     #[must_use]
     pub fn with_energy(mut self, modelled: ModelledEnergy) -> Self {
         for site in &mut self.summary.sites {
@@ -127,13 +129,13 @@ impl Report {
         &self.summary
     }
 
-    /// For a terminal of so many columns; 60 at least are used.
+    /// The report for a terminal of this width; 60 columns at least are used.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         text::render(&self.summary, columns.max(60))
     }
 
-    /// As JSON, documented in `docs/formats.md`, ending in a line feed.
+    /// The report as JSON, documented in `docs/formats.md`, ending in a line feed.
     #[must_use]
     pub fn json(&self) -> String {
         // Strings, numbers and lists of them: serialising cannot fail.
@@ -141,7 +143,7 @@ impl Report {
         json + "\n"
     }
 
-    /// As one HTML page that needs no network and stays under 5 MB whatever the profile's size.
+    /// The report as one HTML page that needs no network and stays under 5 MB whatever the profile's size.
     #[must_use]
     pub fn html(&self) -> String {
         html::render(&self.summary)

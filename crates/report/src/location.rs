@@ -1,4 +1,6 @@
-//! The location of a site, in words that distinguish it from all other sites.
+//! [`Location`] names in a report the code that allocates a site: the innermost caller in the program's own source (else in a library's,
+//! else the best known one) and, where sites share it, also the column, then an outer caller, then the beginning of the id. [`beside`] adds
+//! locations to a table as its last column, cut to the room that is left, but still distinct.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +12,7 @@ use crate::words::clip;
 
 /// Characters of a module that are kept before its offset.
 const MODULE: usize = 8;
-/// Between a place and the caller around it.
+/// Separates a place from the caller around it.
 const AROUND: &str = " < ";
 /// Parts of the paths of Python's own modules and of installed packages.
 const PYTHON_PLATFORM: [&str; 3] = ["/lib/python3", "/site-packages/", "/dist-packages/"];
@@ -23,7 +25,7 @@ const LOCATION: usize = 12;
 /// Columns between a table and the locations beside it.
 const GAP: usize = 2;
 
-/// A caller in words, parted so that the module, which many sites share, can be cut before what tells them apart.
+/// A caller in words, in parts, so that the module, which many sites share, can be cut before what distinguishes them.
 ///
 /// ```text
 /// front           module               back
@@ -46,7 +48,7 @@ impl CallerWords {
         }
     }
 
-    /// As [`Frame`] prints it.
+    /// The words of a frame, as [`Frame`] prints it.
     fn of(frame: &Frame) -> Self {
         let whole = frame.to_string();
         let in_file = frame.file.is_some() && frame.line.is_some();
@@ -64,7 +66,7 @@ impl CallerWords {
         }
     }
 
-    /// Characters without which it says too little.
+    /// Characters without which the words say too little.
     fn least(&self) -> usize {
         let module = match self.back.is_empty() {
             true => 0,
@@ -73,7 +75,7 @@ impl CallerWords {
         length(&self.front) + module + length(&self.back)
     }
 
-    /// In at most so many characters, the module cut first.
+    /// The words in at most `room` characters, the module cut first.
     fn fitted(&self, room: usize) -> String {
         let whole = self.to_string();
         if length(&whole) <= room || self.module.is_empty() {
@@ -97,7 +99,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Where a site is: the caller that says most, then, where other sites have the same, what tells it from them.
+/// The location of a site: the caller that says most; then, where other sites have the same, what distinguishes the site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Location {
     place: CallerWords,
@@ -162,8 +164,8 @@ fn width(table: &str) -> usize {
     table.lines().map(length).max().unwrap_or(0)
 }
 
-/// Locations in at most so many characters each, 12 at least. Different ones stay different: those that are cut to the same text
-/// show the part in which they differ.
+/// Locations in at most `room` characters each, 12 at least. Different ones stay different: those that are cut to the same text show the
+/// part in which they differ.
 fn fitted<'a>(locations: impl Iterator<Item = &'a Location>, room: usize) -> Vec<String> {
     let locations: Vec<&Location> = locations.collect();
     let mut cut: Vec<String> = locations.iter().map(|one| one.fitted(room)).collect();
@@ -234,8 +236,8 @@ fn shown(site: &Site, with_column: bool) -> CallerWords {
     }
 }
 
-/// One for each site. Sites of one place are distinguished by the column, then by the first caller around it in which
-/// they differ, then by their names.
+/// The location of each site. Sites of one place are distinguished by the column, then by the first caller around it in which they differ,
+/// then by their names.
 pub(crate) fn locations(sites: &[Site]) -> Vec<Location> {
     let location = |site| Location {
         place: shown(site, false),

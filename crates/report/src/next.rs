@@ -1,10 +1,10 @@
-//! What to run next, as commands that can be copied.
+//! Suggests in a report what to run next, as commands that can be copied.
 
 use crate::shell;
 use crate::sites::by_share;
 use crate::summary::{HOT_SHARE, Next, Summary};
 
-/// The commands that follow from what is there: a profile at this path, a plan at that one.
+/// The commands that follow for a profile and a plan at these paths.
 pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> Vec<Next> {
     let next = |what: &str, command: String| Next {
         what: what.to_owned(),

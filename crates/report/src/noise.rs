@@ -1,4 +1,5 @@
-//! The precision of a number of samples: the confidence interval of a share, and the sites that are below the noise.
+//! Computes how precise sampled figures are: the interval of a share, whether two amounts differ, and the number of samples behind a number
+//! of accesses. Sites below [`NOISE_SAMPLES`] and [`NOISE_CAPACITY`] are folded in reports.
 
 use isotherm_model::batch::SourceReport;
 
@@ -31,7 +32,7 @@ pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
 pub(crate) struct SampledAmount {
     /// The amount, in any unit.
     pub(crate) amount: f64,
-    /// Its samples.
+    /// Its samples; `None` where each access was counted.
     pub(crate) samples: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! An optimization within a run: as JSON, and in one sentence.
+//! [`OptimizationSummary`] reports an optimization within a run, a choice of hot data and its moves, as JSON and in one sentence.
 
 use isotherm_model::stay::{StayReason, StayedBytes};
 use isotherm_model::units::{Bytes, Nanos};
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::words::{counted, percent, share};
 
-/// What was chosen once from the samples so far, and what of it moved.
+/// One choice from the samples so far, and its moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OptimizationSummary {
     /// The policy that chose.
@@ -63,7 +63,7 @@ impl OptimizationSummary {
         self.samples > 0 && self.selected_bytes == 0 && self.capacity_bytes < PAGE
     }
 
-    /// What was chosen, what moved, what is fast now, and what it cost.
+    /// A sentence on the chosen, the moved and the fast bytes, and the time that it cost.
     #[must_use]
     pub fn in_words(&self) -> String {
         let at = Nanos(self.at_ns);
@@ -111,7 +111,7 @@ impl OptimizationSummary {
         }
     }
 
-    /// What could not be moved, and why.
+    /// The bytes that could not be moved, by reason; empty where all were.
     fn failures(&self) -> String {
         if self.failed_bytes == 0 {
             return String::new();
@@ -130,7 +130,7 @@ impl OptimizationSummary {
     }
 }
 
-/// Why a move failed; `None` of a reason for no move.
+/// Why a move failed; `None` for a reason why none was tried.
 const fn failure(reason: StayReason) -> Option<&'static str> {
     Some(match reason {
         StayReason::Capacity

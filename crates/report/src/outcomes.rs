@@ -1,4 +1,4 @@
-//! The outcomes of an online run's actions: each as JSON, and all of them in one sentence.
+//! Reports the moves of an online run: the outcome of each as JSON for `run --summary` ([`OutcomeRow`]), and all of them in one sentence.
 
 use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::outcome::{Fate, Outcome};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::words::counted;
 
-/// An action and its result, as `run --summary` writes it.
+/// An action and its outcome, as `run --summary` writes it.
 #[derive(Clone, Debug, Serialize)]
 pub struct OutcomeRow {
     pid: u32,

@@ -1,4 +1,4 @@
-//! The parts that all pages share: the document, its charts and its tables. A page needs no network, and its security policy
+//! Renders the parts that all HTML pages share: the document, its charts and its tables. A page needs no network, and its security policy
 //! permits none: the only scripts that run are those whose hashes the policy names.
 //!
 //! ```text
@@ -48,7 +48,7 @@ const SCRIPTS: [&str; 3] = [
     ),
 ];
 
-/// Characters of a name.
+/// Characters of a name at most.
 const NAME: usize = 200;
 
 /// A name of bounded length.
@@ -122,7 +122,7 @@ pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
     html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 
-/// The same table as in a terminal. The first cell of a row names it.
+/// A table as HTML, with the rows and columns that it has in a terminal. The first cell of a row names it.
 pub(crate) fn table<T>(label: &str, table: &DataTable<'_, T>) -> Markup {
     let classes: Vec<_> = table
         .titles()

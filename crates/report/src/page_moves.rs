@@ -1,4 +1,5 @@
-//! The moves of pages in a run by an epoch policy: as JSON, and in one sentence.
+//! [`PageMoves`] reports a run by an epoch policy, as JSON and in one sentence: the moves of pages, the accesses that fast memory served,
+//! the delay by the emulation, and what an oracle (accesses of a recorded run) or a balancing policy (loads of the tiers) decided by.
 
 use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
@@ -28,20 +29,20 @@ pub struct PageMoves {
     pub pages_demoted: u64,
     /// Most bytes of the program's memory at the end of an epoch.
     pub resident_bytes: u64,
-    /// Bytes of them in the fast tier, in that epoch.
+    /// Bytes of that memory in the fast tier, in that epoch.
     pub fast_bytes: u64,
     /// Bytes that the fast tier has room for.
     pub capacity_bytes: u64,
     /// Sampled accesses to memory with a tier.
     pub accesses: u64,
-    /// Of these, to memory that was fast at the end of its epoch.
+    /// Accesses of these to memory that was fast at the end of its epoch.
     pub accesses_fast: u64,
     /// Time by which the emulation slowed the program's threads, in nanoseconds.
     pub delay_ns: u64,
-    /// What the oracle decided by; absent for other policies.
+    /// The future that the oracle decided by; absent for other policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub future: Option<FutureFound>,
-    /// What a policy that balances the tiers decided by last; absent for other policies.
+    /// The loads that a balancing policy decided by last; absent for other policies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loads: Option<LastLoads>,
 }
@@ -74,7 +75,7 @@ pub struct FutureFound {
     pub profile: String,
     /// Recorded accesses, in 1,024ths.
     pub recorded: u64,
-    /// Those of them whose data this run has, at the same place of its site.
+    /// Recorded accesses whose data this run has, at the same place of its site; also in 1,024ths.
     pub found: u64,
 }
 
@@ -92,7 +93,7 @@ impl FutureFound {
 }
 
 impl PageMoves {
-    /// What moved, what was fast, and what it cost.
+    /// A sentence on the moves, the fast memory and their cost.
     #[must_use]
     pub fn in_words(&self) -> String {
         let unit = Bytes(self.unit_bytes);

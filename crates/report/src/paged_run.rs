@@ -1,4 +1,5 @@
-//! A run with memory paged out: as JSON, and in one sentence.
+//! [`PagedRun`] reports a run with memory paged out, as JSON and in one sentence. The profile of the run keeps some of its sums, which a
+//! report of the profile shows as a note.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +33,7 @@ pub struct PagedRun {
     pub mean_taken_bytes: u64,
     /// Most bytes that were out at the end of an epoch.
     pub most_out_bytes: u64,
-    /// Bytes that these took where they were compressed; 0 on a disk.
+    /// Bytes that this memory took where it was compressed; 0 on a disk.
     pub most_out_taken_bytes: u64,
     /// Bytes that left memory in all.
     pub left_bytes: u64,
@@ -97,7 +98,7 @@ impl PagedRun {
         ]
     }
 
-    /// In how much of its memory the program ran, how much slower, and by which moves.
+    /// A sentence: in how much of its memory the program ran, how much slower, and by which moves.
     #[must_use]
     pub fn in_words(&self, program: &str) -> String {
         let Some(memory) = self.memory_share() else {
@@ -148,7 +149,7 @@ impl PagedRun {
     }
 }
 
-/// What a profile says of memory that was paged out in its run; `None` where none was.
+/// A sentence on the memory that was paged out in a profile's run; `None` where none was.
 pub(crate) fn note(counts: &[Count]) -> Option<String> {
     let value = |name: &str| counts.iter().find(|count| count.name == name);
     let [all, saved, stalled] =

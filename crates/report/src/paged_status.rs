@@ -1,4 +1,4 @@
-//! The part of the daemon's status that describes paged-out memory.
+//! [`PagedStatus`] is the part of the daemon's status on paged-out memory and the time that it costs, with its lines for a terminal.
 
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -16,15 +16,15 @@ pub struct PagedStatus {
     pub left_bytes: u64,
     /// Bytes that came back because a program touched them, since the start.
     pub returned_bytes: u64,
-    /// Bytes that were brought back before that, since the start.
+    /// Bytes that were brought back before a touch, since the start.
     pub brought_back_bytes: u64,
     /// Units that returned soon after they had left, since the start.
     pub mistakes: u64,
     /// Time that programs waited for pages that came back, since the start.
     pub stalled_ns: u64,
-    /// The same in the last epoch, as a share of its time.
+    /// Time that programs waited in the last epoch, as a share of its time.
     pub stalled_share: f64,
-    /// The share that may be lost.
+    /// The share of the time that programs may lose.
     pub slowdown_budget: f64,
     /// True while the budget is used up, and nothing leaves.
     pub is_overdrawn: bool,
@@ -46,7 +46,7 @@ impl PagedStatus {
         self.out_bytes.saturating_sub(self.out_taken_bytes)
     }
 
-    /// What is out and what that saves, what came back, and the time that cost: lines for a terminal.
+    /// Lines for a terminal: the paged-out and the saved memory, the memory that came back, and the time that it cost.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let overdrawn = match self.is_overdrawn {
@@ -80,7 +80,7 @@ impl PagedStatus {
         lines
     }
 
-    /// What the kernel did on request, or why not.
+    /// The bytes that the kernel reclaimed on request, or why it did not.
     fn reclaimed(&self) -> Option<String> {
         let why = match self.reclaim_refused.as_str() {
             "" => String::new(),

@@ -1,8 +1,8 @@
-//! The sites that a plan places in parts: which ranges of their data objects, or how much of what they allocate first, go where, and how much of the site that
-//! is.
+//! A [`SplitSite`] is a site that a plan places in parts: which ranges of its data objects, or how much of what it allocates first, go to
+//! which tier, and how much of the site each is.
 //!
 //! ```text
-//! 1 site is placed in parts: ranges of bytes from the start of each of its data objects.
+//! 1 site is placed in parts: ranges of bytes from the start of each data object. Beside each range is its share of ...
 //!   e1d0...  graph.cc:88 Graph::Graph(EdgeList const&)
 //!     tier  in each object   bytes  heat
 //!     fast  0 B to 32 MiB     10 %  62 %
@@ -33,32 +33,32 @@ pub struct SplitSite {
     pub location: String,
     /// Bytes of it that go to the fastest tier.
     pub fast_bytes: u64,
-    /// The same as a share of the site's bytes.
+    /// `fast_bytes` as a share of the site's bytes.
     pub fast_bytes_share: f64,
     /// Value of it that the fastest tier serves, as a share of the site's.
     pub fast_value_share: f64,
-    /// The ranges that the plan names, in order, and last what is in none of them.
+    /// The ranges that the plan names, in order, and last the rest of the site.
     pub ranges: Vec<PlacedRange>,
 }
 
-/// What goes to one tier, of a site with parts.
+/// A range of a site with parts, and its tier.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacedRange {
-    /// How much of what the site allocates first, in place of a range of its objects.
+    /// Bytes that the site allocates first, in place of a range of its objects.
     pub leading_bytes: Option<u64>,
-    /// First byte from the start of each data object; none for what is in no other range.
+    /// First byte from the start of each data object; none for leading bytes and for the rest of the site.
     pub start_bytes: Option<u64>,
-    /// First byte past it; likewise.
+    /// First byte past the range; likewise.
     pub end_bytes: Option<u64>,
     /// Name of the tier.
     pub tier: String,
     /// Bytes of it in all objects together.
     pub weight_bytes: u64,
-    /// The same as a share of the site's.
+    /// `weight_bytes` as a share of the site's bytes.
     pub bytes_share: f64,
     /// Value, in the unit of the plan.
     pub value: u64,
-    /// The same as a share of the site's.
+    /// `value` as a share of the site's value.
     pub value_share: f64,
 }
 
@@ -128,7 +128,7 @@ fn tier_name(plan: &Plan, tier: TierIndex) -> String {
         .unwrap_or_default()
 }
 
-/// What the numbers of these sites mean, in a sentence. `valued` is the quantity of the plan's values.
+/// A sentence on what the numbers of these sites mean. `valued` is the quantity of the plan's values.
 pub(crate) fn title(sites: &[SplitSite], valued: &str) -> String {
     let are = if sites.len() == 1 { "is" } else { "are" };
     let mut ranges = sites.iter().flat_map(|site| &site.ranges);
@@ -161,7 +161,7 @@ pub fn render(sites: &[SplitSite], valued: &str, columns: usize) -> String {
     text
 }
 
-/// The ranges of a site that have a line; of many those of most value, in order, and what is in none.
+/// The ranges of a site that have a line: of many, those of most value, in order, and the rest that is in no range.
 pub(crate) fn shown(site: &SplitSite) -> Vec<&PlacedRange> {
     let mut ranges: Vec<&PlacedRange> = site.ranges.iter().collect();
     if ranges.len() > RANGES {

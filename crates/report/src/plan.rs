@@ -1,4 +1,5 @@
-//! A plan beside first touch and the bound, and how it fits the profile.
+//! [`PlanSummary`] has the figures of a plan in a report: the data that it puts into each tier, the share that it serves from fast memory
+//! beside first touch and the bound, and how it fits the profile.
 
 use std::collections::HashSet;
 
@@ -16,11 +17,11 @@ use crate::words::{counted, share};
 pub struct PlanSummary {
     /// Policy that made it.
     pub policy: String,
-    /// What value meant: `accesses` (what the profile counted), `bandwidth` or `latency`.
+    /// Quantity of the values: `accesses` (what the profile counted), `bandwidth` or `latency`.
     pub value: &'static str,
-    /// The same in words: `time waiting for memory`, `accesses a second`.
+    /// The value in words: `time waiting for memory`, `accesses a second`.
     pub valued: String,
-    /// What weight meant: `peak-rss` or `peak-requested`.
+    /// Quantity of the weights: `peak-rss` or `peak-requested`.
     pub weight: &'static str,
     /// Tiers, fastest first.
     pub tiers: Vec<TierUse>,
@@ -28,15 +29,15 @@ pub struct PlanSummary {
     pub default_tier: String,
     /// Capacity of the fastest tier.
     pub fast_capacity_bytes: u64,
-    /// The same as a share of the footprint.
+    /// `fast_capacity_bytes` as a share of the footprint.
     pub fast_capacity_share: f64,
     /// Value of all sites.
     pub total_value: u64,
     /// Share that the fastest tier serves by this plan.
     pub planned_share: f64,
-    /// By first touch at the same capacity.
+    /// Share that first touch serves at the same capacity.
     pub first_touch_share: f64,
-    /// By the fractional bound: no plan can do better.
+    /// Share that the fractional bound serves: no plan can do better.
     pub bound_share: f64,
     /// The plan as a share of the bound.
     pub planned_of_bound: f64,
@@ -44,13 +45,13 @@ pub struct PlanSummary {
     pub unmatched_sites: usize,
     /// Sites of the profile that the plan lists as small.
     pub small_sites: usize,
-    /// Tier of their data.
+    /// Tier of the small sites' data.
     pub small_tier: String,
     /// Sites of the profile that the plan does not name.
     pub unnamed_sites: usize,
 }
 
-/// What the plan puts into a tier.
+/// A tier, and the data that the plan puts into it.
 #[derive(Clone, Debug, Serialize)]
 pub struct TierUse {
     /// Its name.
@@ -113,7 +114,7 @@ impl PlanSummary {
         }
     }
 
-    /// What each tier gets more than it holds, in a sentence.
+    /// A sentence for each tier that gets more than it holds.
     pub(crate) fn spills(&self) -> Vec<String> {
         let over = |tier: &TierUse| Bytes(tier.planned_bytes.saturating_sub(tier.capacity_bytes));
         let overfull = self.tiers.iter().filter(|tier| over(tier) > Bytes::ZERO);
@@ -130,7 +131,7 @@ impl PlanSummary {
         overfull.map(words).collect()
     }
 
-    /// Why the plan may not fit this profile.
+    /// Sentences on why the plan may not fit this profile.
     pub(crate) fn doubts(&self, totals: &SummaryTotals) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.value == Value::Accesses.word() && self.total_value != totals.accesses {

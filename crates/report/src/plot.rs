@@ -1,4 +1,5 @@
-//! Curves of shares, drawn with block characters for a terminal.
+//! Draws a curve of shares with block characters for a terminal, such as the accesses by capacity in a report ([`area`]), and the text
+//! below an axis, a word at each end ([`ends`]).
 //!
 //! ```text
 //! 100 % │         ▂▄▆█
@@ -36,7 +37,7 @@ pub(crate) fn area(width: usize, at: impl Fn(f64) -> f64) -> String {
     text + &format!("      └{}\n", "─".repeat(width))
 }
 
-/// What stands below an axis: a word at its beginning and one at its end.
+/// The line below an axis: a word at its beginning and one at its end.
 pub(crate) fn ends(width: usize, left: &str, right: &str) -> String {
     let rest = width.saturating_sub(left.chars().count());
     format!("{}{left}{right:>rest$}\n", " ".repeat(MARGIN))

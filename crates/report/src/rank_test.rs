@@ -1,4 +1,5 @@
-//! The rank test of Mann and Whitney (1947): by how much two sets of values differ, whatever their distribution.
+//! Computes the rank test of Mann and Whitney (1947): the chance that two sets of values of one distribution, whatever it is, differ as
+//! much as two given sets. `times` applies it to the rounds of two placements.
 //!
 //! ```text
 //! U = pairs (a, b) with a < b, a tie counting a half        between 0 and n x m; n x m / 2 where both sets are alike

@@ -1,4 +1,4 @@
-//! Resident bytes over time by site, of bounded size.
+//! [`ResidentSeries`] holds for a report the resident bytes over time, in bounded size: of the largest sites and of all others together.
 
 use std::collections::HashMap;
 
@@ -88,7 +88,7 @@ impl ResidentSeries {
     }
 }
 
-/// Of each column of epochs, the one with most bytes resident.
+/// The epoch with most bytes resident of each column of epochs.
 fn fullest_epochs(profile: &Profile) -> Vec<Epoch> {
     let totals = profile.resident_sums();
     let columns = Columns::new(profile, POINTS);

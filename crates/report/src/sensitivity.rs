@@ -1,5 +1,6 @@
-//! The output of `isotherm sensitivity`: how much slow memory slows a program down, and which of its data objects are the cause
-//! (CoMerge, sections 3.1 and 3.2, table 3).
+//! [`SensitivityTable`] is the output of `isotherm sensitivity`: how much longer a program takes with all data slow than with all data
+//! fast, and how much of that each of its most useful data objects, here whole sites, saves if it alone is fast (CoMerge, sections 3.1
+//! and 3.2, table 3). Both are measured by timed runs, predicted from a profile, or both.
 //!
 //! ```text
 //! alone fast     size    time  min .. max        benefit  min .. max    predicted  co-benefit  predicted co-benefit
@@ -27,7 +28,7 @@ const WIDE: f64 = 0.5;
 /// How much a program suffers from slow memory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProgramSensitivity {
-    /// All slow over all fast.
+    /// Time with all data slow over time with all data fast.
     pub slowdown: f64,
     /// The word of its sensitivity class.
     pub class: &'static str,
@@ -37,21 +38,21 @@ pub struct ProgramSensitivity {
     pub printed_factor: u64,
 }
 
-/// What one object alone in fast memory brings its program.
+/// The benefit of one object alone in fast memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ObjectBenefit {
     /// The part of the gap between all slow and all fast that it closes.
     pub benefit: f64,
-    /// The same, times the factor of the program's class.
+    /// The benefit times the factor of the program's class.
     pub co_benefit: f64,
-    /// The same by the paper's printed formula.
+    /// The co-benefit by the paper's printed formula.
     pub printed_co_benefit: f64,
 }
 
 /// The runs of one placement, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacementTimes {
-    /// The middle one.
+    /// The middle run.
     pub median_seconds: f64,
     /// The shortest.
     pub min_seconds: f64,
@@ -59,7 +60,7 @@ pub struct PlacementTimes {
     pub max_seconds: f64,
     /// Each round.
     pub runs_seconds: Vec<f64>,
-    /// Of all rounds.
+    /// The times of all rounds.
     #[serde(skip)]
     times: Option<Times>,
 }
@@ -67,26 +68,26 @@ pub struct PlacementTimes {
 /// The measured program.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredSensitivity {
-    /// By the medians.
+    /// The sensitivity by the medians.
     #[serde(flatten)]
     pub program: ProgramSensitivity,
-    /// With all data slow.
+    /// Times with all data slow.
     pub all_slow: PlacementTimes,
-    /// With all data fast.
+    /// Times with all data fast.
     pub all_fast: PlacementTimes,
 }
 
 /// The measured benefit of an object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MeasuredBenefit {
-    /// By the medians.
+    /// The benefit by the medians.
     #[serde(flatten)]
     pub of_medians: ObjectBenefit,
     /// The least benefit of a round, by the times of this round; `None` where in no round all fast was faster than all slow.
     pub benefit_min: Option<f64>,
-    /// The greatest.
+    /// The greatest benefit of a round.
     pub benefit_max: Option<f64>,
-    /// With the object alone fast.
+    /// Times with the object alone fast.
     #[serde(flatten)]
     pub times: PlacementTimes,
 }
@@ -102,15 +103,15 @@ pub struct ObjectSensitivity {
     pub kind: &'static str,
     /// Most bytes resident at one time.
     pub size_bytes: u64,
-    /// By timed runs.
+    /// Benefit by timed runs.
     pub measured: Option<MeasuredBenefit>,
     /// Whether the program ran into the limit with this object alone fast, so that it has no time.
     pub exceeded_limit: bool,
-    /// From the profile.
+    /// Benefit that the profile predicts.
     pub predicted: Option<ObjectBenefit>,
 }
 
-/// What `isotherm sensitivity` prints.
+/// The output of `isotherm sensitivity`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SensitivityTable {
     /// Version of the JSON form; fields may be added within it, none is renamed.
@@ -123,7 +124,7 @@ pub struct SensitivityTable {
     pub emulated: bool,
     /// How much longer accesses that wait for the latency take in slow memory; `None` where the tiers do not say it.
     pub latency_factor: Option<f64>,
-    /// The same of those that wait for the bandwidth.
+    /// How much longer accesses that wait for the bandwidth take; likewise.
     pub bandwidth_factor: Option<f64>,
     /// Bytes of all data that can be placed.
     pub footprint_bytes: u64,
@@ -134,11 +135,11 @@ pub struct SensitivityTable {
     pub time_limit: Option<Nanos>,
     /// The program from the profile.
     pub predicted: Option<ProgramSensitivity>,
-    /// Those that were alone fast, by benefit: the measured one, else the predicted one.
+    /// The objects that were alone fast, by benefit: the measured one, else the predicted one.
     pub objects: Vec<ObjectSensitivity>,
-    /// How many others the program has.
+    /// Number of the program's other objects.
     pub objects_left_out: usize,
-    /// Their predicted benefit together.
+    /// Predicted benefit of the other objects together.
     pub benefit_left_out: Option<f64>,
     /// Whether the program's output differed between timed runs.
     pub outputs_differ: bool,
@@ -164,7 +165,7 @@ fn as_seconds<S: Serializer>(time: &Option<Nanos>, serializer: S) -> Result<S::O
 }
 
 impl PlacementTimes {
-    /// Of these rounds; `None` of none.
+    /// The times of these rounds; `None` without any.
     #[must_use]
     pub fn of(rounds: &[Nanos]) -> Option<Self> {
         let times = Times::of(rounds)?;
@@ -180,7 +181,7 @@ impl PlacementTimes {
 }
 
 impl MeasuredSensitivity {
-    /// Whether the times with all data slow and with all data fast differ by no more than noise, so that no benefit means anything; `None` of fewer than three rounds.
+    /// Whether the times all slow and all fast differ by no more than noise, so that no benefit means anything; `None` below three rounds.
     #[must_use]
     pub fn within_noise(&self) -> Option<bool> {
         self.all_slow
@@ -191,7 +192,7 @@ impl MeasuredSensitivity {
 }
 
 impl SensitivityTable {
-    /// For a terminal.
+    /// The facts, the table and the notes, for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let facts: String = self
@@ -248,7 +249,7 @@ impl SensitivityTable {
         facts
     }
 
-    /// What limits the figures: a line each.
+    /// The notes that limit the figures: a line each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         match self
@@ -298,7 +299,7 @@ impl SensitivityTable {
         spreads.reduce(f64::max)
     }
 
-    /// All data fast, each object, no data fast.
+    /// The rows of the table: all data fast, each object, no data fast.
     fn rows(&self) -> Vec<Row> {
         let factor =
             |program: Option<&ProgramSensitivity>| program.map(|it| f64::from(it.class_factor));
@@ -322,7 +323,7 @@ impl SensitivityTable {
         std::iter::once(fast).chain(objects).chain([none]).collect()
     }
 
-    /// The columns that have figures, with names of so many characters.
+    /// The columns that have figures, with names of at most `name` characters.
     fn table<'a>(&self, rows: &'a [Row], name: usize) -> DataTable<'a, Row> {
         let figure = |value: Option<f64>| value.map_or_else(String::new, |it| format!("{it:.2}"));
         let mut table = DataTable::of(rows)

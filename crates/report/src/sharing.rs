@@ -1,5 +1,5 @@
-//! The tables of `isotherm colocate`: the fast memory of each program, and the slow-downs that each policy would lead to
-//! (CoMerge, table 4).
+//! [`Sharing`] is the output of `isotherm colocate`: the fast memory of each program, the slow-downs that each policy would lead to
+//! (CoMerge, table 4), and with `--run` the measured times of the programs alone and together.
 
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
@@ -23,7 +23,7 @@ pub struct SharingProgram {
     pub all_slow: f64,
     /// Its slow-down by the plan.
     pub slowdown: f64,
-    /// What these follow from.
+    /// The times that these slow-downs follow from.
     pub times: SharingSource,
     /// The file of its plan.
     pub plan: String,
@@ -33,17 +33,17 @@ pub struct SharingProgram {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "source", rename_all = "snake_case")]
 pub enum SharingSource {
-    /// Those that its profile predicts.
+    /// Times that its profile predicts.
     Predicted,
-    /// Those of the timed runs in its profile.
+    /// Times of the timed runs in its profile.
     Measured {
         /// Rounds of runs.
         rounds: usize,
         /// Its sites that were alone fast in a run.
         measured_sites: usize,
-        /// All of them; the times of the others are predicted.
+        /// All of its sites; the times of the others are predicted.
         sites: usize,
-        /// Those of the others that have no prediction, and are taken to gain nothing.
+        /// Other sites that have no prediction, and are assumed to gain nothing.
         unknown_sites: usize,
     },
 }
@@ -76,7 +76,7 @@ pub struct WorstProgram {
 }
 
 impl WorstProgram {
-    /// The program of the highest factor, of these in the order of the programs; `None` of no program.
+    /// The program with the highest factor; `factors` are in the order of `names`. `None` without programs.
     #[must_use]
     pub fn of<'a>(
         names: impl Iterator<Item = &'a str>,
@@ -107,7 +107,7 @@ pub struct SharingOutcome {
     pub utility: f64,
     /// The expected slow-down of each program.
     pub slowdowns: Vec<f64>,
-    /// The program with the highest of these.
+    /// The program with the highest slow-down.
     pub worst: Option<WorstProgram>,
     /// The program with the highest slow-down over what equal split of the same objects gives it, and that factor.
     pub worst_over_equal_split: Option<WorstProgram>,
@@ -123,15 +123,15 @@ pub struct SharingTimes {
     pub program: String,
     /// Seconds of a run alone with all data fast.
     pub all_fast_seconds: f64,
-    /// Of a run alone by the plan.
+    /// Seconds of a run alone by the plan.
     pub alone_seconds: f64,
-    /// Of a run by the plan beside the other programs.
+    /// Seconds of a run by the plan beside the other programs.
     pub together_seconds: f64,
     /// Processor time of the three runs, in seconds: without the wait for a processor.
     pub all_fast_processor_seconds: f64,
-    /// Of a run alone by the plan.
+    /// Processor time of a run alone by the plan.
     pub alone_processor_seconds: f64,
-    /// Of a run by the plan beside the other programs.
+    /// Processor time of a run by the plan beside the other programs.
     pub together_processor_seconds: f64,
     /// How often it was started again while another still ran its first time, in all rounds.
     pub restarts: u32,
@@ -144,7 +144,7 @@ impl SharingTimes {
         self.alone_seconds / self.all_fast_seconds
     }
 
-    /// What the other programs add, as a factor.
+    /// The slow-down that the other programs add, as a factor.
     #[must_use]
     pub fn collocation(&self) -> f64 {
         self.together_seconds / self.alone_seconds
@@ -156,7 +156,7 @@ impl SharingTimes {
         self.together_seconds / self.all_fast_seconds
     }
 
-    /// The same of processor time: programs that are more than the processors wait for these, whatever memory they have.
+    /// The slow-down of processor time. More programs than processors wait for processors too, whatever memory they have.
     #[must_use]
     pub fn processor_slowdown(&self) -> f64 {
         self.together_processor_seconds / self.all_fast_processor_seconds
@@ -208,7 +208,7 @@ impl SharingRuns {
     }
 }
 
-/// What `isotherm colocate` prints.
+/// The output of `isotherm colocate`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sharing {
     /// Version of the JSON form; fields may be added within it, none is renamed.
@@ -230,7 +230,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// For a terminal.
+    /// The tables for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
         let programs = DataTable::of(&self.programs)

@@ -1,4 +1,4 @@
-//! Words of a command as a shell reads them.
+//! Quotes the words of a command so that a shell reads them as they are.
 
 /// The word, in single quotes where a shell would take it apart.
 #[must_use]

@@ -1,4 +1,5 @@
-//! The results of a simulation, as figures and as JSON. `text` has the tables, `bars` the bars, `page` the chart.
+//! [`Simulation`] holds the results of `isotherm simulate`, the figures of each policy at each capacity of fast memory, and is their JSON
+//! form. `text` formats tables, `bars` bars of text, and `page` an HTML page with a chart.
 
 use isotherm_model::count_unit::CountUnit;
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct SimulatedPolicy {
     /// Its name.
     pub policy: String,
-    /// True for the two between which every policy stands.
+    /// True for the bounds, between which every policy stands.
     pub is_bound: bool,
     /// Share of the accesses that the fast tier served, 0 to 1.
     pub hit_rate: f64,
@@ -48,7 +49,7 @@ pub struct SimulatedCapacity {
     pub policies: Vec<SimulatedPolicy>,
 }
 
-/// All of a simulation.
+/// The results of a simulation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Simulation {
     /// 1; fields may be added within it, none is renamed.
@@ -59,11 +60,11 @@ pub struct Simulation {
     pub seed: Option<u64>,
     /// The modelled machine, in words.
     pub machine: String,
-    /// What its memory draws, in words.
+    /// The power model of its memory, in words.
     pub power: String,
-    /// Accesses of the program for which a counted one was taken.
+    /// Accesses of the program that one counted access represents.
     pub accesses_per_count: u64,
-    /// What the policies saw.
+    /// The source of the policies' observations.
     pub source: String,
     /// Size of a page.
     pub page_bytes: u64,
@@ -71,7 +72,7 @@ pub struct Simulation {
     pub footprint_bytes: u64,
     /// Number of epochs.
     pub epochs: u64,
-    /// What the accesses are counts of.
+    /// Unit of the accesses.
     #[serde(serialize_with = "crate::words::noun")]
     pub counted: CountUnit,
     /// Accesses replayed.

@@ -1,4 +1,6 @@
-//! Sites by hotness, with the curve of cumulative capacity against accesses (MemBrain, Figure 2).
+//! Makes a [`SiteRow`] for each placeable site of a profile: its figures in a report, and its place on the curve of cumulative capacity
+//! against accesses (MemBrain, Figure 2). The rows are hottest first, as the curve needs them; reports list them by their share of
+//! the accesses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,21 +26,21 @@ pub struct SiteRow {
     /// Its id.
     #[serde(skip)]
     pub id: SiteId,
-    /// The same in words, as plans name it.
+    /// The id in words, as plans name it.
     pub site: String,
-    /// `heap`, `mapping` or `shared`.
+    /// The word of its kind, such as `heap`, `mapping` or `static`.
     pub kind: &'static str,
     /// The caller that says most, the innermost with a source line of the program's own:
     /// `graph.cc:88 load_graph: edges`; no two sites have the same.
     pub location: String,
-    /// The same in parts, which can be cut where there is little room.
+    /// The location in parts, which can be cut where there is little room.
     #[serde(skip)]
     pub(crate) place: Location,
     /// Callers, innermost first.
     pub callers: Vec<SiteCaller>,
     /// Accesses seen, in the unit of `totals.counted`.
     pub accesses: u64,
-    /// The same number, by what it leaves out: the accesses beyond the caches.
+    /// The same number as `accesses`, named by what it leaves out: the accesses beyond the caches.
     pub heat_beyond_caches: u64,
     /// Accesses beside these that the caches served, by an estimate; 0 where the source sees the caches itself.
     pub served_by_caches: u64,
@@ -63,17 +65,17 @@ pub struct SiteRow {
     pub code: Vec<CodeLine>,
     /// Most bytes resident at one time.
     pub peak_rss_bytes: u64,
-    /// The same as a share of the footprint.
+    /// Peak RSS as a share of the footprint.
     pub capacity_share: f64,
     /// Hotness: accesses for each MiB of peak RSS; none where no RSS was seen.
     pub accesses_per_mib: Option<f64>,
     /// Peak RSS of this site and all hotter ones.
     pub cumulative_bytes: u64,
-    /// The same as a share of the footprint; above 1 where sites peak at different times.
+    /// `cumulative_bytes` as a share of the footprint; above 1 where sites peak at different times.
     pub cumulative_capacity_share: f64,
     /// Accesses of this site and all hotter ones.
     pub cumulative_accesses: u64,
-    /// The same as a share of the accesses to all sites.
+    /// `cumulative_accesses` as a share of the accesses to all sites.
     pub cumulative_accesses_share: f64,
     /// Allocations.
     pub allocations: u64,
@@ -86,7 +88,7 @@ pub struct SiteRow {
     /// Parts of its data objects that the plan puts elsewhere.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
-    /// Why, in the plan's words; none for a site that the plan does not name.
+    /// The reason for the tier, in the plan's words; none for a site that the plan does not name.
     pub reason: Option<String>,
 }
 
@@ -118,7 +120,7 @@ pub struct SiteCaller {
     pub line: Option<u32>,
     /// Column, where the compiler noted it.
     pub column: Option<u32>,
-    /// What the call's result is assigned to, where the source says so beyond doubt.
+    /// The variable that the call's result is assigned to, where the source says so beyond doubt.
     pub variable: Option<String>,
     /// Path of the module.
     pub module: String,
@@ -315,7 +317,7 @@ pub(crate) fn serialize_by_share<S: Serializer>(
     by_share(rows).serialize(to)
 }
 
-/// What is said of the rows below the noise; nothing where there are none.
+/// A sentence on the rows below the noise; none where there are none.
 pub(crate) fn folded(rows: &[SiteRow], unit: CountUnit) -> Option<String> {
     let below: Vec<&SiteRow> = rows.iter().filter(|row| row.below_noise).collect();
     let share: f64 = below.iter().map(|row| row.accesses_share).sum();

@@ -1,8 +1,10 @@
-//! Stacks with weights, for flame graphs: of the page, and of other tools in the formats of `folded`, `speedscope` and `pprof`.
+//! Makes a [`WeightedStack`] of each calling context of a report's sites, or of each line of code that accesses them, for other tools:
+//! `folded`, `speedscope` and `pprof` write the files of `isotherm report --export`. `tree` makes the flame graphs of the HTML page from
+//! the sites themselves.
 //!
 //! ```text
 //! by allocation    main ; load_graph ; operator new          the callers of a site, outermost first
-//! by code          visit ; graph.cc:311 ; data of graph.cc:88 load: edges
+//! by code          visit (graph.cc:311) ; data of graph.cc:88 load: edges
 //! ```
 
 use serde::Serialize;
@@ -19,7 +21,7 @@ pub use pprof::pprof;
 pub use speedscope::speedscope;
 pub(crate) use tree::{TreeFrame, tree};
 
-/// What the stacks are of.
+/// The calls that the stacks consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackKind {
     /// The callers that allocate the data.
@@ -28,7 +30,7 @@ pub enum StackKind {
     Code,
 }
 
-/// What the width of a stack is.
+/// What the width of a stack shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackWeight {
     /// Accesses, in the profile's unit.

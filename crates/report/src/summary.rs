@@ -1,5 +1,5 @@
-//! Every figure of a report, computed once. Serialised, this is the JSON report; units are in the
-//! names. `docs/formats.md` documents each field.
+//! [`Summary`] has every figure of a report, computed once. Serialised, this is the JSON report; units are in the names. `docs/formats.md`
+//! documents each field.
 
 use isotherm_model::batch::{Count, OBJECTS_FOLDED, OBJECTS_LOST, SourceReport};
 use isotherm_model::plan::Plan;
@@ -35,14 +35,14 @@ pub struct Summary {
     pub headline: String,
     /// Notes that limit the meaning of the numbers, shown before the tables.
     pub notes: Vec<String>,
-    /// What was run, where and how.
+    /// The run: its program, its machine and its settings.
     pub run: Run,
     /// Sums over the run.
     pub totals: SummaryTotals,
     /// Sites that can be placed, hottest first; in the JSON report by share, the largest first.
     #[serde(serialize_with = "crate::sites::serialize_by_share")]
     pub sites: Vec<SiteRow>,
-    /// What the hottest of them take at each capacity.
+    /// Accesses that the hottest sites take at each capacity.
     #[serde(skip)]
     pub(crate) curve: CapacityCurve,
     /// The functions that access data, most accesses first; absent where no instruction is known.
@@ -54,10 +54,10 @@ pub struct Summary {
     pub resident: ResidentSeries,
     /// The plan, where one was given.
     pub plan: Option<PlanSummary>,
-    /// The sites that it places in parts, hottest first.
+    /// The sites that the plan places in parts, hottest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub split_sites: Vec<SplitSite>,
-    /// What each source of the profile delivered.
+    /// The samples that each source of the profile delivered.
     pub sources: Vec<SourceSummary>,
     /// Energy of the run, measured and modelled; absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,7 @@ pub struct Summary {
     pub next: Vec<Next>,
 }
 
-/// What was run, where and how.
+/// The run: its program, its machine and its settings.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// File name of the program.
@@ -82,7 +82,7 @@ pub struct Run {
     pub started: String,
     /// Version of Isotherm that recorded it.
     pub isotherm: String,
-    /// `exited`, `signalled` or `unknown`.
+    /// `exited`, `signalled`, `detached` or `unknown`.
     pub ending: &'static str,
     /// Exit status or signal.
     pub ending_value: Option<i32>,
@@ -111,7 +111,7 @@ pub struct Next {
     pub command: String,
 }
 
-/// What one source delivered.
+/// The samples that one source delivered, and their cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct SourceSummary {
     /// Its name.
@@ -124,7 +124,7 @@ pub struct SourceSummary {
     pub lost_samples: u64,
     /// Time the source itself used.
     pub cost_ns: u64,
-    /// What it is known to cost the program.
+    /// Its known cost to the program.
     pub cost_note: String,
     /// Why it is off or weak; empty where all is well.
     pub warning: String,
@@ -141,7 +141,7 @@ pub struct CounterSummary {
     pub pid: Option<u32>,
     /// Image of the process.
     pub image: Option<u32>,
-    /// How much.
+    /// Its value.
     pub value: u64,
 }
 
@@ -266,7 +266,7 @@ impl SourceSummary {
             cost_ns: report.cost.0,
             cost_note: report.cost_note.clone(),
             warning: report.warning.clone(),
-            // A row that only tells a cost (session files, resident set) has nothing to deliver.
+            // A row that only reports a cost (session files, resident set) has nothing to deliver.
             silent: report.usable == 0 && !report.warning.is_empty(),
         }
     }

@@ -1,5 +1,5 @@
-//! Tables: each column is defined once, as its title, its side and the text of its cells. In a terminal
-//! `comfy-table` aligns them, which knows how wide a terminal draws each character.
+//! [`DataTable`] is a table for a terminal or an HTML page: each column is defined once, as its title, its alignment and the text of its
+//! cells. In a terminal `comfy-table`, which knows how wide a terminal draws each character, aligns the columns.
 //!
 //! ```
 //! use isotherm_report::table::DataTable;
@@ -29,7 +29,7 @@ struct Column<'a, T> {
 }
 
 impl<'a, T> DataTable<'a, T> {
-    /// Without columns yet.
+    /// A table of these rows, without columns yet.
     #[must_use]
     pub const fn of(rows: &'a [T]) -> Self {
         let columns = Vec::new();
@@ -74,7 +74,7 @@ impl<'a, T> DataTable<'a, T> {
         self.rows.iter().map(move |row| of_row(row).collect())
     }
 
-    /// For a terminal: each column as wide as its widest cell, two blanks between columns. Control characters become `?`.
+    /// The table for a terminal: each column as wide as its widest cell, two blanks between columns. Control characters become `?`.
     #[must_use]
     pub fn render(&self) -> String {
         let clipped = |cell: &str| clip(cell, CELL);

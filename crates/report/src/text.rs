@@ -1,4 +1,4 @@
-//! The report for a terminal.
+//! Formats a [`Summary`], the figures of `isotherm report`, for a terminal.
 
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -15,7 +15,7 @@ use crate::words::{and_more, clip, grouped, percent, wrapped};
 
 /// Sites in the table at most.
 const SITES: usize = 20;
-/// What every output says where the tiers were emulated.
+/// The sentence of a report about emulated tiers, as text and as a page.
 pub(crate) const EMULATED: &str = "Emulated: the slow tier is this machine's ordinary memory, slowed; \
      times show what placement changes, not what a product would reach.";
 
@@ -106,7 +106,7 @@ fn curve(summary: &Summary, columns: usize) -> String {
     text
 }
 
-/// The sites but for their locations: the titles and a line for each.
+/// The site table without the locations: the titles and a line for each site.
 fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
     // The location needs room most; a narrow terminal goes without the bar, the interval and the samples.
     let wide = columns >= 80;

@@ -1,4 +1,4 @@
-//! Times of one program under one placement, and whether two placements differ by more than noise.
+//! [`Times`] holds the times of a program's rounds under one placement, and tells by their ranks if two placements differ beyond noise.
 //!
 //! Other work on the machine only makes a run slower, so the fastest round is the one that it disturbed least: times are compared by
 //! it (Chen and Revels, "Robust benchmarking in noisy environments", 2016). Whether two placements differ at all is asked of
@@ -18,12 +18,12 @@ pub(crate) const ROUNDS: usize = 3;
 /// Times of the rounds of one placement; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// In ascending order.
+    /// The times in ascending order.
     rounds: Vec<Nanos>,
 }
 
 impl Times {
-    /// Of these rounds; `None` of none.
+    /// The times of these rounds; `None` without any.
     #[must_use]
     pub fn of(rounds: &[Nanos]) -> Option<Self> {
         let mut rounds = rounds.to_vec();
@@ -49,13 +49,13 @@ impl Times {
         self.rounds.last().copied().unwrap_or_default()
     }
 
-    /// How many there are.
+    /// Number of rounds.
     #[must_use]
     pub const fn rounds(&self) -> usize {
         self.rounds.len()
     }
 
-    /// Each round's time that many times as long; `factor` is above 0.
+    /// Each round's time multiplied by `factor`, which is above 0.
     #[must_use]
     pub(crate) fn scaled(&self, factor: f64) -> Self {
         let scaled = |time: &Nanos| Nanos((time.0 as f64 * factor) as u64);

@@ -1,4 +1,4 @@
-//! Sums over a run.
+//! [`SummaryTotals`] holds the sums over a run that a report shows, and the share of accesses to the hottest quarter of the footprint.
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
@@ -16,7 +16,7 @@ pub const HOT_SHARE: f64 = 0.25;
 /// `footprint_bytes`.
 #[derive(Clone, Debug, Serialize)]
 pub struct SummaryTotals {
-    /// What the fields named `accesses` count: `accesses`, `misses`, `time waiting for memory`.
+    /// Unit of the fields named `accesses`: `accesses`, `misses`, `time waiting for memory`.
     #[serde(serialize_with = "crate::words::noun")]
     pub counted: CountUnit,
     /// The footprint: [`isotherm_model::footprint::Footprint`].
@@ -37,7 +37,7 @@ pub struct SummaryTotals {
     pub sites: usize,
     /// The share of the footprint that the headline speaks of: 0.25.
     pub hot_capacity_share: f64,
-    /// The same in bytes.
+    /// This share in bytes.
     pub hot_capacity_bytes: u64,
     /// Share of the accesses that the hottest data of that size takes.
     pub hot_accesses_share: f64,

@@ -1,5 +1,5 @@
-//! The heat that the daemon observed over time and address (TMP, figures 3 and 4), and the distribution of
-//! accesses over memory (figure 5).
+//! [`HeatHistory`] keeps the heat that the daemon observed over time and address (TMP, figures 3 and 4); [`HeatMap`] is the daemon's answer
+//! that shows it, as JSON, text and a page, with the distribution of accesses over memory (figure 5).
 //!
 //! The vertical axis is the virtual memory of the watched processes, one after the other, where TMP
 //! shows physical addresses: what a program keeps together is together there. Memory that no
@@ -111,7 +111,7 @@ fn cut(cells: &mut BTreeMap<Unit, Sums>, now: &BTreeMap<Unit, Sums>) {
 }
 
 impl HeatHistory {
-    /// Takes an epoch in. `names` are the programs of the processes, `unit` the size of a unit.
+    /// Adds an epoch. `names` are the programs of the processes, `unit` the size of a unit.
     pub fn push<'a>(
         &mut self,
         epoch: Epoch,
@@ -153,7 +153,7 @@ impl HeatHistory {
         self.names.retain(|process, _| kept.contains(process));
     }
 
-    /// All of it as one grid.
+    /// The kept epochs as one grid.
     #[must_use]
     pub fn map(&self) -> HeatMap {
         let parts = self.columns.iter().map(|column| column.part);
@@ -217,7 +217,7 @@ impl HeatHistory {
 /// A grid: time in columns, the memory of processes in rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeatMap {
-    /// [`VERSION`] of the daemon that wrote it.
+    /// [`JsonLine::VERSION`] of the daemon that wrote it.
     pub version: u32,
     /// Size of the part that a row stands for.
     pub part_bytes: u64,
@@ -281,7 +281,7 @@ impl HeatMap {
         CapacityCurve::new(pieces.collect())
     }
 
-    /// The kinds of which anything was seen.
+    /// The profiling methods with any hits.
     fn seen(&self) -> impl Iterator<Item = ProfilingMethod> {
         ProfilingMethod::ALL.into_iter().filter(|method| {
             let mut hits = self.hits(*method).iter().flatten();

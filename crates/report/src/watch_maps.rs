@@ -1,6 +1,6 @@
-//! The memory of watched processes, range by range: its tier and its observed accesses. It shows for all
-//! processes what `/proc/PID/numa_maps` (Linux, `Documentation/filesystems/proc.rst`) shows for one, and adds
-//! the accesses, which the kernel does not report.
+//! [`Maps`] is the daemon's answer to `isotherm status --maps`: the memory of the watched processes, range by range, with its tier and its
+//! observed accesses. It shows for all processes what `/proc/PID/numa_maps` (Linux, `Documentation/filesystems/proc.rst`) shows for one,
+//! and adds the accesses, which the kernel does not report.
 //!
 //! ```text
 //! units        | fast, 9 hits | fast, 3 hits | slow, 0 hits | slow, 0 hits |  -  | slow, 0 hits |
@@ -25,13 +25,13 @@ pub const VERSION: u32 = 1;
 /// All watched processes after an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maps {
-    /// [`VERSION`] of the daemon that wrote it.
+    /// [`JsonLine::VERSION`] of the daemon that wrote it.
     pub version: u32,
     /// The epoch that ended.
     pub epoch: u32,
     /// Size of a unit.
     pub unit_bytes: u64,
-    /// By number, each with at least one range.
+    /// The processes by number, each with at least one range.
     pub processes: Vec<ProcessMaps>,
 }
 
@@ -42,11 +42,11 @@ pub struct ProcessMaps {
     pub pid: u32,
     /// Its program.
     pub name: String,
-    /// By address.
+    /// The ranges by address.
     pub ranges: Vec<MapRange>,
 }
 
-/// Units beside each other that lie alike.
+/// Neighbouring units in the same tiers, which were either all accessed or all not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MapRange {
     /// First address.
@@ -76,7 +76,7 @@ impl MapRange {
         }
     }
 
-    /// What neighbours must have in common: in the fast tier as a whole, not at all, or in part, and accessed.
+    /// What joined neighbours have in common: in the fast tier wholly, in part or not at all, and accessed or not.
     const fn kind(&self) -> (bool, bool, bool) {
         let all = self.fast_bytes == self.resident_bytes;
         let none = self.fast_bytes == 0;
@@ -119,7 +119,7 @@ impl MapRange {
 }
 
 impl Maps {
-    /// What is held after an epoch, in any order. `names` are the programs of the processes.
+    /// The memory of processes after an epoch, given by units in any order. `names` are the programs of the processes.
     pub fn new<'a>(
         epoch: Epoch,
         unit: Bytes,
@@ -158,7 +158,7 @@ impl Maps {
         self.processes.retain(|process| process.pid == pid);
     }
 
-    /// For people, and for tools that read `numa_maps`: a line a range, numbers that are 0 left out.
+    /// The ranges as text, for people and for tools that read `numa_maps`: a line a range, numbers that are 0 left out.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();

@@ -1,7 +1,6 @@
-//! The daemon's status, for `isotherm status`, the socket and the metrics.
+//! [`Status`] is the daemon's status, as a line of JSON and as text: for `isotherm status`, `isotherm top`, the socket and the metrics.
 //!
-//! Plain numbers with their unit in the name, so that the JSON form explains itself; described in
-//! `docs/daemon.md`. The daemon computes every figure once; the forms only print it.
+//! Plain numbers with their unit in the name, so that the JSON form explains itself; described in `docs/daemon.md`.
 
 mod kernel_promotion;
 
@@ -25,7 +24,7 @@ const NAME_AT_MOST: usize = 32;
 /// The state of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// [`VERSION`] of the daemon that wrote it.
+    /// [`JsonLine::VERSION`] of the daemon that wrote it.
     pub version: u32,
     /// Its process id.
     pub pid: u32,
@@ -48,7 +47,7 @@ pub struct Status {
     pub resident_bytes: u64,
     /// Of these, bytes in the fast tier; in a dry run as if everything had been moved.
     pub fast_bytes: u64,
-    /// Bytes that the policy requests there.
+    /// Bytes that the policy requests for the fast tier.
     pub wanted_bytes: u64,
     /// Units of memory watched.
     pub units: u64,
@@ -57,19 +56,19 @@ pub struct Status {
     /// Units of which little is hot, with their hot parts in the fast tier and the rest in the slow one.
     #[serde(default)]
     pub units_split: u64,
-    /// Bytes that they have in the fast tier.
+    /// Bytes of the split units in the fast tier.
     #[serde(default)]
     pub split_fast_bytes: u64,
     /// Share of the observed accesses that fast memory served, in the last epoch with any; an estimate.
     pub hit_rate: Option<f64>,
-    /// Their method: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
+    /// Method of these accesses: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
     /// empty before the first observed access.
     #[serde(default)]
     pub hit_rate_by: String,
     /// The number of accesses or pages behind the hit rate.
     #[serde(default)]
     pub hit_rate_samples: u64,
-    /// Its 95 % confidence interval as a share of all accesses; null for accessed bits.
+    /// 95 % confidence interval of the hit rate as a share of all accesses; null for accessed bits.
     #[serde(default)]
     pub hit_rate_interval: Option<[f64; 2]>,
     /// Observed accesses since the start.
@@ -82,7 +81,7 @@ pub struct Status {
     /// The kernel's own promotion; null where the daemon alone promotes.
     #[serde(default)]
     pub kernel_promotion: Option<KernelPromotionStatus>,
-    /// What is paged out; null where the slow tier is none of swap.
+    /// The paged-out memory and its costs; null where the slow tier is not swap.
     #[serde(default)]
     pub paged: Option<PagedStatus>,
     /// The watched processes.
@@ -107,11 +106,11 @@ pub struct Status {
     pub throttles: Vec<ThrottleState>,
     /// Processor time of the daemon since the start, kernel threads on its behalf included.
     pub cpu_ns: u64,
-    /// The same in the last epoch, in processors: 0.01 is 1 % of one.
+    /// Processor time in the last epoch, in processors: 0.01 is 1 % of one.
     pub cpu_share: f64,
     /// Resident memory of the daemon, its program and libraries included.
     pub memory_bytes: u64,
-    /// Of it, bytes without a copy in a file, which the kernel cannot drop.
+    /// Bytes of that memory without a copy in a file, which the kernel cannot drop.
     #[serde(default)]
     pub memory_private_bytes: u64,
     /// The kernel's memory for the daemon's samples; not every kernel counts it as resident.
@@ -132,7 +131,7 @@ pub struct TierStatus {
     pub nodes: Vec<u32>,
     /// Its size.
     pub bytes: u64,
-    /// Of it, bytes that are free or file cache.
+    /// Bytes of it that are free or file cache.
     pub available_bytes: u64,
 }
 
@@ -148,7 +147,7 @@ pub struct TimerStatus {
 /// Accesses that one kind of source observed since the start, in epochs whose hit rate uses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessesSeen {
-    /// Which kind: `accessed-bits`, `trace-samples`.
+    /// The profiling method: `accessed-bits`, `trace-samples`.
     pub method: String,
     /// Accesses to memory that was fast at the access.
     pub fast: u64,
@@ -196,7 +195,7 @@ impl ProcessStatus {
         share(self.fast_bytes, self.resident_bytes)
     }
 
-    /// These processes.
+    /// The table of these processes.
     #[must_use]
     pub fn table(processes: &[Self]) -> DataTable<'_, Self> {
         let problem = |process: &Self| match process.warning.is_empty() {
@@ -235,7 +234,7 @@ pub struct GroupStatus {
 }
 
 impl GroupStatus {
-    /// These control groups.
+    /// The table of these control groups.
     #[must_use]
     pub fn table(groups: &[Self]) -> DataTable<'_, Self> {
         let size = |bytes: u64| Bytes(bytes).to_string();
@@ -283,7 +282,7 @@ pub struct NodeStatus {
 /// The counter that lets a kind of source rest while it is at a fifth of its maximum or less.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThrottleState {
-    /// Which kind: `accessed-bits`, `trace-samples`.
+    /// The profiling method: `accessed-bits`, `trace-samples`.
     pub method: String,
     /// The counter; empty where none is available, and the source never rests.
     pub counter: String,
@@ -293,7 +292,7 @@ pub struct ThrottleState {
     pub rests: bool,
 }
 
-/// One thing that needs a right.
+/// A right, the feature that needs it, and whether the daemon has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RightStatus {
     /// The capability: `CAP_SYS_NICE`.
@@ -350,7 +349,7 @@ impl TimerStatus {
 }
 
 impl Status {
-    /// As text, for a terminal of the given number of columns.
+    /// The status as text, for a terminal of the given number of columns.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let processes = match self.processes.is_empty() {
@@ -493,7 +492,7 @@ impl Status {
         text
     }
 
-    /// What is paged out, and its cost, a line each; none where the slow tier is none of swap.
+    /// The paged-out memory and its costs, a line each; none where the slow tier is not swap.
     #[must_use]
     pub fn paged_lines(&self) -> Vec<String> {
         let paged = self.paged.as_ref();

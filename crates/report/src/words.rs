@@ -1,11 +1,11 @@
-//! Numbers and names as people read them.
+//! Shortens names, wraps sentences and replaces characters that steer a terminal. The formats of numbers are those of `isotherm_model`.
 
 use isotherm_model::count_unit::CountUnit;
 pub use isotherm_model::words::{counted, grouped, percent, share};
 use serde::Serializer;
 use textwrap::{Options, WordSplitter, fill};
 
-/// What was counted, as JSON names it: in words.
+/// Serialises a unit of counts as its noun.
 pub(crate) fn noun<S: Serializer>(unit: &CountUnit, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(unit.noun())
 }

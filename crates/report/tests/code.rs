@@ -1,4 +1,4 @@
-//! The code that accesses the data, in all forms of the report.
+//! Tests the code that accesses the data, in all forms of the report.
 //!
 //! `ISOTHERM_GOLDEN=write cargo test -p isotherm-report` writes the golden files anew.
 

@@ -1,4 +1,4 @@
-//! The difference of two profiles: its forms against golden files, what is noise, and the conditions under which it fails.
+//! Tests the difference of two profiles: its forms against golden files, what is noise, and the conditions under which it fails.
 //!
 //! `ISOTHERM_GOLDEN=write cargo test -p isotherm-report` writes the golden files anew.
 
@@ -100,7 +100,7 @@ fn difference(before: &Profile, after: &Profile) -> ProfileDifference {
     ProfileDifference::new((before, after), &pairs(before, after), ("a.iso", "b.iso"))
 }
 
-/// What is said of a condition: whether it holds, and why.
+/// The result of a condition: whether it holds, and why.
 fn judged(difference: &ProfileDifference, condition: &str) -> (Option<bool>, String) {
     let conditions = [condition.parse().expect(condition)];
     let judged = difference.clone().judged(&conditions);

@@ -1,4 +1,4 @@
-//! The three forms of one report: against golden files, at their limits, with hostile names.
+//! Tests the three forms of one report: against golden files, at their limits, with hostile names.
 //!
 //! `ISOTHERM_GOLDEN=write cargo test -p isotherm-report` writes the golden files anew.
 

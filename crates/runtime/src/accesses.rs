@@ -1,8 +1,8 @@
-//! Access counts of code that `isotherm-cc --profile` compiled ([`isotherm_abi::accesses`]).
+//! Counts, page by page in the session file, the sampled accesses of code that `isotherm-cc --profile` compiled
+//! ([`isotherm_abi::accesses`]), and gives each thread its cache filter, if there is one: accesses that hit in it are not sampled.
 //!
-//! The inserted code (`llvm/sites/accesses.c`) samples a fraction of the accesses and passes their addresses to
-//! this module, from any context: signal handlers, constructors, threads that have just started. So nothing
-//! here allocates, and the only lock is the one that makes the session file of a forked child.
+//! The inserted code (`llvm/sites/accesses.c`) passes the addresses from any context: signal handlers, constructors, threads that have
+//! just started. So nothing here allocates, and the only lock is the one that makes the session file of a forked child.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,9 +1,10 @@
-//! Arenas: heap regions with one placement each. The heap and mapping hooks use them.
+//! Numbers the arenas, heap regions with one placement each, stores the site and the tier of each, and places the existing chunks of an
+//! arena again when its tier has changed.
 //!
-//! Arena numbers are ours, the same in the chunk table and in the session file. In profile and
-//! online mode number 0 is shared by all small and rare sites and is served by plain jemalloc;
-//! the others belong to one site each. In guided mode number k holds the data of tier k; the
-//! first ones are whole jemalloc instances.
+//! Arena numbers are ours, the same in the chunk table and in the session file. The first ones are whole jemalloc
+//! instances. In profile and online mode number 0 is shared by all small and rare sites, the other instances are spares
+//! for signal handlers ([`crate::reentrancy`]), and the arenas behind them belong to one site each. In guided mode number
+//! k holds the data of tier k, and the arenas of the leading records follow.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

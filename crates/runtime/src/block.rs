@@ -1,4 +1,4 @@
-//! Looks up a block by its address: its arena, the jemalloc instance that holds it, and its size.
+//! Looks up a heap block by its address: its arena, the jemalloc instance that holds it, and its size; and copies the contents of a block.
 
 use core::ffi::c_void;
 
@@ -28,7 +28,7 @@ pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
     }
 }
 
-/// The instance that holds a block; an arena that is none belongs to the plain one.
+/// The instance that holds a block; an arena that is no instance belongs to the first one.
 #[inline]
 pub(crate) fn holder(block: *const c_void) -> &'static Instance {
     instance::running_as(arena_of(block)).unwrap_or(&INSTANCES[0])
@@ -37,7 +37,7 @@ pub(crate) fn holder(block: *const c_void) -> &'static Instance {
 /// Copies what a block holds to the beginning of another one of `bytes` bytes.
 ///
 /// # Safety
-/// Both are blocks of the caller, and two.
+/// Both are blocks of the caller, and not the same one.
 pub(crate) unsafe fn copy_contents(block: *mut c_void, to: *mut c_void, bytes: usize) {
     // SAFETY: both blocks are at least as long as what is copied, and they do not overlap.
     unsafe {

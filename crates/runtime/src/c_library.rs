@@ -1,10 +1,9 @@
-//! Blocks of the C library's own allocator, and its functions of the names that we export, for `free` and
-//! `realloc`.
+//! Recognises blocks that another allocator than ours made, and passes them to the C library's `free`, `realloc` and
+//! `malloc_usable_size`.
 //!
-//! A library that the program loads with `RTLD_DEEPBIND`, or into its own namespace, finds the C library's
-//! `malloc` before ours, and hands its blocks to the program, which frees them here. Without Isotherm the
-//! program calls the C library's `free`, so these blocks go there. The reverse has no remedy: a block of ours
-//! that such a library frees.
+//! A library that the program loads with `RTLD_DEEPBIND`, or into its own namespace, finds the C library's `malloc`
+//! before ours, and hands its blocks to the program, which frees them here. Without Isotherm the program calls the C
+//! library's `free`, so these blocks go there. The reverse has no remedy: a block of ours that such a library frees.
 //!
 //! The pool identifies the owner of a block; outside the pool, jemalloc's own tree of its pages does.
 
@@ -75,7 +74,7 @@ pub(crate) fn start() {
 /// `free`. Does nothing where the C library has no such function.
 ///
 /// # Safety
-/// As for the C function, for a block that another allocator [has](has).
+/// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn release(block: *mut c_void) {
     let next = FREE.get();
     if !next.is_null() {
@@ -89,7 +88,7 @@ pub(crate) unsafe fn release(block: *mut c_void) {
 /// `realloc`. Null where there is no such function.
 ///
 /// # Safety
-/// As for the C function, for a block that another allocator [has](has).
+/// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
     type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
     let next = REALLOC.get();
@@ -103,7 +102,7 @@ pub(crate) unsafe fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
 /// `malloc_usable_size`. 0 where there is no such function.
 ///
 /// # Safety
-/// As for the C function, for a block that another allocator [has](has).
+/// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn size_of_block(block: *mut c_void) -> usize {
     type Size = unsafe extern "C" fn(*mut c_void) -> usize;
     let next = USABLE_SIZE.get();

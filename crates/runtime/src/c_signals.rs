@@ -1,4 +1,5 @@
-//! The C library's functions that set the action of a signal, and the system call that unblocks one.
+//! Sets actions of signals by the C library's own `sigaction` and `signal`, which our hooks hide, for these hooks and for the emulation by
+//! time (`delay`), and unblocks a signal.
 
 use core::ffi::{c_int, c_void};
 

@@ -1,9 +1,8 @@
-//! Direct callers whose allocations all go to one tier. For them, which are most callers of most programs, a
-//! guided run skips the stack lookup.
+//! Remembers, in a table by return address, the direct callers whose allocations all go to one tier. For these, most callers of most
+//! programs, a guided run skips the lookup by the stack.
 //!
-//! One shared table maps a return address to the instance of its tier. An entry is written after the plan was
-//! queried for its caller. Two callers of one slot replace each other; a caller without an entry is looked up
-//! by its context, which leads to the same tier. Only guided runs write entries.
+//! One shared table maps a return address to the instance of its tier. An entry is written after the plan was queried for its caller. Two
+//! callers of one slot replace each other; a caller without an entry is looked up by its context, which leads to the same tier.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -13,7 +12,7 @@ use crate::instance::{self, Instance};
 /// Slots; a program has a few hundred callers that matter.
 pub(crate) const SLOTS: usize = 1 << 12;
 
-/// A caller. Its two words are read and written separately: a mix of another caller's address and this one's
+/// A slot: a caller and its instance. The two words are read and written separately: a mix of another caller's address and this one's
 /// instance puts one allocation into the wrong tier, no more.
 #[repr(C)]
 pub(crate) struct CallerTiers {

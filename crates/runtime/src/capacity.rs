@@ -1,16 +1,17 @@
-//! The limit of a tier on real nodes: counts the chunks that were placed in it, over all processes of the session.
+//! Keeps each limited tier on real nodes within its capacity: counts the memory that was placed in it, in a ledger that all processes of
+//! the run share, and lets the rest go to the next tier.
 //!
 //! The kernel keeps no such count: a node is full when it is full, and `--fast` may be less. What is counted is placed
 //! memory, in whole chunks, whether the program has touched it or not, because the policy of a chunk is set before.
 //!
 //! ```text
 //! placement --take--> chunk charges (this process)   --> ledger (shared by the session)
-//!           <-------- so many bytes; the rest goes to the next tier
+//!           <-------- bytes taken; the rest goes to the next tier
 //! ```
 //!
 //! - A chunk gives its room back when it leaves the pool. One whose contents the allocator discarded keeps its tier
-//!   for its next data, unless room is short: then it becomes slow, if no page of it is resident. So does what the allocator
-//!   took beyond its need: it rounds up to a fifth.
+//!   for its next data, unless room is short: then it becomes slow, if no page of it is resident. The same holds for chunks
+//!   that the allocator took beyond its need, because it rounds sizes up by as much as a fifth.
 //! - Of objects that are placed in parts ([`crate::split`]) single pages are counted, in chunks that are not. A page gives its
 //!   room back when its object is freed, though the allocator keeps the memory for some seconds.
 //! - A forked child begins with a share of nothing. The chunks that it inherits stay the parent's: as long as neither writes, the
@@ -19,9 +20,8 @@
 //! - The share of a process that was killed is given back by the next one that is short of room and can tell that it
 //!   ended.
 //!
-//! Without a limit nothing is mapped, and [`is_limited`] is one load.
-//!
-//! The fast tier of an emulated machine with a name has a ledger of the same form, but counts pages that hold data ([`crate::shared_room`]).
+//! Without a limit nothing is mapped, and [`is_limited`] is one load. The fast tier of an emulated machine with a name has a ledger
+//! of the same form, but counts pages that hold data ([`crate::shared_room`]).
 
 pub(crate) mod pages;
 
@@ -57,8 +57,8 @@ static CHARGES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Pages that have a charge: all of the pool, or none.
 static COUNTED_PAGES: AtomicUsize = AtomicUsize::new(0);
 
-/// Gives this process's share back at its exit: its parent may be in no hurry to learn of its end. Nothing is placed in a
-/// limited tier from then on.
+/// Gives this process's share back at its exit, because others see it as alive until its parent waits for it. Nothing is placed
+/// in a limited tier from then on.
 pub(crate) fn finish() {
     let charges = CHARGES.load(Ordering::Acquire);
     // SAFETY: as in `joined`.
@@ -68,7 +68,7 @@ pub(crate) fn finish() {
     }
 }
 
-/// Maps the ledger of the session, if the capacity of a tier is limited. The pool has so many chunks.
+/// Maps the ledger of the session, if the capacity of a tier is limited. `chunks` is the number of chunks in the pool.
 ///
 /// # Errors
 /// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].
@@ -122,7 +122,7 @@ pub(crate) fn is_limited() -> bool {
     !CHARGES.load(Ordering::Relaxed).is_null()
 }
 
-/// The ledger and this process's slot in it. `None` without a limit, where all slots are taken, and while another thread
+/// The share of this process and its slot in the ledger. `None` without a limit, where all slots are taken, and while another thread
 /// of a new child joins.
 fn joined() -> Option<(&'static Ledger, usize)> {
     let ledger = LEDGER.get()?;
@@ -166,7 +166,7 @@ pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usi
     taken
 }
 
-/// Takes room for at most so many bytes of a tier, in whole units; where it is short, finds more.
+/// Takes room in a tier for at most `bytes`, in whole units; where room is short, makes some first. Returns the bytes taken.
 fn take_room(
     (ledger, slot): (&Ledger, usize),
     tier: u32,

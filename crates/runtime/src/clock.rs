@@ -1,4 +1,4 @@
-//! The clocks of the service threads, in nanoseconds.
+//! Names the clocks that the runtime reads, in nanoseconds: monotonic time, and processor time of the process and of a thread.
 
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,5 +1,5 @@
-//! Sites that the compiler pass described: each has a record in the program, and an allocation passes its
-//! address.
+//! [`CompiledSite`] finds the arena of an allocation at a site that the compiler pass described, and counts the allocation where sites are
+//! recorded: the program has a record of the site, and passes its address with the allocation.
 //!
 //! The program's own copy of the entry points (`llvm/sites`) asks once for each record which functions serve
 //! it ([`crate::resolve_site`]), and calls these directly from then on. The answer never changes: a plan is
@@ -36,7 +36,7 @@ impl CompiledSite {
         Self(unsafe { &*site })
     }
 
-    /// What [`crate::resolve_site`] noted: the tier or the number of a split in guided mode, the site else.
+    /// The number that [`crate::resolve_site`] stored: the arena or the number of a split in guided mode, the site else.
     #[inline]
     fn number(self) -> u32 {
         self.0.number.load(Ordering::Relaxed).wrapping_sub(1)

@@ -1,9 +1,10 @@
-//! The functions that serve described sites ([`crate::compiled_site`]). None has the name of an exported function
-//! of the library: a debugger would use it in place of that one.
+//! Defines the allocation functions that a program calls at sites which the compiler pass described ([`crate::compiled_site`]), as tables
+//! for C ([`HeapRoute`]) and C++ ([`NewRoute`]): in guided mode one for each tier with a jemalloc instance, and one for all other sites. No
+//! function has the name of an exported one of the library: a debugger would use it in place of that one.
 //!
-//! In guided mode each tier has functions of its own, in which the instance is known; its `malloc`
-//! is jemalloc's itself, called through one pointer. While profiling, and for tiers without an instance of their
-//! own, each allocation looks the arena up.
+//! In guided mode each tier with an instance has its own `malloc`, which is jemalloc's, called through one pointer, its own
+//! `calloc`, and its own plain `operator new`. All other functions, and all functions while profiling and for tiers without
+//! an instance, look the arena up at each allocation.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;

@@ -1,6 +1,7 @@
-//! The configuration file of the process: read and checked once, at start.
+//! [`load`] reads the configuration file that the command line wrote for the runtime ([`isotherm_abi::config`]: the mode, the tiers, the
+//! placements of the plan) and checks it, once, at start; [`Config`] holds the result.
 //!
-//! It is read into our own memory, which is never released, so its tables live as long as the process and no
+//! The file is read into our own memory, which is never released, so its tables live as long as the process and no
 //! process changes or shortens them after the check. It is read only where no other user can have written it
 //! ([`isotherm_sys::private`]).
 
@@ -39,10 +40,10 @@ const POOL_BYTES_MAX: u64 = 1 << 47;
 /// Longest accepted span of time, a day: sums of a few never overflow.
 const NANOS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// The mode that the command line requests from this process.
+/// The checked configuration: what the command line requests from this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
-    /// The action on each allocation.
+    /// The runtime's action on each allocation.
     pub(crate) mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub(crate) depth: usize,
@@ -56,11 +57,11 @@ pub(crate) struct Config {
     pub(crate) pool_bytes: u64,
     /// How the slow tier is emulated.
     pub(crate) emulation: EmulationConfig,
-    /// Which chunks are trapped to detect their accesses.
+    /// Which pages are trapped to detect their accesses.
     pub(crate) trapping: PageTrapConfig,
     /// Accesses from one sample to the next in code that counts them; 0 to count none.
     pub(crate) access_period: u64,
-    /// Lines of the filter: accesses that hit in it are not sampled; a power of two; 0 for no filter.
+    /// Lines of each thread's cache filter, a power of two: accesses that hit in it are not sampled; 0 for no filter.
     pub(crate) access_filter_lines: u64,
     /// Whether the runtime moves data on real nodes itself, by staged copy.
     pub(crate) moves: bool,
@@ -87,8 +88,8 @@ impl Config {
         planned.unwrap_or(Target::Tier(self.default_tier))
     }
 
-    /// The arena of a target: those of the leading records follow those of the tiers. Of a split the number that stands for it where arenas
-    /// are expected.
+    /// The arena of a target: the arenas of the leading records follow those of the tiers. For a split, the number that stands for it
+    /// where arenas are expected.
     pub(crate) const fn arena_of(&self, target: Target) -> u32 {
         match target {
             Target::Tier(tier) => tier,
@@ -105,7 +106,7 @@ impl Config {
         }
     }
 
-    /// Tier of what is not placed in parts, and not allocated first.
+    /// The tier of a target's data that is neither placed in parts nor allocated first.
     pub(crate) fn tier_of(&self, target: Target) -> u32 {
         match target {
             Target::Tier(tier) => tier,
@@ -139,7 +140,7 @@ pub(crate) fn current() -> Option<&'static Config> {
     CURRENT.get()
 }
 
-/// Makes this the configuration of the process. Called once.
+/// Makes this the configuration of the process. Called once; a second call would change nothing.
 pub(crate) fn install(config: Config) {
     // A second call would change nothing.
     let _ = CURRENT.set(config);
@@ -293,7 +294,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
     })
 }
 
-/// Whether the range of an object of static data is possible.
+/// Whether the name and the range of an object of static data are possible: the range has whole pages.
 fn is_whole_pages(object: &StaticRecord) -> bool {
     let page = memory::PAGE_BYTES as u64;
     object.module_bytes as usize <= object.module.len()

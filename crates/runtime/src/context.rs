@@ -1,4 +1,6 @@
-//! The calling context of each allocation, from a small per-thread cache in almost all cases.
+//! [`Cache`], one for each thread, finds the placement or the site of an allocation by its calling context, almost always without unwinding
+//! the stack: by the return address, the stack pointer and the words that held the next return addresses. Where sites are recorded, it also
+//! counts the allocations of each context, and adds them to the site a few at a time.
 //!
 //! ```text
 //! (return address, stack pointer) --> set of 4 ways --> value, if the words on the stack where
@@ -6,15 +8,14 @@
 //!                                                       the same
 //! ```
 //!
-//! Where a thread runs Python, what its functions do ([`crate::python::key`]) is part of the pair: they are not on the stack.
+//! Where a thread runs Python, a key of its functions ([`crate::python::key`]) is part of the pair: they are not on the stack.
 //!
-//! Those words distinguish two contexts with the same return address and stack pointer. Where more of them
-//! exist than a set has ways, the rest are in a second table, which is indexed by the words as well; the first
-//! table stores where the words are. Words are read only in the page of the stack pointer, and up to the end of the
-//! stack that the program started with, which are certainly mapped; callers further up are not checked, so the answer stays a
-//! guess. Therefore a context is unwound
-//! again after 1,024 hits, and after twice as many each time the guess was right; a return address with a wrong
-//! guess is unwound always.
+//! The words distinguish contexts with the same return address and stack pointer. Where there are more of these than a set
+//! has ways, the rest are in a second table, which is indexed by the words as well; the first table stores where the words
+//! are. Words are read only in the page of the stack pointer, and up to the end of the stack that the program started with,
+//! which are certainly mapped; callers further up are not checked, so the answer stays a guess. Therefore a context is
+//! unwound again after 1,024 hits, and after twice as many (65,536 at most) each time the guess was right; a return address
+//! with a wrong guess is unwound always.
 //!
 //! The cached value is what the mode needs: the tier or the split in guided mode, else the site. Behind the caches of the
 //! threads is one shared table from whole contexts to values, so that a context is named (modules looked up,
@@ -116,7 +117,7 @@ pub(crate) struct Cache {
 enum Place {
     /// Set and way of the first table.
     First(usize, usize),
-    /// Set and way of the second.
+    /// Set and way of the second table.
     Further(usize, usize),
 }
 
@@ -143,7 +144,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 32)
 }
 
-/// The key of a caller, and the set that is searched for it.
+/// The key of a caller, and the set that is searched for it. `python` is the [`python::key`] of the thread.
 #[inline]
 fn key_of(caller: Caller) -> (u64, usize) {
     let generation = HOT.generation.load(Ordering::Relaxed);
@@ -173,7 +174,7 @@ unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], mask: u64) -> u64 {
     let base = core::ptr::with_exposed_provenance::<u64>(stack);
     let mut check = 0u64;
     for &slot in slots {
-        // SAFETY: the word is in the page of the live stack pointer.
+        // SAFETY: the word is in the page of the live stack pointer, or in the first stack.
         check = check.rotate_left(21) ^ unsafe { base.add(slot as usize).read_volatile() };
     }
     check & mask
@@ -214,8 +215,8 @@ impl Cache {
     fn quick(&mut self, caller: Caller) -> Option<&mut Way> {
         let (key, set) = key_of(caller);
         let known = &mut self.sets[set][0];
-        // SAFETY: the slots were made for this very key, so for this stack pointer, in whose page
-        // they are.
+        // SAFETY: the slots were made for this very key, so for this stack pointer: they are in its
+        // page, or in the first stack.
         let same = known.key == key
             && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check;
         if !same || known.left == 0 || self.busy {
@@ -493,7 +494,7 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
     way.arena
 }
 
-/// Stores where the callers' return addresses are, as far as they are visible.
+/// Stores in a way where the callers' return addresses are on the stack, as far as these places are visible.
 fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
     let (mut checked, end) = (0, first_stack_end());
     for frame in 1..context.depth.min(CHECKED + 1) {
@@ -520,7 +521,7 @@ fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
 
 /// Where in a frame (from its stack pointer to the next frame's) a return address is saved.
 fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
-    // A slot in a frame larger than a page is not visible anyway.
+    // A larger frame is not searched: its slot is visible in the first stack only.
     if below == 0 || above <= below || above - below > 4096 || !above.is_multiple_of(8) {
         return None;
     }

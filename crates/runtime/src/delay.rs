@@ -1,4 +1,5 @@
-//! The emulation by time: a thread is delayed for as long as slow memory would have kept it waiting.
+//! Emulates slow memory by time: a timer's signal samples the accesses of each thread, and keeps the thread busy for as much longer as slow
+//! memory, or a bandwidth that programs share, would take. The module also decides the tier of each page, and obeys requests to move pages.
 //!
 //! # How
 //!
@@ -21,14 +22,16 @@
 //!
 //! [`SIGNAL`] belongs to this part while it runs: the hooks of [`crate::signal_hooks`] keep it unblocked, and keep the program's
 //! own action of it, which gets what comes from elsewhere ([`crate::program_action`]). All signals wait while the handler
-//! runs. It works on a stack of its own, because the program's stack for signals may be small ([`signal_stack`]). A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
-//! call but for the thread's processor time and a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
+//! runs. It works on a stack of its own, because the program's stack for signals may be small ([`signal_stack`]). A thread is
+//! signalled only while it runs its own code, so no system call is interrupted. The handler makes no system call but for the thread's
+//! processor time and a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
 //!
 //! # What is not covered
 //!
-//! Memory outside the pool (stacks, small mappings, files, and the data of libraries that are loaded later) is fast; a Java heap with colours,
-//! which is outside too, has the tiers of its regions ([`java_heap`]). The time in which the kernel works for the program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
-//! new privileges, filters its system calls, or takes an alternate stack that has no room for the timer's signal.
+//! Memory outside the pool (stacks, small mappings, files, the data of libraries that are loaded later) is fast; a Java heap with
+//! colours has the tiers of its regions ([`java_heap`]). The time in which the kernel works for the program is not slowed, nor are
+//! threads that the program makes by its own `clone`, nor is a thread from the moment that it gives up new privileges, filters its
+//! system calls, or takes an alternate stack that has no room for the timer's signal.
 
 mod bandwidth;
 mod costs;
@@ -99,7 +102,7 @@ struct TimedPair {
     session: AtomicPtr<Session>,
 }
 
-/// What the pair shares with the observer. A forked child has its own.
+/// The counters and requests that the pair shares with the observer. A forked child has its own.
 struct Session {
     /// [`isotherm_abi::page_tiers::PageTable::fast_bytes`].
     fast_bytes: Option<&'static AtomicU64>,
@@ -298,7 +301,7 @@ pub(crate) fn place_pages(range: &Range<usize>, tier: u32) {
     }
 }
 
-/// Whether each page of a range can have a tier, where the emulation runs.
+/// Whether the first and the last page of a range can have tiers, where the emulation runs.
 pub(crate) fn has_pages(range: &Range<usize>) -> bool {
     pair().is_some_and(|pair| pair.tiers.has_pages(range))
 }
@@ -327,9 +330,9 @@ fn side_of(tier: u32) -> Side {
 
 /// The handler of [`SIGNAL`]: goes over to the thread's own stack.
 unsafe extern "C" fn on_timer(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel's.
+    // SAFETY: the kernel gave the handler this pointer.
     if !ThreadTimer::has_sent(unsafe { &*info }) {
-        // SAFETY: the kernel's, as the program's handler gets them without this one.
+        // SAFETY: the kernel's arguments, which the program's handler would get without this one.
         return unsafe { program_action::call(signal, info, context) };
     }
     let state = tls::delayed().load(Ordering::Relaxed);
@@ -425,7 +428,7 @@ impl TimedPair {
         now - begin
     }
 
-    /// The work of a sample besides the sample: looks at a chunk, and obeys requests. Returns what that costs.
+    /// Looks up the residency of a chunk and obeys requests to move data. Returns the nanoseconds that the moves cost.
     fn serve(&self) -> u64 {
         if !sandbox::is_filtered() {
             self.residency.step(&self.tiers);

@@ -1,5 +1,7 @@
-//! The emulator: it takes pages of the pool away for a while, so that the next access to one faults, and delays
-//! that access where the page belongs to the emulated slow tier.
+//! Emulates a slow tier by page faults (userfaultfd): takes pages of the pool away for a while, so that the next access to one faults, and
+//! delays that access where the page belongs to the slow tier. The same faults show which pages of a chosen set are accessed, of both tiers
+//! and also where no tier is emulated. The module also decides the tier of each page at its first touch, and moves pages between the tiers
+//! as the observer, the Isotherm process outside, requests.
 //!
 //! # How
 //!
@@ -12,7 +14,7 @@
 //!
 //! # The emulated pair (TMP, section VI)
 //!
-//! Fast pages are never taken away. Slow pages are taken away at the start of every period, so the first access
+//! Fast pages are taken away only as part of a sample. Slow pages are taken away at the start of every period, so the first access
 //! in a period pays `access_ns`, and `hot_ns` more where the page was also touched in the period before. This
 //! counts pages per period, not accesses: a page with many accesses in a period pays once. The round trip
 //! through the service thread (some 7 us on the development machine) is part of the time that the program
@@ -30,8 +32,8 @@
 //! # Fork and other ways to make a process
 //!
 //! - `fork`: every page comes home before, and the child starts its own service ([`ForkPhase`]).
-//!   Pages that both share cannot be moved until one of them writes; they are counted as `Counter::Unslowed`
-//!   and tried again later.
+//!   Pages that both share cannot be moved until one of them writes; they are counted as
+//!   `SessionCounter::Unslowed` and tried again later.
 //! - `vfork`, `posix_spawn`, and any `clone` that shares the memory: served by the parent's thread.
 //! - `_Fork`, `clone` without `CLONE_VM`, and `syscall` with either: as for `fork` ([`crate::process_hooks`]).
 //!   Only a program with its own `syscall` instruction bypasses that: in its child, pages that were away read
@@ -49,7 +51,7 @@
 //!   gives to `clone` itself are not known.
 //! - Another process that reads by `ptrace` or `/proc/<pid>/mem` sees an error where a page is
 //!   away, and a core dump has a hole; the content is in the dump at
-//!   [`SessionHeader::shadow_offset`].
+//!   `shadow_offset` of the [session's header](isotherm_abi::session::SessionHeader).
 
 mod account;
 mod due;

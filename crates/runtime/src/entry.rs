@@ -1,5 +1,6 @@
-//! The entry shims of the functions that programs call most: each jumps directly to the jemalloc instance that
-//! serves the call, where one table names it.
+//! The macro [`by_caller`] makes the entry shims of `malloc` and `calloc` on x86-64: each jumps directly to a copy of jemalloc (instance)
+//! where the runtime passes everything through (to instance 0), or where the table of callers ([`crate::callers`]) knows that all
+//! allocations from this return address go to one tier (to the tier's instance); else to the Rust function.
 //!
 //! ```text
 //! malloc, calloc  -->  passing through?  -->  instance 0
@@ -7,8 +8,8 @@
 //!                 -->  the Rust function
 //! ```
 //!
-//! Rust code for the same costs twice the branches and a frame of its own. Except on x86-64, the Rust functions
-//! do all of this work.
+//! Rust code for the same costs twice the branches and a frame of its own. On other processors the Rust functions
+//! look the caller up.
 
 use crate::callers::CallerTiers;
 use crate::fast_path::FastPathState;

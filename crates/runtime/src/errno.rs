@@ -10,7 +10,7 @@ pub(crate) fn set_errno(number: i32) {
 
 /// This thread's `errno`.
 pub(crate) fn errno() -> i32 {
-    // SAFETY: as above.
+    // SAFETY: as in `set_errno`.
     unsafe { *libc::__errno_location() }
 }
 

@@ -1,8 +1,9 @@
-//! The source of jemalloc's data memory: chunks of the pool.
+//! Connects jemalloc's arenas to the pool, the address space that the runtime serves data from: gives them chunks of it, placed in their
+//! tier, discards the contents that jemalloc purges ([`purge`]), and makes further arenas of jemalloc's first copy, such as those of sites,
+//! with extent hooks that do both ([`create_arena`]).
 //!
-//! The automatic arenas of an instance keep jemalloc's default hooks, whose fast paths are faster; the build
-//! redirects their one call for fresh memory to [`supply`]. A site's arena has its own hooks, which know its
-//! number.
+//! The automatic arenas of an instance keep jemalloc's default hooks, whose fast paths are faster; the build redirects their one call for
+//! fresh memory to [`supply`].
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -159,7 +160,7 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
     let Some(address) = supply(N as u32, bytes, alignment) else {
         return core::ptr::null_mut();
     };
-    // SAFETY: jemalloc passes valid flags; pool memory comes zeroed and open.
+    // SAFETY: the caller's promise.
     unsafe {
         *zero = true;
         *commit = true;
@@ -190,7 +191,7 @@ fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
     Some(address)
 }
 
-/// Adds to the bytes that an arena holds.
+/// Adds to the bytes that an arena has mapped.
 fn count_mapped(number: u32, bytes: u64) {
     let Some(private) = tables::private() else {
         return;
@@ -290,7 +291,7 @@ struct ArenaConfig {
     metadata_use_hooks: bool,
 }
 
-/// Makes an arena for a site, as [`arena::add`].
+/// Makes an arena for a site, in instance 0. `None` as for [`arena::add`], or where jemalloc refuses.
 pub(crate) fn create_arena(site: u32, tier: u32) -> Option<u32> {
     arena::add(site, tier, |number| hooks(number).and_then(jemalloc_arena))
 }

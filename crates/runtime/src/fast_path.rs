@@ -1,4 +1,5 @@
-//! The data of the fast paths, side by side in one cache line.
+//! [`FastPathState`] holds the data that the fast paths of `malloc`, `free` and their relatives read (mode, pool and owners of its chunks,
+//! number of jemalloc's copies, key of cached contexts, map for `free`), side by side in one cache line. [`HOT`] is that of the process.
 //!
 //! All of it is written at start, except the generation, which changes after a module is unloaded or a context
 //! guess was wrong, and the word on Python, which is set once an interpreter runs.
@@ -10,7 +11,7 @@ use crate::state::State;
 /// The cache line. The entry shims of the allocating functions read its first byte.
 #[repr(C, align(64))]
 pub(crate) struct FastPathState {
-    /// A [`crate::state`].
+    /// The mode, one of the numbers in [`crate::state`].
     pub(crate) state: State,
     /// Whether blocks are freed by instance 0, which finds the owner of what is not its own.
     pub(crate) frees_in_first: AtomicBool,

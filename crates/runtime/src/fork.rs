@@ -1,4 +1,7 @@
-//! Fork handlers that take and release every lock of the library.
+//! Handles forks, by `pthread_atfork`: before one it takes every lock of the library and brings back the pages that the emulation or a move
+//! keeps elsewhere, which the child would lack; after it the locks are free and pages may be taken away again. A child drops its parent's
+//! session file and, where an emulation runs, starts it again with a file of its own. For processes that are made in other ways
+//! ([`crate::process_hooks`]), [`bring_home`], [`let_go`] (parent) and [`start_over`] (child) do so without the locks.
 //!
 //! jemalloc registers its own handlers, once per instance; the build redirects that to nothing, because the
 //! lock order matters across instances and our own locks: the outermost first, as anywhere else. The child has
@@ -26,7 +29,7 @@ static OUTER: [&Lock; 4] = [
     &arena::LOCK,
     &thread_list::LOCK,
 ];
-/// The locks that are taken under those of jemalloc, outermost first. Only that of the session comes after them.
+/// The locks that are taken under those of jemalloc, outermost first. Only the session's lock comes after them.
 static INNER: [&Lock; 4] = [&pool::LOCK, &module::LOCK, &text_area::LOCK, &hints::LOCK];
 
 /// Registers the handlers. Called once, at start.
@@ -85,8 +88,8 @@ pub(crate) fn let_go() {
     emulation::fork(ForkPhase::Parent);
 }
 
-/// In a child whose locks are free already: lets go of the parent's session, and starts a service where the
-/// emulator runs.
+/// In a child whose locks are free already: lets go of the parent's session, and starts the emulation again where
+/// one runs.
 pub(crate) fn start_over() {
     forget_parent();
     serve_child();
@@ -98,7 +101,7 @@ fn forget_parent() {
     session::after_fork_child();
 }
 
-/// In the child: starts a service where the emulator runs.
+/// In the child: starts the emulation again where one runs.
 fn serve_child() {
     if emulation::runs() {
         // The service needs a session to report what it does.

@@ -1,5 +1,6 @@
-//! The data by which `free` finds the allocator of a block ([`crate::free_route`]): whether it is instance 0,
-//! and the map of the address space.
+//! Writes the data by which `free` finds the copy of jemalloc (instance) that a block belongs to ([`crate::free_route`]): [`decide`]
+//! whether instance 0 is always called first, [`open`] and [`note`] a map of the address space with a byte for each 2 MiB. The byte stands
+//! for the instance of the blocks there, or ([`LOOKED_UP`]) for a lookup of their arena; outside the pool it is 0.
 
 use core::sync::atomic::Ordering;
 
@@ -12,13 +13,13 @@ use crate::state;
 /// Bits of the addresses that the kernel gives a program which does not ask for higher ones.
 pub(crate) const ADDRESS_BITS: u32 = if cfg!(target_arch = "x86_64") { 47 } else { 48 };
 
-/// Bytes of the map: 64 MiB of address space, or twice as much.
+/// Bytes of the map, of which few take memory: 64 MiB of address space with 47 bits, 128 MiB with 48.
 const MAP_BYTES: usize = 1 << (ADDRESS_BITS - CHUNK_SHIFT);
 
 /// The part of the map that is opened begins and ends at multiples of the largest page there is.
 const PAGE: usize = 1 << 16;
 
-/// Stands in the map for chunks whose blocks are no instance's that is called straight away.
+/// Stands in the map for chunks whose blocks belong to no instance that is called directly.
 pub(crate) const LOOKED_UP: u8 = u8::MAX;
 
 /// Stands in the map for chunks of instance 0; the others stand for themselves. It is the number of

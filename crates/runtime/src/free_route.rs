@@ -1,4 +1,7 @@
-//! The route of a block that is freed, to the allocator that owns it.
+//! Routes a block that is freed to the allocator that owns it. In a guided run, or where the runtime passes everything through, the `free`
+//! of jemalloc's copy 0 (instance) is called first; what is not its own goes on by the table [`FREE`], a function for each byte of the map
+//! of the address space ([`crate::free_map`]). Else [`heap::free_hook`] looks the owner up; [`current`] is the one of the two that is
+//! called now.
 //!
 //! `free` and every form of `operator delete` jump to one of two functions, by a byte that is set when the mode
 //! is decided; programs of the compiler pass get the function's address and call it directly.
@@ -82,7 +85,7 @@ unsafe extern "C" fn looked_up(block: *mut c_void) {
 // Called for blocks that instance 0's fast path does not handle, under the name that jemalloc calls.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
-    // As below; in Rust the places of both tables would be looked up.
+    // As `not_taken` below; in Rust the places of both tables would be looked up.
     ".text",
     ".p2align 5",
     ".globl _je0_je_free_default",

@@ -1,4 +1,7 @@
-//! The C allocation interface: the entry shims call it with the caller.
+//! Implements the C allocation interface, from `malloc` to `malloc_trim`: finds the arena that serves an allocation by its [`Origin`] (the
+//! caller, or a site that the compiler pass or the program names), and allocates, resizes or frees there. The entry shims ([`crate::hook`])
+//! jump to [`trim`] and the functions `..._hook`, of which those that allocate take the caller; C++ operators, sites of the compiler pass
+//! and named data use the others.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -18,7 +21,7 @@ use crate::state;
 use crate::thread;
 use crate::unwind::Caller;
 
-/// The instance that holds nothing but shared and unowned data.
+/// The instance that serves where no other does. It also serves tier 0 in guided mode, and else the arenas of sites.
 const PLAIN: &Instance = &INSTANCES[0];
 
 /// Identifies an allocation's site: its calling context, or a record of the compiler pass.
@@ -35,7 +38,7 @@ impl Origin for Caller {
 }
 
 /// The arena that serves an allocation, if no call is needed: the hot path of almost every allocation, so it is
-/// inlined into each hook.
+/// inlined into each hook. Without the call that reads Python functions a hook saves no registers.
 #[inline(always)]
 fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
     match HOT.state.get() {
@@ -87,7 +90,7 @@ pub(crate) fn unplaced(config: &Config) -> u32 {
     }
 }
 
-/// Decides the mode, if the C library is initialised, and queries it again.
+/// Decides the mode, if the C library is initialised, and looks the arena up in it; arena 0 before.
 #[cold]
 fn decide(caller: Caller, bytes: usize) -> u32 {
     if start::decide() {
@@ -188,7 +191,7 @@ pub(crate) extern "C" fn calloc_hook(
     allocate_zeroed(count, bytes, Caller { address, stack })
 }
 
-/// As `calloc`, for a site.
+/// `calloc`.
 #[inline]
 pub(crate) fn allocate_zeroed(count: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     let Some(total) = count.checked_mul(bytes) else {
@@ -296,8 +299,8 @@ pub(crate) unsafe fn resize(
     }
 }
 
-/// The arena to which a block moves when it is resized: from that of data without a placement to the one of the caller's site,
-/// and from any to where the site's objects are placed in parts. A block that grows at a hot site belongs to that site.
+/// The arena to which a block moves when it is resized: data without a placement moves to the arena of the caller's site, and any
+/// data to the parts of a site that is placed in parts. A block that grows at a hot site belongs to that site.
 #[inline]
 fn other_arena(arena: u32, bytes: usize, origin: impl Origin) -> Option<u32> {
     let is_unplaced = arena == config::current().map_or(0, unplaced);

@@ -1,8 +1,6 @@
-//! Names for the linker that the library does not export.
+//! The macro [`hidden`] gives Rust functions names for the linker that the library does not export: those that the copies of jemalloc call.
 
-/// Gives Rust functions hidden names: only the copies of jemalloc are linked to them.
-///
-/// `no_mangle` would export them from the library, where they could catch another object's call.
+/// Gives Rust functions hidden names. `no_mangle` would export them, and they could catch another object's call.
 macro_rules! hidden {
     ($($name:literal => $function:path,)*) => {
         $(

@@ -1,4 +1,5 @@
-//! The program's hints about the heat of its memory, published for the observer ([`HintRecord`]).
+//! Publishes the program's hints about the heat of ranges of its memory in the session file ([`HintRecord`]), where the observer, the
+//! `isotherm` process outside, reads them; a new hint replaces those within its range.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +41,7 @@ pub(crate) fn give(range: &Range<usize>, hint: InterfaceHint) -> InterfaceStatus
     InterfaceStatus::Ok
 }
 
-/// Whether a hint is about a part of the range only.
+/// Whether a slot has a hint that lies wholly within the range.
 fn is_within(slot: &HintRecord, range: &Range<usize>) -> bool {
     let first = slot.address.load(Ordering::Relaxed);
     let end = first.saturating_add(slot.bytes.load(Ordering::Relaxed));

@@ -1,9 +1,11 @@
-//! The exported functions: one list, from which the entry shims are made.
+//! Exports the functions of the C library, C++ and jemalloc that the runtime replaces, each as a shim in assembly that jumps to the
+//! implementation in another module. Where that needs its caller, the shim adds the return address and the stack pointer, which Rust cannot
+//! get; those of `malloc`, `calloc` and the functions that free jump to jemalloc itself where the runtime has nothing to do. Only the
+//! implementation of `dlclose` is here; `syscall` is in [`crate::process_hooks`] as a whole.
 //!
-//! A shim stores the return address and the caller's stack pointer in two more arguments and jumps to the Rust
-//! function, which so returns directly to the program. Rust alone can get neither. Shims marked `direct` jump
-//! to jemalloc itself while the runtime passes everything through; those that free do so in guided runs as
-//! well. A test checks the exported names against `exports.txt`.
+//! The caller is in two more arguments, and the Rust function returns directly to the program. Shims marked `direct` jump to jemalloc itself
+//! while the runtime passes everything through; those that free do so in guided runs as well. A test checks the exported names against
+//! `exports.txt`.
 
 use core::ffi::c_void;
 
@@ -21,7 +23,7 @@ use crate::process_hooks;
 use crate::signal_hooks;
 use crate::stack;
 
-/// Makes the shim of one function: `name, arguments => body`, or with the direct path.
+/// Makes the shim of one function: `name, arguments => body`, or with the direct path, which [`by_caller`] has on x86-64.
 macro_rules! hooks {
     ($(
         $(#[$direct:ident $plain:path])?
@@ -107,7 +109,7 @@ by_caller!(
     "rcx"
 );
 
-/// Makes the functions that free a block: a jump to the function that does.
+/// Makes the functions that free a block: each jumps to instance 0's `free` or to [`heap::free_hook`].
 macro_rules! freeing_hooks {
     ($($name:ident)*) => { $(
         #[unsafe(naked)]

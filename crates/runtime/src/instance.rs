@@ -1,7 +1,10 @@
-//! The independent copies of jemalloc: one for each of the first tiers.
+//! Declares and starts [`INSTANCES`], four independent copies of jemalloc: in guided runs one for each of the first tiers, then of the
+//! leading records ([`crate::leading`]), while there are instances; in profile and online mode one for all sites, beside spare ones for
+//! signal handlers. Finds the instance of an arena's number ([`straight`], [`running_as`]), makes the flags of its `mallocx`, and reads and
+//! writes its `mallctl` values.
 //!
-//! A copy keeps jemalloc's own fast path, which an arena number in each call would lose (KERNEL measurements:
-//! 1.0 against 1.4 to 2.0). The build makes both the copies and the declarations, so that they cannot differ.
+//! A copy keeps jemalloc's own fast path, which an arena number in each call would lose (measured: 1.0 against 1.4 to 2.0). The build makes
+//! both the copies and the declarations, so that they cannot differ.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -37,8 +40,8 @@ pub(crate) const PLACE_FLAGS: c_int = !0xff;
 /// Number of instances that were started.
 static RUNNING: AtomicU32 = AtomicU32::new(1);
 
-/// Arenas, from number 0 on, that are instances with direct calls: one, one for each tier in guided mode, and
-/// none while profiling, where each call is a [`crate::reentrancy`].
+/// Number of arenas, from 0 on, that are instances with direct calls: one while passing through, one for each of the first
+/// tiers in guided mode, and none while profiling, where each call goes through [`crate::reentrancy`].
 #[inline]
 pub(crate) fn in_use() -> u32 {
     HOT.instances.load(Ordering::Relaxed)

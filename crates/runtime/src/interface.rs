@@ -1,7 +1,8 @@
-//! The functions of `include/isotherm.h`.
+//! Implements the functions of `include/isotherm.h`, by which a program names its data, gives hints, asks its observer, an `isotherm`
+//! process, to profile and optimize, and reads outcomes and statistics: they check the arguments and call the modules that do the work.
 //!
-//! The header finds them by their names, once `isotherm_serves_header` has said that this runtime serves its version. All keep `errno`, but for
-//! allocations without memory. A signal handler may call none of them; one that does is answered, but an allocation of it has no name.
+//! The header finds them by their names, once `isotherm_serves_header` has said that this runtime serves its version. All keep
+//! `errno`, but for allocations without memory. A signal handler may not call them; if it does, its allocations have no name.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ops::Range;
@@ -31,7 +32,7 @@ use crate::site;
 use crate::start;
 use crate::state;
 
-/// What all optimizations of this process did.
+/// Number of optimizations of this process, and the bytes that they moved.
 static OPTIMIZATIONS: AtomicU64 = AtomicU64::new(0);
 static PROMOTED_BYTES: AtomicU64 = AtomicU64::new(0);
 static DEMOTED_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +45,7 @@ fn works() -> bool {
     matches!(HOT.state.get(), state::GUIDED | state::PROFILE)
 }
 
-/// Calls a function that keeps `errno`, where the runtime works.
+/// Does the work of a function of the interface, where the runtime works, and returns its status. Keeps `errno`.
 fn answered(work: impl FnOnce() -> Result<(), InterfaceStatus>) -> c_int {
     if !works() {
         return InterfaceStatus::Absent as c_int;
@@ -61,8 +62,8 @@ extern "C" fn version() -> c_int {
     if works() { HEADER_VERSION as c_int } else { 0 }
 }
 
-/// `isotherm_serves_header`: 1 where this runtime works and serves programs with this version of the header. To one with a version of
-/// another hundred it says so.
+/// `isotherm_serves_header`: 1 where this runtime works and serves programs with this version of the header. Where it works and does
+/// not serve them, it prints so.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_serves_header"))]
 extern "C" fn serves_header(version: c_int) -> c_int {
     if !works() {
@@ -93,7 +94,8 @@ unsafe fn name_at<'a>(text: *const c_char) -> Option<&'a [u8]> {
     is_name(name).then_some(name)
 }
 
-/// The site of a name, as an allocation needs it: the tier or the number of a split in guided mode, the site's number else.
+/// The name of data as the origin of an allocation: its arena or the number of a split in guided mode, the number of its site else.
+/// `None` for data without a valid name, or where no site can be had: its origin counts for nothing.
 #[derive(Clone, Copy)]
 struct NamedData(u32);
 
@@ -330,7 +332,7 @@ unsafe fn bytes_known<T>(place: *const T, least: usize) -> Option<usize> {
 /// Writes the first bytes of a value over those of a struct of the program.
 ///
 /// # Safety
-/// The place has so many bytes, and so has the value.
+/// The place and the value have at least this many bytes.
 unsafe fn write_bytes<T: Copy>(place: *mut T, value: &T, bytes: usize) {
     // SAFETY: the caller's promise; the value is the runtime's own, so they do not overlap.
     unsafe { copy_nonoverlapping(from_ref(value).cast::<u8>(), place.cast(), bytes) };
@@ -408,7 +410,7 @@ unsafe extern "C" fn read_object(number: u64, place: *mut InterfaceObject) -> c_
     })
 }
 
-/// What the last optimization did to the data object with this number. A forked child, whose session is another, has none.
+/// The outcome of the last optimization for the data object with this number. A forked child, whose session is another, has none.
 fn object(number: u64) -> Result<InterfaceObject, InterfaceStatus> {
     let session = session::current().ok_or(InterfaceStatus::Unknown)?;
     let words = &session.header().interface;

@@ -1,9 +1,11 @@
-//! jemalloc's own interface, for programs that call it.
+//! Serves jemalloc's own interface (`mallocx` and its relatives, `mallctl`), for programs that call it: their blocks are placed as those of
+//! `malloc`, but a `mallocx` whose flags name an arena or a thread cache is served by the plain one of the runtime's copies of jemalloc.
+//! The totals in bytes of `mallctl` are sums over all copies.
 //!
 //! A program that is linked with a shared jemalloc (Debian's redis is) would otherwise pass our blocks to it.
-//! Flags that name arenas or thread caches refer to the plain instance, whose numbers `mallctl` returns, except
-//! the totals, which are those of all instances: where a plan puts all data into another tier, the plain
-//! instance has nothing to report.
+//! Flags that name arenas or thread caches refer to the plain instance, number 0, and so do the numbers that
+//! `mallctl` returns. Only totals are those of all instances: where a plan puts all data into another tier,
+//! the plain instance has nothing to report.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;

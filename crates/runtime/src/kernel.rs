@@ -1,4 +1,5 @@
-//! The system calls of jemalloc, in the C library's manner.
+//! Stands in for the C library in the copies of jemalloc: `mmap`, `munmap`, `mprotect` and `madvise` are made as system calls, but discards
+//! of contents (`MADV_DONTNEED`) go through [`extent::purge`]; `pthread_atfork` does nothing.
 //!
 //! The build redirects jemalloc's own `mmap` and its relatives to these, because the plain names are hooks of
 //! this same library.

@@ -1,13 +1,15 @@
-//! The arenas of sites of which the memory that is allocated first goes to another tier than the rest, in guided runs.
+//! Places the chunks of an arena as it grows: in the arena's tier, or, where a guided run's plan has a leading record for its site
+//! ([`LeadingRecord`]), the first bytes that the arena gets in one tier and all later ones in another.
 //!
 //! ```text
 //! chunks of the arena, as it grows   | first tier | first tier | later tier | later tier | ...
 //!                                    <---- bytes of the record ----->
 //! ```
 //!
-//! The allocator keeps the chunks of an arena and serves from the lowest that has room, so the first ones stay in use. A chunk keeps its tier, as any chunk of a
-//! guided run, so nothing is given back. A forked child goes on counting from where its parent was. Chunks that the allocator wants at the boundary
-//! of a huge page hold its own structures, of which each of its arenas begins with one: they do not count, and are in the later tier.
+//! The allocator keeps the chunks of an arena and serves from the lowest that has room, so the first ones stay in use. A chunk keeps
+//! its tier, as any chunk of a guided run, so nothing is given back. A forked child goes on counting from where its parent was.
+//! Chunks that the allocator wants at the boundary of a huge page hold its own structures, of which each of its arenas begins with
+//! one: they do not count, and are in the later tier.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,11 +21,11 @@ use crate::placement;
 use crate::plan::Target;
 use crate::pool::CHUNK;
 
-/// Bytes that each record's arena was given of its first tier.
+/// Bytes of its first tier that each record's arena was given.
 static GIVEN: [AtomicU64; LEADING_MAX as usize] =
     [const { AtomicU64::new(0) }; LEADING_MAX as usize];
 
-/// Places the chunks that were just opened for so many bytes of an arena, which wanted them at this alignment.
+/// Places the chunks that were just opened for `bytes` of an arena, which wanted them at this alignment.
 pub(crate) fn place(number: u32, address: usize, bytes: usize, alignment: usize) {
     let chunks = bytes.next_multiple_of(CHUNK);
     let is_data = alignment < CHUNK;

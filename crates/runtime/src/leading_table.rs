@@ -1,10 +1,10 @@
-//! The sites of which the memory that is allocated first goes to another tier than the rest.
+//! [`LeadingTable`] holds the leading records of a configuration: each gives the tier of the memory that a site allocates first, how many
+//! bytes of it there are, and the tier of the rest. The target of a site ([`crate::plan`]) names a record by its index.
 //!
-//! As [`crate::plan`], the table is checked when it is made, and made of memory that never changes.
+//! As in [`crate::plan`], the table is checked when it is made, and made of memory that never changes.
 
 use isotherm_abi::config::{LEADING_MAX, LeadingRecord};
 
-/// The leading records of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeadingTable(&'static [LeadingRecord]);
 

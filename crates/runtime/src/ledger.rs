@@ -1,4 +1,6 @@
-//! The count of what all processes of a session, or of an emulated machine with a name, have placed ([`isotherm_abi::capacity`]).
+//! [`Ledger`] shares limited tiers among all processes of a run, or of an emulated machine with a name: a mapped file
+//! ([`isotherm_abi::capacity`]) counts the bytes that each process placed; a process takes no more than the limit leaves, and the share of
+//! a process that ended is given back.
 //!
 //! Every function is lock-free: a process that is stopped or killed in the middle keeps no other from placing.
 
@@ -33,7 +35,6 @@ impl ProcessName {
     }
 }
 
-/// The mapped file.
 #[derive(Clone, Copy)]
 pub(crate) struct Ledger {
     header: &'static CapacityHeader,
@@ -82,8 +83,8 @@ impl Ledger {
         self.limit(tier).saturating_sub(placed)
     }
 
-    /// Finds a slot for a process, and gives back the shares of earlier processes of this name: by its own life they are
-    /// over. `None` where all slots are taken.
+    /// Finds a slot for a process, and gives back the shares of earlier processes of this name, which must have ended since
+    /// this one lives. `None` where all slots are taken.
     pub(crate) fn join(&self, process: ProcessName) -> Option<usize> {
         for slot in self.slots {
             if slot.process.load(Ordering::Acquire) == process.word() {

@@ -1,8 +1,7 @@
-//! `libisotherm.so`, the allocator that is preloaded into programs.
-//!
-//! It serves the whole C and C++ allocation interface on jemalloc, distinguishes allocation sites by calling
-//! context, and gives each block the tier that a plan wants. It makes no decisions: they come in a table
-//! ([`isotherm_abi::config`]), and the observations go out in a file ([`isotherm_abi::session`]).
+//! `libisotherm.so` is the allocator that is preloaded into programs. It serves the whole C and C++ allocation interface on jemalloc,
+//! distinguishes allocation sites by calling context, gives each block the tier that a plan wants, and also serves large mappings, emulates
+//! a slow tier and moves data on request. It makes no decisions: they come in a table ([`isotherm_abi::config`]), and the observations go
+//! out in a file ([`isotherm_abi::session`]).
 //!
 //! ```text
 //!  program  --malloc-->  hook (entry shims)  -->  heap, operators, mapping_hooks
@@ -19,10 +18,10 @@
 //!
 //! - from `errno` to `memory_kind`, the ground: words of a thread, a lock, the state, the configuration, the
 //!   layout of the records;
-//! - `mover_lock`, `emulation` and `delay`, what takes pages away for a while or delays threads; they know addresses only;
+//! - `mover_lock`, `emulation` and `delay` take pages away for a while or delay threads; they know addresses only;
 //! - from `session` to `module`, what is published, and what the program asks of its observer;
 //! - from `free_map` to `kernel`, memory: the pool, its placement, the arenas, what jemalloc asks for;
-//! - from `callers` to `registered`, sites: who allocates, and what a thread keeps of it;
+//! - from `callers` to `registered`, sites: which code allocates, and what a thread keeps of it;
 //! - `staged`, `fork` and `start`, the life of the process;
 //! - from `accesses` to `hook`, the hooks: what programs call.
 //!
@@ -32,9 +31,8 @@
 //! `mover_lock`.
 //!
 //! Rules of the house, because this code runs inside other people's programs: no hook allocates
-//! through the C library, prints (but for the sentences of [`message`]) or panics; no lock is held
-//! over a call that may allocate or over a fork; any failure leaves a program that runs as without
-//! Isotherm.
+//! through the C library, prints (but for the sentences of `message`) or panics; every lock is free
+//! in a forked child (`fork`); any failure leaves a program that runs as without Isotherm.
 #![allow(unsafe_code)]
 #![cfg_attr(
     test,

@@ -1,16 +1,16 @@
-//! The cache filter of code that counts its accesses: it leaves out lines that a thread touched a moment ago.
+//! Makes the cache filters of profile builds, whose code counts its own accesses: a filter is a direct-mapped cache of line numbers, one
+//! per thread ([`LineFilter`]), by which the code leaves out lines that the thread touched a moment ago. Also draws which of the misses are
+//! sampled.
 //!
-//! A direct-mapped cache of line numbers, one per thread ([`LineFilter`]). The code that the compiler inserted
-//! searches it at every access; this module makes the caches and draws the misses that are sampled:
+//! The code that the compiler inserted searches the filter of its thread at every access:
 //!
 //! ```text
 //! thread 0   | head | line 64 | line 1 | none | ... |       THREADS of these, mapped at the start and
 //! thread 1   | head | none    | ...                         taken page by page as they are touched
 //! ```
 //!
-//! A thread gets its number at its first access and keeps it; more threads than tables share tables, and their
-//! counts are then those of a shared cache. Nothing here allocates or waits, because signal handlers call it as
-//! well.
+//! A thread gets its number at its first access and keeps it; more threads than tables share tables, and their counts
+//! are then those of a shared cache. Nothing here allocates or waits, because signal handlers call it as well.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;

@@ -1,10 +1,8 @@
-//! A small mutual exclusion lock that knows its owner, for every table of the runtime.
+//! [`Lock`] is the mutual exclusion lock of the runtime's tables: a small one that knows its owner, so that a signal handler that
+//! interrupted the owner gets no lock ([`Lock::lock`] returns `None`) instead of a deadlock.
 //!
-//! A signal handler may call `malloc` while this thread holds one of our locks. A wait would deadlock the
-//! thread with itself, so [`Lock::lock`] returns `None` to the owner, and the caller uses a path without the
-//! lock. The owner is the lock's only word: with a second word beside it, a handler that interrupts between the
-//! two would wait for its own thread. The C library's mutexes cannot be used: a forked child may not reset
-//! them.
+//! The handler's call then uses a path without the lock. The owner is the lock's only word: with a second word beside it, a handler that
+//! interrupts between the two would wait for its own thread. The C library's mutexes cannot be used: a forked child may not reset them.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -19,7 +17,6 @@ const AWAITED: usize = 1;
 /// Tries before the thread sleeps.
 const SPINS: u32 = 100;
 
-/// The lock.
 pub(crate) struct Lock {
     /// [`FREE`], or the thread pointer of the owner with or without [`AWAITED`].
     state: AtomicUsize,
@@ -93,7 +90,7 @@ impl Lock {
         }
     }
 
-    /// Tries for a short while.
+    /// Tries to take the lock for a short while; false where it stays taken.
     fn spin(&self, me: usize) -> bool {
         (0..SPINS).any(|_| {
             core::hint::spin_loop();

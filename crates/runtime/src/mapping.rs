@@ -1,4 +1,5 @@
-//! Large mappings of the program inside the pool: their identity and their chunks.
+//! [`Mappings`] records the ranges of memory that have a site of their own, with their tiers, privately and in the session file: the large
+//! mappings of the program in the pool, whose chunks it gives back when the program unmaps them, static data, registered memory.
 //!
 //! Each mapping begins at a chunk of its own, so a chunk is shared only by the pieces that a
 //! partial `munmap` leaves of one mapping:

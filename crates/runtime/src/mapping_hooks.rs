@@ -1,5 +1,6 @@
-//! `mmap` and its relatives: large private anonymous mappings of the program are served from the pool, all
-//! other calls go to the kernel unchanged.
+//! Implements the hooks of `mmap`, `munmap`, `mremap`, `mprotect` and `madvise`: serves large private anonymous mappings of the program
+//! from the pool in guided, profile and online mode, and unmaps and remaps them there. Other calls go to the kernel as a rule; pages of the
+//! pool that they change and that the emulation keeps elsewhere are brought back before, and no chunk of the range moves meanwhile.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! The kind of a range of the program's memory, from `/proc/self/maps`: whether the range can be named and moved.
+//! Finds out from `/proc/self/maps` and the stacks of threads what kind of memory a range of the program is ([`MemoryKind`]): whether it
+//! can be named and moved. Used where the program registers memory ([`crate::registered`]).
 
 use core::ops::Range;
 
@@ -56,8 +57,8 @@ pub(crate) fn of(range: &Range<usize>) -> MemoryKind {
     }
 }
 
-/// Whether a range is on the stack of this thread, as far as it is in use. The C library keeps a thread's own variables at the end of its stack; the
-/// kernel names that of the first thread.
+/// Whether a range is on the stack of this thread, as far as it is in use. The C library keeps a thread's own variables at the end of
+/// its stack; the stack of the first thread has a name in the list.
 fn is_on_stack(range: &Range<usize>) -> bool {
     let here = 0_u8;
     let (low, high) = (core::ptr::from_ref(&here).addr(), tls::thread_pointer());
@@ -104,7 +105,7 @@ impl Line {
 
 /// The search for a range in the list.
 struct Scan {
-    /// What no line has covered yet; begins where the last mapping that was seen ends.
+    /// The part that no line has covered yet; begins where the last mapping that was seen ends.
     rest: Range<usize>,
 }
 

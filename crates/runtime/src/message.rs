@@ -1,7 +1,6 @@
-//! The sentences that the runtime may print, each once: why it turned itself off, and that it serves no program with such a header.
-//!
-//! A program's output must not change, so nothing else is ever printed, unless [`isotherm_abi::env::VERBOSE`]
-//! is set.
+//! Prints the messages of the runtime to standard error: why it or a part of it is off and that it does not serve the program's
+//! `isotherm.h`, each once a process, and single lines where [`isotherm_abi::env::VERBOSE`] is set ([`line()`]). A program's output must
+//! not change, so nothing else is ever printed.
 
 use core::ffi::c_int;
 use core::fmt::{self, Write};

@@ -1,4 +1,6 @@
-//! Loaded modules: they map a return address to (build-id, ELF virtual address), which names a site.
+//! Lists the loaded modules (`dl_iterate_phdr`), here and in the session file: by them a return address becomes (build-id or else file
+//! name, ELF virtual address), as the names of sites have it ([`of`], [`name`]). Also finds the address of static data ([`address_of`]) and
+//! the writable segments, and recognises this library and the unwinder.
 //!
 //! The loader holds its own lock while it walks its list (`dl_iterate_phdr`), and it allocates under others of
 //! its locks, so the walk holds none of ours; the lock here is taken inside the walk, and guards only the appending of
@@ -31,7 +33,7 @@ static SEGMENTS: [Segments; MODULES_MAX] = [const { Segments::none() }; MODULES_
 /// the oldest of a hundred.
 static RECENT: AtomicU32 = AtomicU32::new(0);
 pub(crate) static LOCK: Lock = Lock::new();
-/// Whether the module's allocations may be unwound.
+/// The mark of each module: 0, [`OWN`] or [`UNWINDER`].
 static OPAQUE: [AtomicU8; MODULES_MAX] = [const { AtomicU8::new(0) }; MODULES_MAX];
 
 /// Marks this library, whose frames are skipped.
@@ -83,7 +85,7 @@ fn find(address: usize) -> u32 {
     found
 }
 
-/// The name of a module, and the bias of its addresses.
+/// The name of a module (its build-id, or else its file's name), and the bias of its addresses.
 pub(crate) fn name(index: u32) -> Option<(&'static [u8], u64)> {
     let private = tables::private()?;
     if index >= private.header().module_count.load(Ordering::Acquire) {
@@ -188,7 +190,7 @@ pub(crate) fn refresh() {
     GENERATION.fetch_max(walk.generation, Ordering::Release);
 }
 
-/// Called by the loader for each module.
+/// Called by the loader for each module: notes it in the walk, which stops at the first one if the list is unchanged.
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, size: usize, walk: *mut c_void) -> c_int {
     // SAFETY: the loader passes a valid description, and `refresh` passed its walk.
     let (info, walk) = unsafe { (&*info, &mut *walk.cast::<Walk>()) };

@@ -1,5 +1,5 @@
-//! The segments of one loaded module: a segment's addresses belong to the module, those between two segments may
-//! belong to another module.
+//! [`Segments`] holds the ranges of the segments of a loaded module, by which [`crate::module`] finds the module of an address: addresses
+//! between two segments may belong to another module.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +46,7 @@ impl Segments {
         self.0[0].start.load(Ordering::Relaxed)
     }
 
-    /// The module was unloaded.
+    /// Forgets the segments of a module that was unloaded.
     pub(crate) fn clear(&self) {
         for segment in &self.0 {
             segment.start.store(0, Ordering::Relaxed);

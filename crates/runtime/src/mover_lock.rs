@@ -1,5 +1,6 @@
-//! The lock between the thread that moves chunks ([`crate::staged`]) and work that must not run while a chunk
-//! moves, such as a fork.
+//! Keeps the thread that moves chunks ([`crate::staged`]) apart from work that must not run while a chunk moves, such as a fork or a
+//! discard of contents, by one lock. Also holds the state of that thread for other modules: whether it runs, the number of its helpers, and
+//! the forks while it ran.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,7 +23,7 @@ pub(crate) static STATUS: AtomicU32 = AtomicU32::new(OFF);
 static APART: Lock = Lock::new();
 /// Other threads that wait for [`APART`]. Without this count the mover thread would take the lock again and again before they wake.
 static WAITING: AtomicU32 = AtomicU32::new(0);
-/// Forks so far: each makes the pages that the mover keeps ready shared with a child.
+/// Forks while the thread ran: each makes the pages that the mover keeps ready shared with a child.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 /// Threads that copy beside the mover's thread; changed by that thread while it holds [`APART`].
 static HELPERS: AtomicU32 = AtomicU32::new(0);
@@ -33,7 +34,7 @@ pub(crate) fn runs() -> bool {
     STATUS.load(Ordering::Relaxed) != OFF
 }
 
-/// How many forks there were.
+/// Number of forks while the thread ran, failed ones included.
 pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
@@ -43,7 +44,7 @@ pub(crate) fn set_helpers(helpers: u32) {
     HELPERS.store(helpers, Ordering::Relaxed);
 }
 
-/// Whether the caller's thread is the program's only one, and the library has at least one in this process.
+/// Whether the caller's thread is the program's only one, where the library's thread runs in this process.
 pub(crate) fn program_has_one_thread() -> bool {
     // A child that was made by a system call of the program's own may have the lock held for ever.
     if thread::count() == 1 {
@@ -58,12 +59,12 @@ pub(crate) fn is_awaited() -> bool {
     WAITING.load(Ordering::Relaxed) > 0
 }
 
-/// The thread takes the lock, for a chunk.
+/// Mover thread: takes the lock for a chunk.
 pub(crate) fn acquire() {
     APART.acquire();
 }
 
-/// The thread releases the lock.
+/// Mover thread: releases the lock.
 pub(crate) fn release() {
     APART.release();
 }
@@ -90,7 +91,7 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// The fork is over, or failed.
+/// Lets chunks move again in the parent, after the fork or where it failed.
 pub(crate) fn after_fork_parent() {
     if runs() {
         APART.release();

@@ -1,4 +1,5 @@
-//! Functions that this library exports too, as the C library has them.
+//! Looks up functions of the program and its shared libraries by their names (`dlsym`): [`Next`] one that this library exports too,
+//! behind its own (the C library's as a rule); [`function`] any other.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;

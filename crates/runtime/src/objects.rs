@@ -1,6 +1,7 @@
-//! Publishes large allocations of recorded sites, so that accesses can be attributed to places within them.
+//! Publishes large allocations (64 KiB or more) of the arenas of sites in the session file, so that the observer, the `isotherm` process
+//! outside, can attribute accesses to places within them. Where the table of the records is full, the newest one overwrites the oldest.
 //!
-//! A record is written and never taken back: what is allocated later at the same addresses replaces it for the reader.
+//! A record is not taken back when its block is freed: what is allocated later at the same addresses replaces it for the reader.
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,5 @@
-//! Sends a request of the program to its observer ([`InterfaceRequest`]), and waits for the answer.
+//! Sends a request of the program to its observer, the `isotherm` process that serves its session file ([`InterfaceRequest`]), and waits
+//! for the answer ([`ask`]). Also reports which request was answered last, and whether a requested profile is being taken.
 //!
 //! A process has one request at a time. The calling thread waits without a lock: a child that is forked meanwhile recognises by
 //! its process number that the request is not its own.
@@ -27,20 +28,20 @@ static ASKING: AtomicU32 = AtomicU32::new(0);
 /// The first and the longest pause between looks at the answer.
 const PAUSE_NS: u64 = 50_000;
 const PAUSE_MAX_NS: u64 = 2_000_000;
-/// How long after its start a process may not have been found yet.
+/// Time after its start in which its observer may not have found a process yet.
 const BEGINNING_NS: u64 = 300_000_000;
-/// How often it is asked whether the observer still is there.
+/// Interval between checks whether the observer is still there.
 const LOOK_NS: u64 = 100_000_000;
-/// An observer that this process cannot see (it has other process numbers), and that is silent for so long, is gone.
+/// An observer that this process cannot see (it has other process numbers) is gone once it is silent for this long.
 const UNSEEN_NS: u64 = 3_000_000_000;
-/// One that it sees may be silent for so long while it chooses and moves.
+/// An observer that it sees may be silent for this long while it chooses and moves.
 const SILENT_NS: u64 = 600_000_000_000;
 
-/// What is asked.
+/// A request to the observer.
 pub(crate) struct Request {
     /// What the observer is to do.
     pub(crate) action: InterfaceAction,
-    /// By which policy.
+    /// The policy by which it chooses.
     pub(crate) policy: InterfacePolicy,
     /// As [`InterfaceRequest::frequency`].
     pub(crate) frequency: u32,

@@ -1,8 +1,7 @@
-//! C++ `operator new` and `operator delete`, on the heap's functions.
+//! Implements the forms of C++ `operator new` on the functions of [`crate::heap`], with the program's new-handler and `std::bad_alloc`.
 //!
-//! A throwing form that finds no memory calls the program's new-handler and tries again, or throws
-//! `std::bad_alloc`. Both are in the C++ library, which a C program does not load, so they are looked up at
-//! their first use.
+//! A throwing form that finds no memory calls the program's new-handler and tries again, or throws `std::bad_alloc`.
+//! Both are in the C++ library, which a C program does not load, so they are looked up when they are needed.
 
 use core::ffi::{CStr, c_void};
 
@@ -72,7 +71,7 @@ fn attempt(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     }
 }
 
-/// A throwing form, for a site. An alignment of 0 is that of the plain form.
+/// A throwing form, for a site. An alignment of 0 means the form without an alignment.
 #[inline]
 pub(crate) fn throwing(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     let block = attempt(alignment, bytes, origin);

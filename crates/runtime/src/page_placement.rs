@@ -1,8 +1,8 @@
-//! Places single pages of the pool, for objects that are placed in parts ([`crate::split`]).
+//! Places single pages of the pool in a tier, or in the next one where it is full, for objects that are placed in parts ([`crate::split`]).
+//! On real nodes a table says where each was placed last, so that a range that is in its tier already needs no system call, and borders
+//! between tiers, each a mapping more for the kernel, stay few. Gives back the room of pages that hold nothing, and forgets unmapped pages.
 //!
 //! The chunks of such objects are placed in the slowest tier, which has no limit; pages of another tier are placed on top of that.
-//! On real nodes a table of the pages says where each was placed last, so that an object at the place of an earlier one needs no
-//! system call where both have the same parts.
 //!
 //! Each change of the tier from one page to the next is a border between two mappings of the kernel, which gives a process 65,530
 //! of them. Parts take a quarter of these at most; what comes later stays in the tier that its pages have.
@@ -27,7 +27,7 @@ static PLACED: OnceLock<Sparse<AtomicU16>> = OnceLock::new();
 
 /// Pages of the pool whose tier differs from that of the page before, as the table says.
 static BORDERS: AtomicUsize = AtomicUsize::new(0);
-/// Most of them.
+/// Limit of [`BORDERS`].
 const BORDERS_MAX: usize = 16_000;
 
 /// Maps the table, if the tiers are nodes. Called once, at start.
@@ -67,12 +67,12 @@ pub(crate) fn place(range: Range<usize>, tier: u32) {
     }
 }
 
-/// The pages hold nothing any more, and what they took of a limited tier is given back. Their place is kept.
+/// Gives back what pages that hold nothing any more took of a limited tier. The pages stay in their tier.
 pub(crate) fn give_back(range: &Range<usize>) {
     pages::give_back(range);
 }
 
-/// The pages are unmapped, and with them their place is gone.
+/// Forgets the tiers of pages that are unmapped.
 pub(crate) fn forget(range: &Range<usize>) {
     give_back(range);
     if placed(range)

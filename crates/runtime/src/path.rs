@@ -1,4 +1,4 @@
-//! A path or name on the stack, built without an allocation.
+//! [`Path`] builds a path or a name on the stack, without an allocation.
 
 use core::ffi::CStr;
 use core::fmt::{self, Write};

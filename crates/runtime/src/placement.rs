@@ -1,4 +1,6 @@
-//! Places a fresh range of the pool in its tier, on real nodes or under the trap.
+//! Places memory in its tier as far as that has room, and the rest in the next ones: fresh ranges of the pool and static data, by the
+//! kernel's memory policies on real nodes, or by the emulation in an emulated pair. Also discards and forgets ranges of the pool, brings
+//! back pages that the emulation keeps elsewhere, and keeps changes of a range apart from moves ([`apart`]).
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +25,7 @@ pub(crate) static AWAY: AtomicBool = AtomicBool::new(false);
 /// Set once the kernel refused a tier's nodes; placement is not tried again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Called once pages may be away.
+/// Notes that pages may be away from now on.
 pub(crate) fn set_away() {
     AWAY.store(true, Ordering::Release);
 }
@@ -156,7 +158,7 @@ fn pages_below(address: usize) -> u64 {
     bytes as u64 / PAGE_BYTES
 }
 
-/// Does what no chunk on the move must meet, if the range has a part in the pool.
+/// Does work that changes a range. If the range has a part in the pool, no chunk moves meanwhile.
 pub(crate) fn apart<R>(address: usize, bytes: usize, work: impl FnOnce() -> R) -> R {
     let inside = mover_lock::runs() && !pool::overlap(address, bytes).is_empty();
     let _kept = inside.then(mover_lock::keep);
@@ -191,7 +193,7 @@ pub(crate) fn forget(address: usize, bytes: usize) {
     set_use(address, bytes, &RangeUse::Nothing);
 }
 
-/// Tells the emulated pair, by page trap or by time, what a range of the pool is for.
+/// Sets in the emulated pair, by page faults or by time, what a range of the pool is for.
 fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
     emulation::set_use(address, bytes, range_use);
     delay::set_use(address, bytes, range_use);

@@ -1,4 +1,5 @@
-//! The plan's tables: the tier of a site's name and of a direct caller's, without a lock.
+//! [`Sites`] looks up the placement of a site ([`Target`]) in the plan's tables by its hash, without a lock. [`Callers`] does so for the
+//! direct caller of an allocation: where all of its contexts go to one tier, it yields that tier, so that later calls need no unwinding.
 //!
 //! A table is checked when it is made, and made of memory that never changes: every search in it ends, and
 //! every tier and every split that it returns is one of the configuration's, so that it can be an index.
@@ -10,7 +11,7 @@ use isotherm_abi::config::{LEADING, PlanEntry, SPLIT, SPLITS_MAX, TELL_APART};
 pub(crate) enum Target {
     /// All of its data goes to this tier.
     Tier(u32),
-    /// What it allocates first goes to another tier than the rest: an index into the leading records ([`crate::leading_table`]).
+    /// Its first memory goes to another tier than the rest: an index into the leading records ([`crate::leading_table`]).
     Leading(u32),
     /// Its objects are placed in parts: an index into the splits ([`crate::split_table`]).
     Split(u32),
@@ -23,7 +24,7 @@ pub(crate) const FIRST_SPLIT: u32 = 1 << 16;
 const _: () = assert!(FIRST_SPLIT + SPLITS_MAX <= 1 << 20);
 
 impl Target {
-    /// The split of such a number.
+    /// The split that an arena number stands for; `None` for the number of an arena.
     #[inline]
     pub(crate) const fn split_of_arena(number: u32) -> Option<u32> {
         number.checked_sub(FIRST_SPLIT)
@@ -40,7 +41,7 @@ impl Target {
     }
 }
 
-/// Names with a word each, an open-addressed table.
+/// An open-addressed table of names with a word each.
 #[derive(Clone, Copy, Debug)]
 struct PlanTable(&'static [PlanEntry]);
 

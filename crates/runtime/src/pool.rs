@@ -1,4 +1,5 @@
-//! The pool: one reservation of address space, handed out in chunks of 2 MiB.
+//! Hands out the pool, one reservation of address space, in chunks of 2 MiB to the arenas of jemalloc and to large mappings, takes them
+//! back, publishes their owners for the observer, and finds the owner of an address ([`owner`]).
 //!
 //! ```text
 //! base                                                             base + bytes

@@ -1,6 +1,7 @@
-//! Hooks for the ways to make a process that bypass the C library's fork handlers: `syscall` with a `fork` or
-//! `clone`, `clone` without shared memory, and `_Fork`; and for `unshare` and `setns`, which the kernel refuses
-//! a process of several threads.
+//! Hooks the ways to make a process that bypass the C library's fork handlers (`syscall` with a `fork` or `clone`, `clone` without shared
+//! memory, and `_Fork`), to bring pages that the emulation or a move keeps elsewhere back before; `unshare` and `setns`, of which the
+//! kernel refuses some to a process of several threads, to pause the runtime's own threads; and `prctl`, by which a program begins to
+//! filter its system calls, to end the emulation's timer of the thread, measure resident memory for the last time and note the filter.
 //!
 //! The kernel gives such a child a copy of the memory, in which pages that the trap or a mover has taken away
 //! would read as zeroes, with no service. So every page is brought home before, and the child starts its own
@@ -69,7 +70,7 @@ unsafe extern "C" fn syscall() {
     );
 }
 
-/// As on the other architecture.
+/// `syscall`, as on x86-64.
 #[cfg(target_arch = "aarch64")]
 #[unsafe(naked)]
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -173,7 +174,7 @@ fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
     made
 }
 
-/// What the kernel grants to a process of one thread alone.
+/// Flags that the kernel grants only to a process of one thread.
 const ALONE: c_int =
     libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD | libc::CLONE_NEWUSER;
 
@@ -257,7 +258,7 @@ pub(crate) unsafe extern "C" fn prctl_hook(
 /// The function that the child of [`clone_hook`] runs.
 type Entry = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// Its arguments.
+/// The function and the argument that the program gave [`clone_hook`].
 struct Start {
     function: Entry,
     argument: *mut c_void,

@@ -1,5 +1,5 @@
-//! The program's own action of the signal that the emulation by time uses ([`crate::delay`]): kept here in place of the kernel,
-//! and called for the signals that are not a timer's.
+//! Keeps, in place of the kernel, the program's own action of the signal that the emulation by time uses ([`crate::delay`]), and calls it
+//! for the signals that are not from a timer of the emulation.
 //!
 //! The handler runs with all signals blocked, and a system call that it interrupts goes on.
 

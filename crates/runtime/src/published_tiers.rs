@@ -1,4 +1,5 @@
-//! The published tiers of the pages of the pool and of static data ([`isotherm_abi::page_tiers`]): what an observer of an emulated machine reads.
+//! Publishes the tiers of the pages of the pool and of static data ([`isotherm_abi::page_tiers`]) in the session file, a byte a page, for
+//! the `isotherm` process that observes an emulated machine. [`Side`] is such a tier, fast or slow.
 //!
 //! Both emulations store a page's tier here whenever it changes. A store into a hole of the file would raise SIGBUS where
 //! memory is full, so only pages for which the session has taken room are published, and a signal handler takes none.
@@ -87,7 +88,7 @@ pub(crate) fn ready() -> usize {
     place().map_or(0, |place| place.ready.load(Ordering::Acquire))
 }
 
-/// There is room for the tiers of all pages below this one.
+/// Notes that the file has room for the tiers of all pages of the pool below this one.
 pub(crate) fn have_room_below(page: usize) {
     let Some(place) = place() else { return };
     place.ready.fetch_max(page, Ordering::Release);
@@ -97,7 +98,8 @@ pub(crate) fn have_room_below(page: usize) {
     }
 }
 
-/// Publishes the tier of a page of the pool, or of static data behind it, a byte of [`isotherm_abi::page_tiers`]. For signal handlers too.
+/// Publishes the tier of a page of the pool, or of static data behind it: a byte of [`isotherm_abi::page_tiers`]. Signal handlers
+/// may call it.
 pub(crate) fn publish(page: usize, tier: u8) {
     let Some(place) = place() else { return };
     let first = place.first.load(Ordering::Acquire);

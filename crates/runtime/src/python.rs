@@ -1,4 +1,5 @@
-//! The Python functions that run on a thread, as part of calling contexts.
+//! Reads the Python functions that run on a thread (CPython 3.11 to 3.14) as part of calling contexts: with names and lines for the name
+//! and the record of a site ([`hashed`], [`noted`]), and as a hash by which contexts are cached ([`key`]).
 //!
 //! Unwinding shows only the interpreter: since 3.11 a Python function that calls another one stays within one call of the
 //! interpreter's loop. The interpreter's own records have the functions ([`layout`]), and the names and lines of each
@@ -10,8 +11,8 @@
 //! ```
 //!
 //! The native part ends where the interpreter begins, because the interpreter reaches one line of Python by different ways of its
-//! own, more and more direct ones as it specialises the bytecode; only the direct caller of the allocation is always kept, by which plans know
-//! callers. The line of each function is part of the context, so that each line that allocates is a site.
+//! own, more and more direct ones as it specialises the bytecode; only the direct caller of the allocation is always kept, because
+//! plans name direct callers. The line of each function is part of the context, so that each line that allocates is a site.
 //!
 //! Nothing here allocates, waits for the interpreter's lock, or changes the interpreter. A thread's frames are changed by that thread
 //! alone, and a running function keeps its code, so what is read here lives while it is read. Before the first direct read the
@@ -55,7 +56,7 @@ pub(crate) fn start() {
         return;
     }
     if let Some(found) = Interpreter::find() {
-        // It is empty: this is the only call.
+        // Called once.
         let _ = INTERPRETER.set(found);
     }
     // The error of a look-up without a result is not the program's.
@@ -63,7 +64,7 @@ pub(crate) fn start() {
     unsafe { libc::dlerror() };
 }
 
-/// What distinguishes contexts with the same return address and stack pointer by the Python functions that run; 0 where there are none.
+/// Whether [`key`] distinguishes contexts.
 #[inline(always)]
 pub(crate) fn key() -> u64 {
     match HOT.reads_python.load(Ordering::Relaxed) {

@@ -1,6 +1,9 @@
-//! Signal reentrancy: a handler that allocates while its thread is inside the allocator.
+//! Serves a signal handler that allocates or frees while its thread is inside the allocator: while profiling it allocates from a spare copy
+//! of jemalloc, and a block that cannot be freed at once waits in a list until the thread has left. [`allocate`], [`free_block`],
+//! [`reallocate`] and [`resize_in_place`] mark the thread as inside. Calls go through them while profiling, and in a guided run for blocks
+//! outside the copies of jemalloc that serve the first tiers and are called directly ([`crate::instance::straight`]).
 //!
-//! jemalloc does not support that; a handler can wait for a lock that its own thread holds. Plain jemalloc
+//! jemalloc does not support that: a handler can wait for a lock that its own thread holds. Plain jemalloc
 //! almost never deadlocks, because its thread caches need no lock. The arenas of sites take locks often, so
 //! while they are in use (profile and online mode) each thread records the instances that it is in:
 //!
@@ -25,7 +28,7 @@ use crate::split;
 use crate::thread;
 use crate::tls::{self, ReentrancyState};
 
-/// The thread is in an instance until this is dropped.
+/// Keeps the thread marked as inside an instance until it is dropped.
 pub(crate) struct AllocatorGuard {
     inside: &'static ReentrancyState,
     before: u32,

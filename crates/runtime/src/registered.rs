@@ -1,6 +1,8 @@
-//! Memory that the program owns and registered under a name: a mapping, a static array, memory of another allocator.
+//! Registers memory of the program under a name (a mapping, a static array, memory of another allocator), and unregisters it: for
+//! `isotherm_register` and `isotherm_unregister` ([`crate::interface`]). A guided run whose plan names the memory places it, unless
+//! userfaultfd takes pages of the pool away ([`crate::emulation`]).
 //!
-//! Each is published as a mapping of the name's site, as variables are ([`crate::statics`]). Where it was a part of a mapping
+//! The memory is published as a mapping of the name's site, as variables are ([`crate::statics`]). Where it was a part of a mapping
 //! or a variable with a site of its own, that site gets it back when the program unregisters it. The table has the lock of the
 //! mappings.
 
@@ -73,7 +75,7 @@ pub(crate) fn add(name: &[u8], range: &Range<usize>) -> Result<(), InterfaceStat
     if is_of_heap(range) {
         return Err(InterfaceStatus::Overlap);
     }
-    // Before the lock: the site's comes first only there.
+    // Before the lock of the mappings, because a new site looks up modules, which may wait for the loader.
     let site = site::of_name(name);
     if site == NO_SITE {
         return Err(InterfaceStatus::NoRoom);
@@ -113,7 +115,7 @@ fn insert(site: u32, range: &Range<usize>) -> Result<(), InterfaceStatus> {
     Ok(())
 }
 
-/// Takes the name of the object that begins here back.
+/// Unregisters the object that begins at this address.
 pub(crate) fn remove(address: usize) -> Result<(), InterfaceStatus> {
     let mappings = mapping::lock().ok_or(InterfaceStatus::Busy)?;
     let begins_here = |slot: &&Slot| {

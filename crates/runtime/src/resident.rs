@@ -1,10 +1,10 @@
-//! The resident bytes of each site, which the program measures itself where the observer would measure too
-//! late.
+//! Measures the resident bytes of each site inside the program (`mincore`), before memory is given back to the kernel, before the program
+//! filters its system calls and at exit, where the observer, the `isotherm` process outside, would come too late. Guided runs are not
+//! measured.
 //!
 //! The observer measures at intervals, limited by its share of the time: it misses pages that a short program
-//! touches after its last measurement, and pages that come and go between two. So the runtime measures before
-//! contents are given back to the kernel in large pieces, and when the program leaves through `exit`. Only the
-//! highest figure of each site is kept.
+//! touches after its last measurement, and pages that come and go between two. Before a small piece is
+//! given back nothing is measured. Only the highest figure of each site is kept.
 //!
 //! ```text
 //! a mapping goes            its own pages, always, and everything, if the last time is long enough ago
@@ -51,7 +51,7 @@ static NEXT_NS: AtomicU64 = AtomicU64::new(0);
 static PAGES_OF_ARENA: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
 
-/// The program is about to filter its system calls. The figures stay as they are now.
+/// Measures for the last time, before the program filters its system calls.
 pub(crate) fn before_sandbox() {
     measure();
     sandbox::begin();
@@ -79,7 +79,8 @@ pub(crate) fn before_unmap(site: u32, range: &Range<usize>) {
     }
 }
 
-/// Measures everything at the end of the program, and says so where it was everything: a site without a figure then has no resident page.
+/// Measures everything at the end of the program. If no memory was left out the session says so: a site without a figure then
+/// has no resident page.
 pub(crate) fn measure_at_end() {
     if measure() {
         session::count(SessionCounter::MeasuredAtEnd, 1);

@@ -1,5 +1,6 @@
-//! Resolves the functions that serve the sites which the compiler pass described ([`crate::compiled_site`]), and those that
-//! free blocks for its modules. The program's own copy of the entry points asks once for each.
+//! Gives a program that `isotherm-cc` compiled the functions that serve each site that the compiler pass described in it ([`resolve`],
+//! [`crate::compiled_site`]) and that free blocks ([`resolve_free`]), so that it calls them directly. The program's code asks at the first
+//! use of a site, again if the answer was not settled, and once for each freeing function of a module.
 
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -58,7 +59,7 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
 }
 
 /// Returns the function that frees the blocks which a module would pass to `own`, its `free` or a form of
-/// `operator delete`; `None` if that is the program's own function. Called when the module is loaded.
+/// `operator delete`; `None` if that is the program's own function, and before the mode is decided. Called when the module is loaded.
 ///
 /// # Safety
 /// Any number may be asked about.
@@ -70,8 +71,8 @@ unsafe extern "C" fn resolve_free(own: usize) -> Option<Free> {
     is_ours(own, &OUR_FREE).then(free_route::current)
 }
 
-/// The tier of a site or the number of its split, or the site's number where sites are counted; `None` where it cannot be had now
-/// (in a signal handler that interrupted the making of another).
+/// The arena of a site or the number of its split, or the site's number where sites are counted; `None` in a signal handler that
+/// interrupted the allocator, where no site can be made.
 fn number_of(described: &DescribedSite) -> Option<u32> {
     let Some(config) = config::current() else {
         return Some(0);
@@ -87,7 +88,7 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
         return Some(record(described));
     }
     if session::current().is_some() {
-        // Told so that a plan of another program or version can be called foreign.
+        // Reported so that a plan of another program or version can be recognised.
         let _ = record(described);
     }
     Some(config.arena_of(config.target_or_default(described.id)))

@@ -1,4 +1,6 @@
-//! The session file, which reports to the observer: made, written and replaced over forks.
+//! Makes the session file of this process, through which the runtime reports to the observer (the `isotherm` process outside), takes room
+//! in it before a record is written, and gives a forked child a file of its own. Also records and prints why the runtime or a part of it is
+//! off ([`off`]), and ends publication where the file cannot be written.
 //!
 //! Invariants:
 //! - A child never writes into its parent's file. The address of the file's mapping is in a page that the
@@ -52,7 +54,7 @@ const GRANULES: usize = 1 << 16;
 /// Room for the name of a file, two numbers and a dot.
 const NAME_BYTES: usize = 32;
 
-/// Files that one process tries to make, by exec or by a recycled pid, before it stops.
+/// Names that a process tries before it gives up: earlier programs of its number (before an exec, too) left files.
 const ATTEMPTS: u32 = 4096;
 
 static LOCK: Lock = Lock::new();
@@ -108,7 +110,7 @@ pub(crate) fn current() -> Option<&'static Session> {
     unsafe { core::ptr::with_exposed_provenance::<Tables>(address).as_ref() }
 }
 
-/// What the trap's service reads and writes.
+/// The published tables that the emulations read and write.
 pub(crate) fn tables() -> Option<SessionTables> {
     current().map(Session::tables)
 }
@@ -168,7 +170,7 @@ pub(crate) fn publish_tiers_below(page: u64) {
     }
 }
 
-/// Takes room for the tiers of so many pages of static data, in this file and in those of forked children, and publishes them there.
+/// Takes room for the tiers of this many pages of static data, in this file and in those of forked children, and publishes them there.
 pub(crate) fn publish_static_tiers(pages: usize) {
     STATIC_PAGES.store(pages, Ordering::Relaxed);
     if let Some(session) = current().filter(|_| published_tiers::is_open()) {

@@ -1,4 +1,5 @@
-//! Maps a file that the processes of a session share, from the session directory.
+//! [`map`] maps a file of known size that processes share, such as that of the capacity, from the session directory, for reading and
+//! writing.
 
 use core::ffi::CStr;
 use std::os::fd::AsRawFd;
@@ -12,8 +13,8 @@ use rustix::io::Errno;
 
 use crate::path::Path;
 
-/// Maps the file of this name and size for reading and writing; `None` where there is none. It is never unmapped. Returns its
-/// address.
+/// Maps the file of this name and size for reading and writing, for good, and returns its address; `None` where there is no such
+/// file, or no directory.
 ///
 /// # Errors
 /// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].

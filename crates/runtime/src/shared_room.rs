@@ -1,4 +1,5 @@
-//! The room of the fast tier of an emulated machine with a name: what the processes of all runs on it have together, page by page.
+//! [`SharedRoom`] takes room for one page at a time in the fast tier of an emulated machine with a name, and gives it back. The room is
+//! counted in a [`Ledger`] that the processes of all runs on the machine share; each process notes which of its pages have room.
 //!
 //! ```text
 //! page_tiers --take--> ledger (shared by all runs on the machine)      a page that becomes fast
@@ -6,9 +7,9 @@
 //!            --give back--> charge, then ledger                        a page that becomes slow, or holds nothing
 //! ```
 //!
-//! What a process has is given back when it exits, and, where it was killed, by the next one that is short of room and can tell that it
-//! ended. A forked child begins with a share of nothing, because the kernel wipes the charges in it (`MADV_WIPEONFORK`): the fast pages that it
-//! inherits are its parent's, and the copies that writes make are not counted.
+//! The share of a process is given back when it exits, and, where it was killed, by the next one that is short of room and can tell
+//! that it ended. A forked child begins without a share, because the kernel wipes the charges in it (`MADV_WIPEONFORK`): the fast
+//! pages that it inherits are its parent's, and the copies that writes make are not counted.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +42,7 @@ pub(crate) struct SharedRoom {
 }
 
 impl SharedRoom {
-    /// That of the session's machine, for tables of so many pages; `None` where it has no name, or no limit.
+    /// The room of the session's machine, for tables of this many pages; `None` where the machine has no name, or no limit.
     ///
     /// # Errors
     /// [`OffReason::NoSession`], [`OffReason::NoAddressSpace`], [`OffReason::BadConfig`] for a file of another version.
@@ -109,7 +110,7 @@ impl SharedRoom {
         true
     }
 
-    /// The room that was taken is that of this page.
+    /// Assigns the room that [`Self::take`] took to this page.
     pub(crate) fn keep(&self, page: usize) {
         // Another thread may have given the page up before its charge was noted: then that room is still taken.
         if self
@@ -141,7 +142,7 @@ impl SharedRoom {
         self.charges.get(page)
     }
 
-    /// Bytes that this process has, and those that no process has.
+    /// Bytes that this process has and bytes that no process has, together.
     pub(crate) fn bytes(&self) -> u64 {
         let share = self.slot().map_or(0, |slot| self.ledger.share(slot, FAST));
         share.saturating_add(self.ledger.available(FAST))

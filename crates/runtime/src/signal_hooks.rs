@@ -1,5 +1,7 @@
-//! Keeps the signal of the emulation by time ([`crate::delay`]) from the program: it is never blocked, and its handler is never
-//! replaced; the program's own is kept ([`crate::program_action`]). Where that emulation does not run, the functions do what those of the C library do.
+//! Implements the hooks of `sigprocmask`, `pthread_sigmask`, `sigaction`, `signal` and `sigaltstack`, which keep the signal of the
+//! emulation by time ([`crate::delay`]) from the program: it is not blocked, its handler is not replaced ([`crate::program_action`] keeps
+//! the program's own), and a thread whose signal stack is too small for it is sampled no more. Without that emulation they behave as the C
+//! library's functions.
 
 use core::ffi::{c_int, c_void};
 

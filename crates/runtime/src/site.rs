@@ -1,4 +1,6 @@
-//! Allocation sites: calling contexts, each with a name that stays the same across runs.
+//! Finds the site of an allocation by its name, a hash that stays the same across runs, or makes it: that of a calling context ([`of`]), of
+//! the compiler pass ([`named`]), or of data that the program names ([`of_name`]). Also counts what each site allocates, gives it an arena
+//! of its own once it has grown ([`add`]), and looks up its placement in the plan ([`target`]).
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -28,8 +30,8 @@ const BATCH_BYTES: u64 = 64 << 10;
 pub(crate) const NO_SITE: u32 = (1 << 20) - 1;
 
 pub(crate) static LOCK: Lock = Lock::new();
-/// Begins with the number of slots, a power of two. A former one stays mapped, for threads that look at it: together
-/// they take as much as the last.
+/// The index in use: the number of its slots, a power of two, and then the slots. Former ones stay mapped, for threads
+/// that look at them: together they take as much as the last.
 static INDEX: AtomicPtr<usize> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The slots of an index: site + 1 in the slot that its name leads to, or the next.
@@ -223,7 +225,7 @@ fn empty_record(kind: SiteHashKind) -> SiteRecord {
     }
 }
 
-/// Names whose allocations live, and their bytes.
+/// Number of names whose allocations live, and the bytes of these allocations.
 pub(crate) fn living_names() -> (u64, u64) {
     let Some(private) = tables::private() else {
         return (0, 0);

@@ -1,4 +1,5 @@
-//! Objects that are placed in parts, in guided runs: the first megabytes of an array in the fast tier, its rest in the slow one.
+//! Allocates, resizes, frees and places objects in parts, in guided runs: for example, the first megabytes of an array in the fast tier,
+//! its rest in the slow one. Serves the large blocks of sites that have a [`Split`], and places the parts of their mappings and variables.
 //!
 //! ```text
 //! a site with a split   large allocations    one arena of instance 0, whose chunks are in the slowest tier
@@ -84,7 +85,7 @@ pub(crate) fn owns(arena: u32) -> bool {
     arena == ARENA.load(Ordering::Relaxed)
 }
 
-/// Whether an allocation of so many bytes is placed in parts at a site that has some.
+/// Whether an allocation of this size is placed in parts at a site that has some.
 #[inline]
 pub(crate) fn is_large(bytes: usize) -> bool {
     bytes >= LEAST
@@ -98,8 +99,8 @@ pub(crate) fn of_target(config: &Config, target: Target) -> Option<Split> {
     }
 }
 
-/// The arena that serves an allocation, of what a site's context leads to: the number of a split stands for its base tier where
-/// the allocation is not placed in parts.
+/// The arena that serves an allocation: `number` is what its context leads to, and the number of a split is replaced by its base tier
+/// where the allocation is not placed in parts.
 pub(crate) fn arena_for(number: u32, bytes: usize) -> u32 {
     match Target::split_of_arena(number) {
         Some(index) if !is_large(bytes) || !runs() => base_tier(index),

@@ -1,6 +1,7 @@
-//! The sites whose objects are placed in parts: which ranges of an object go to which tier.
+//! [`Splits`] holds the [`Split`] of each site whose objects a guided run places in parts, by the number that its placement in the plan
+//! has: which ranges of an object go to which tier, and the tier of the rest. [`Split::pieces`] cuts a range of an object by tier.
 //!
-//! As [`crate::plan`], the tables are checked when they are made, and made of memory that never changes.
+//! As in [`crate::plan`], the tables are checked when they are made, and made of memory that never changes.
 
 use core::ops::Range;
 
@@ -87,7 +88,7 @@ pub(crate) struct Pieces {
     tier: u32,
     /// The parts that were not passed yet.
     parts: &'static [PartRecord],
-    /// What is left.
+    /// The rest of the range.
     range: Range<usize>,
 }
 

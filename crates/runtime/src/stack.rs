@@ -1,4 +1,6 @@
-//! The start of threads: extra room on the stacks that the program makes small, and the timer of the emulation by time.
+//! Implements the hook of `pthread_create`: gives small stacks of the C library extra room, keeps stacks that the program brings itself
+//! in place where they lie in the pool (no page trap, no staged move), notes these and the sizes of others for
+//! [`crate::thread_stacks`], and starts the timer of the emulation by time in each new thread.
 //!
 //! The C library takes a thread's static thread-local storage from its stack, and the four instances need 8 KiB
 //! of it. jemalloc's slow paths use more stack than the C library's. A program that requests the smallest stack
@@ -157,7 +159,7 @@ unsafe fn create_delayed(
     }
 }
 
-/// The first function of such a thread.
+/// The first function of a thread that [`create_delayed`] makes.
 unsafe extern "C-unwind" fn run_delayed(kept: *mut c_void) -> *mut c_void {
     // SAFETY: `create_delayed` made the block for this thread, and the program gave a function of this type.
     unsafe {

@@ -1,11 +1,10 @@
-//! Staged copy on request: a thread that moves the data of arenas between real nodes from inside the program.
+//! A thread of the runtime moves the chunks of arenas between real nodes from inside the program, by staged copy ([`StagedCopy`]), as the
+//! observer, the `isotherm` process outside, requests in the session file.
 //!
-//! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
-//! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
-//! [`StagedCopy`], and answers which it moved. It has helpers that copy while requests come and end when
-//! these stop. It allocates nothing, and
-//! waits for nothing that the program holds but for [`mover_lock`]. Large mappings of the program are
-//! left to the kernel's migration: programs unmap, protect and lock them.
+//! The observer names some chunks of the pool and a node ([`MoveRequest`]). The thread, a bare one ([`isotherm_sys::thread`]), moves those
+//! of arenas, one at a time, and answers which it moved. It has helpers that copy while requests come and end when these stop. It allocates
+//! nothing, and waits for nothing that the program holds but for [`mover_lock`]. Large mappings of the program are left to the kernel's
+//! migration: programs unmap, protect and lock them.
 //!
 //! While a chunk moves, a thread that touches it waits. Work that it must not meet takes [`mover_lock`], which the
 //! thread holds for each chunk:
@@ -13,7 +12,7 @@
 //!   A child has no mover; the observer moves its memory from outside;
 //! - calls that throw contents away or change the mapping ([`placement::apart`]).
 //!
-//! - the end of a thread whose stack is in it, and is [left alone](leave_alone).
+//! The end of a thread cannot wait, so chunks with a thread's stack are [left alone](leave_alone).
 //!
 //! Not covered, as with the trap ([`crate::emulation`]): such calls and forks by the program's own `syscall`
 //! instruction; the kernel's accesses that may not wait (`FUTEX_LOCK_PI` and `FUTEX_WAKE_OP` fail with `EFAULT`
@@ -53,14 +52,14 @@ static LEFT_ALONE: [AtomicU64; LEFT_ALONE_CHUNKS / 64] =
 static IN_HAND: AtomicUsize = AtomicUsize::new(0);
 /// Chunks that can be left alone: a pool of 1 TiB. Chunks behind it are not moved at all.
 const LEFT_ALONE_CHUNKS: usize = 1 << 19;
-/// The thread's stack: its largest content is two lists of a chunk's pages.
+/// Bytes of the thread's stack: its largest content is two lists of a chunk's pages.
 const STACK_BYTES: usize = 128 << 10;
 /// Interval between checks for requests: a while after the last one, and soon after it.
 const IDLE_NS: u64 = 20_000_000;
 const BUSY_NS: u64 = 1_000_000;
 /// Checks without a request until the thread is idle, and releases the memory that it keeps ready.
 const BUSY_LOOKS: u32 = 1_000;
-/// How often it is asked whether the program still has a thread, as in [`crate::emulation`].
+/// Interval between checks whether the program still has a thread, as in [`crate::emulation`].
 const PROGRAM_NS: u64 = 100_000_000;
 
 /// Chunks kept ready: 16 MiB. The thread copies alone until it is asked for a move: the program has one more
@@ -180,7 +179,7 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
             sleep(IDLE_NS);
         }
     }
-    // Its helpers end with it: who waits for the end of this thread has waited for theirs.
+    // Ends the helpers too, so that a thread that waits for the end of this one has waited for theirs.
     drop(mover);
     mover_lock::set_helpers(0);
 }
@@ -283,7 +282,7 @@ pub(crate) fn leave_alone(address: usize, bytes: usize) {
     }
 }
 
-/// The thread's side of [`mover_lock`].
+/// The mover thread's use of [`mover_lock`].
 struct Apart;
 
 impl Exclusion for Apart {

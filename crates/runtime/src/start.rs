@@ -1,4 +1,6 @@
-//! Start of the runtime: from the environment to a mode, once per process image.
+//! Starts the runtime, once after each `exec`: decides the mode by the environment and the configuration file ([`decide`]), at the first
+//! allocation or when the library is loaded, and sets up the modules that this mode uses. At `exit` it counts and measures for the last
+//! time, gives the process's room in the tiers back and marks the session as ended.
 //!
 //! The first allocation may come from the loader, before the C library knows the environment.
 //! Until then everything goes to instance 0, outside the pool, where any mode can free it.

@@ -1,4 +1,5 @@
-//! The mode of the hooks, from the first allocation on.
+//! [`State`] is the byte by which the hooks know what to do with an allocation: undecided, until [`crate::start`] sets it once; then pass
+//! it through (pass-through mode, or no valid configuration), place it by the plan (guided runs), or find its site (profile, online runs).
 
 use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,9 +1,10 @@
-//! Static data of the program and its libraries (`.data`, `.bss`): its sites, and its placement.
+//! At start, publishes variables of the program and its libraries (`.data`, `.bss`) as sites: those that the configuration lists, in a
+//! guided run only those of them that its plan names. Places them as the plan says, or all static data in one tier; the emulation by time
+//! gives the rest a tier, too.
 //!
-//! The tools read from the files of the modules which variables there are ([`isotherm_abi::config::StaticRecord`]). Each is a site,
-//! and its range is published as a mapping of that site, so that samples in it are attributed as those in the heap are.
-//! A guided run places the ranges that its plan names; with a tier for all static data, each writable segment goes there. What is left
-//! goes, on a machine that is emulated by time, where the heap's data without a plan does: into the fast tier while that has room.
+//! The tools read from the files of the modules which variables there are ([`isotherm_abi::config::StaticRecord`]). The range of each is
+//! published as a mapping of its site, so that samples in it are attributed as those in the heap are. What no plan places goes, on a
+//! machine that is emulated by time, where the heap's data without a plan does: into the fast tier while that has room.
 //!
 //! Libraries that the program loads later by itself are left alone, as is all static data under the page trap, which knows the
 //! pool only.

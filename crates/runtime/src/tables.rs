@@ -1,8 +1,9 @@
-//! The records of [`isotherm_abi::session`] in memory.
+//! [`Tables`] gives access to the records of the session file ([`isotherm_abi::session`]), and of their private copy, by their index: the
+//! header and its counters, modules, sites, arenas, chunks, mappings, large allocations, access counts, pages, text and outcomes.
+//! [`SessionTables`] are those of the session file that the emulations read and write.
 //!
-//! They exist twice with the same layout: in private memory, which the runtime trusts (a forked child, however
-//! it was made, has its own copy), and in the session file, which the observer reads. Each change of a record
-//! is made to the private one first and then to the published one.
+//! Both have the same layout. The runtime trusts the private memory, of which a forked child, however it was made, has its own copy; the
+//! observer reads the session file. A record that is in both is changed in the private memory first.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -65,7 +66,7 @@ pub(crate) struct Tables {
 // SAFETY: the memory behind `base` stays mapped for the life of the process, and all shared data in it are
 // atomics, or records written before their index is published.
 unsafe impl Send for Tables {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Tables {}
 
 impl Tables {
@@ -82,7 +83,7 @@ impl Tables {
         }
     }
 
-    /// The bounds.
+    /// The number of records of each part.
     pub(crate) fn layout(&self) -> &SessionLayout {
         &self.layout
     }
@@ -202,7 +203,7 @@ impl Tables {
         }
     }
 
-    /// The tables that the trap's service works on.
+    /// The tables that the emulations work on.
     pub(crate) fn tables(&self) -> SessionTables {
         let layout = &self.layout;
         // SAFETY: the parts are as long as the layout says, stay mapped, and hold atomics; the
@@ -237,7 +238,7 @@ impl Tables {
         let _ = unsafe { memory::advise(address, bytes as usize, libc::MADV_POPULATE_WRITE) };
     }
 
-    /// One byte of any part, for touching it.
+    /// One byte of any part.
     pub(crate) fn byte(&self, offset: u64) -> &AtomicU8 {
         debug_assert!(offset < self.offsets[part::END]);
         // SAFETY: the offset is within the tables.
@@ -253,7 +254,7 @@ pub(crate) fn chunks_ever_used() -> usize {
     CHUNKS_EVER_USED.load(Ordering::Acquire)
 }
 
-/// The chunks below `end` are handed out, or were.
+/// Notes that the chunks below `end` are handed out, or were.
 pub(crate) fn note_chunks_used(end: usize) {
     CHUNKS_EVER_USED.fetch_max(end, Ordering::Release);
 }

@@ -1,4 +1,5 @@
-//! The text area of the session file: paths of modules, and Python functions. Bytes are appended and never change.
+//! [`append`] adds text, a path of a module or a Python function, to the text area of the private tables and the session file; records
+//! refer to it by its place. Text that was added never changes.
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,7 @@
-//! The state of each thread: its cache of contexts and its place in the arenas of sites.
+//! [`Thread`] is the state of one thread: its cache that finds the site or the placement of a calling context, and its places in arenas of
+//! sites. A place has a thread cache of jemalloc, where there is room for one, and the change of the live bytes that is not yet counted at
+//! the site. [`allocate`], [`free_block`] and [`reallocate`] serve blocks of these arenas by the thread's place, publish large blocks for
+//! the observer, and let an arena follow a change of its tier. A thread that ends leaves its state to a later one.
 //!
 //! The word of a thread ([`crate::tls`]) is 0 before its first allocation, 1 while its state is being made and
 //! after it was released, and the address of the state in between. States are mapped, never unmapped, and used
@@ -23,7 +26,7 @@ const NONE: usize = 1;
 
 /// Places of a thread in arenas of sites; more arenas are used without a thread cache.
 const PLACES: usize = 64;
-/// Most of these in use, so that a search ends soon.
+/// Limit of the places in use, so that a search ends soon.
 const PLACES_USED_MAX: u32 = 48;
 /// Explicit thread caches of jemalloc in the whole process; it has room for 4,094.
 const TCACHES_MAX: u32 = 3_500;
@@ -231,7 +234,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     // SAFETY: the size is not 0 and the flags name an arena and a cache that exist.
     let block = unsafe { instance::_je0_mallocx(bytes, flags | place) };
     if !block.is_null() {
-        // SAFETY: as above.
+        // SAFETY: the size is not 0; the function only computes a size.
         let usable = unsafe { (INSTANCES[0].nallocx)(bytes, flags) };
         flags_counting(arena, usable as i64);
         objects::publish(arena, block.addr(), usable);

@@ -1,4 +1,6 @@
-//! The end of a thread, and of the process: what a thread has gathered is counted, its state given back.
+//! Ends a thread's part in the runtime: when the thread ends, [`leave`] counts at their sites the allocations that its state has gathered,
+//! ends the thread's timer of the emulation by time, and gives the state back. At the exit of the process, [`finish`] counts those of the
+//! calling thread.
 
 use core::ffi::c_void;
 

@@ -1,11 +1,11 @@
-//! The states that ended threads left, by address ([`crate::thread`]).
+//! Keeps the states that ended threads left, for later threads ([`crate::thread`]).
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::lock::Lock;
 
 pub(crate) static LOCK: Lock = Lock::new();
-/// The first; 0 where there is none.
+/// Address of the first state on the list; 0 where there is none.
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 
 /// Takes a state, whose successor `next` reads.

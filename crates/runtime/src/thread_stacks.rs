@@ -1,16 +1,17 @@
-//! The stacks of the process's threads: whether memory is a part of one, and may not be named or moved.
+//! [`hold`] tells whether a range of memory overlaps the stack of a living thread other than the first, so that the program may not name
+//! it or have it moved ([`crate::memory_kind`]). It finds a stack by the thread's list of robust mutexes, and by what was noted when the
+//! thread was made: a stack that the program brought ([`note_own`]), or the size of one of the C library's ([`note_bytes`]).
 //!
-//! No thread is kept here. The kernel lists the threads, and for each the address of its list of robust mutexes
-//! ([`isotherm_sys::robust_list`]), which the GNU C library keeps in the thread's own block, at the end of its stack. Where the stack begins
-//! the kernel does not say:
+//! The kernel lists the threads, and for each the address of its list of robust mutexes ([`isotherm_sys::robust_list`]), which the GNU C
+//! library keeps in the thread's own block, at the end of its stack. The kernel does not say where the stack begins:
 //!
 //! ```text
 //! the C library's stack   | guard |   largest size that was asked for   | list |      the mapping begins behind the guard
 //! the program's own                          |  as the program gave it  | list |
 //! ```
 //!
-//! Of the C library's stacks the largest size is kept, of the program's own the latest ones, as they were when threads were made. A thread that
-//! the program makes by its own `clone`, without a list, is not known. The first thread's stack has a name in the kernel's list of mappings.
+//! Of the C library's stacks the largest size is kept, of the program's own the latest stacks. A thread that the program makes by its own
+//! `clone`, without a list, is not known. The first thread's stack has a name in the kernel's list of mappings.
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
@@ -22,7 +23,7 @@ use rustix::fs::{Mode, OFlags, RawDir};
 
 use crate::sandbox;
 
-/// Most stacks of the program's own that are kept. Of a thread whose stack is not, the stack has the largest size.
+/// Most stacks of the program's own that are kept. A stack that is not kept counts as one of the largest size.
 const OWN_STACKS: usize = 256;
 
 /// Bytes of the entries of `/proc/self/task` that are read at a time.
@@ -52,7 +53,7 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of the largest stack that the program asked the C library for.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-/// The program gives this memory to a thread as its stack.
+/// Notes that the program gives this memory to a thread as its stack.
 pub(crate) fn note_own(stack: Range<usize>) {
     if OWN.iter().any(|known| known.range() == stack) {
         return;
@@ -63,13 +64,13 @@ pub(crate) fn note_own(stack: Range<usize>) {
     place.end.store(stack.end, Ordering::Relaxed);
 }
 
-/// The program asks the C library for a stack of so many bytes.
+/// Notes that the program asks the C library for a stack of this size.
 pub(crate) fn note_bytes(bytes: usize) {
     LARGEST.fetch_max(bytes, Ordering::Relaxed);
 }
 
-/// Whether a part of a range, not empty, is the stack of a thread that lives. The mapping that holds the range's last byte ends at `mapping_end`.
-/// False where the threads cannot be listed, and where a filter may end the program for the calls that this takes.
+/// Whether a part of a range, not empty, is the stack of a living thread. The mapping with the range's last byte ends at
+/// `mapping_end`. False where the threads cannot be listed, or a filter may end the program for the calls that this takes.
 pub(crate) fn hold(range: &Range<usize>, mapping_end: usize) -> bool {
     if sandbox::is_filtered() {
         return false;

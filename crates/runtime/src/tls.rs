@@ -1,9 +1,11 @@
-//! A few words per thread, which the hooks reach without a call.
+//! Keeps five words for each thread, which the hooks reach without a call: the address of its state ([`crate::thread`]); which copies of
+//! jemalloc it is executing in, and the blocks to free once it has left ([`ReentrancyState`]); the number of its cache filter
+//! ([`crate::line_filter`]); and the address of its state in the emulation by time ([`crate::delay`]). [`thread_pointer`] is a number that
+//! stands for a thread, as the owner of a lock.
 //!
-//! `thread_local!` in a shared object calls `__tls_get_addr` for each access and registers
-//! destructors that allocate. A preloaded object has room in the static block, so the word is
-//! reached relative to the thread pointer (the initial-exec model of the ELF TLS specification),
-//! as jemalloc reaches its own.
+//! `thread_local!` in a shared object calls `__tls_get_addr` for each access and registers destructors that allocate. A
+//! preloaded object has room in the static block, so the words are reached relative to the thread pointer (the
+//! initial-exec model of the ELF TLS specification), as jemalloc reaches its own.
 
 use core::arch::{asm, global_asm};
 use core::ffi::c_void;

@@ -1,4 +1,5 @@
-//! The callers of an allocation, from the C++ runtime's unwinder.
+//! [`unwind`] finds the calling context of an allocation or a mapping ([`Context`]): its native callers by the C++ runtime's unwinder, from
+//! the [`Caller`] that the hook passes on, and the Python functions around them.
 //!
 //! `_Unwind_Backtrace` follows the unwind tables (77 ns for four callers, where `backtrace()` of
 //! the C library takes 1,440). It allocates nothing once the tables are those of loaded modules.
@@ -45,9 +46,9 @@ pub(crate) struct Context {
     pub(crate) addresses: [usize; MAX_DEPTH],
     /// Stack pointer in each caller, as after the return of the call.
     pub(crate) stacks: [usize; MAX_DEPTH],
-    /// Return addresses in use; with the functions, at most [`MAX_DEPTH`].
+    /// Return addresses in use; with the Python functions, at most [`MAX_DEPTH`].
     pub(crate) depth: usize,
-    /// The functions.
+    /// The Python functions.
     pub(crate) python: PythonFrames,
 }
 

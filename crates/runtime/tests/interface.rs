@@ -1,4 +1,4 @@
-//! Programs that use `include/isotherm.h`: without the library, with it in every mode, and with an observer.
+//! Tests programs that use `include/isotherm.h`: without the library, with it in every mode, and with an observer.
 
 use std::fs::File;
 use std::io::Write;
@@ -175,7 +175,7 @@ fn said(output: &Output) -> String {
     )
 }
 
-/// What the program for misuse prints: each word with a status where the runtime works.
+/// The output of the program for misuse: each word with a status where the runtime works.
 const STATUSES: &[(&str, i32)] = &[
     ("static", 0),
     ("twice", 6),

@@ -1,5 +1,5 @@
-//! The preloaded library places no more in a tier of nodes than its capacity, over all processes of a session. The machine needs
-//! one node only: both tiers are on it, and a chunk's memory policy says in which it was placed.
+//! Tests that the preloaded library places no more in a tier of nodes than its capacity, over all processes of a session. The
+//! machine needs one node only: both tiers are on it, and a chunk's memory policy says in which it was placed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use zerocopy::IntoBytes;
 
 /// `MPOL_PREFERRED`, the policy of the fast tier here.
 const FAST: u32 = 1;
-/// `MPOL_BIND`, that of the slow one.
+/// `MPOL_BIND`, the policy of the slow tier.
 const SLOW: u32 = 2;
 /// MiB of the chunk that the heap of each process begins with: all data is to be fast.
 const HEAP: u64 = 2;
@@ -39,7 +39,7 @@ fn build(test: &str) -> PathBuf {
     program
 }
 
-/// A session of two tiers of node 0, the fast one of so many MiB.
+/// A session with two tiers on node 0, of which the fast one has a capacity, and the program to run.
 struct Session {
     directory: tempfile::TempDir,
     program: PathBuf,

@@ -1,5 +1,5 @@
-//! Guided runs place parts of a site's objects, or what it allocates first, on the machine emulated by time and on nodes. Both tiers of nodes are on one node
-//! here: the memory policy of an address says in which it was placed.
+//! Tests that guided runs place parts of a site's objects, or its first memory, on the machine emulated by time and on nodes. Both
+//! tiers of nodes are on one node here: the memory policy of an address says in which tier it was placed.
 
 use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 const MIB: u64 = 1 << 20;
 /// `MPOL_PREFERRED`, the policy of the fast tier here.
 const FAST: u32 = 1;
-/// `MPOL_BIND`, that of the slow one.
+/// `MPOL_BIND`, the policy of the slow tier.
 const SLOW: u32 = 2;
 /// MiB of the chunk that the fast heap of each process begins with.
 const HEAP: u64 = 2;
@@ -69,7 +69,7 @@ fn part(start: u64, end: u64, tier: u32) -> PartRecord {
 }
 
 impl Setup {
-    /// Tiers of these kinds; the first has room for so many MiB. Everything is slow but the part from 4 to 8 MiB of each object.
+    /// Tiers of these kinds, the first with room for `fast_mib`. Everything is slow but the part from 4 to 8 MiB of each object.
     fn of(kinds: [TierRecordKind; 2], fast_mib: u64) -> Self {
         let tier = |kind: TierRecordKind, policy, capacity_bytes| {
             let mut nodes = [0; NODE_WORDS];
@@ -100,7 +100,7 @@ impl Setup {
         }
     }
 
-    /// The same, but the first memory of the sites is fast, so many MiB of it.
+    /// The setup where the first `mib` MiB of the sites are fast.
     fn leading(self, mib: u64) -> Self {
         let leading = LeadingRecord {
             first_tier: 0,
@@ -206,7 +206,7 @@ impl Run {
         Self { directory, output }
     }
 
-    /// What the program printed; it ended well, and Isotherm did too.
+    /// Asserts that the program and Isotherm ended well, and returns the program's output.
     fn printed(&self) -> String {
         let said = String::from_utf8_lossy(&self.output.stderr);
         let printed = String::from_utf8_lossy(&self.output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! Programs of every kind run the same with the library preloaded as without it, in every mode.
+//! Tests that programs of every kind run the same with the library preloaded as without it, in every mode.
 //!
 //! The programs in `programs/` are built with the machine's C and C++ compilers and run plain, then under each
 //! configuration; output, error output and exit status must be the same. Modes that the kernel does not allow
@@ -300,8 +300,8 @@ fn forks_of_a_program_whose_threads_allocate_work() {
     same_in_every_way(&build("forks.c", &[]), &[]);
 }
 
-/// Where sites have their own arenas, a handler is served by an instance of its own. In the other modes it is served as by the
-/// allocator alone, as README.md documents: some runs of such a program never end, by jemalloc and by the C library's allocator alike.
+/// Where sites have their own arenas, a handler is served by an instance of its own. In the other modes it is served as by
+/// jemalloc alone, as README.md documents: some runs of such a program never end, by jemalloc and by the C library's allocator alike.
 fn serves_handlers(way: &Way) -> bool {
     matches!(way.mode, RuntimeMode::Profile | RuntimeMode::Online)
 }

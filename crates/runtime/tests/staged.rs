@@ -1,5 +1,5 @@
-//! The preloaded library moves a program's arenas from inside, on request, while the program writes to them,
-//! forks and discards pages: no data is lost, and each request is done. The tests play the observer; the
+//! Tests that the preloaded library moves a program's arenas from inside, on request, while the program writes to
+//! them, forks and discards pages: no data is lost, and each request is done. The tests play the observer; the
 //! machine needs one node only, because pages that are already on the node are moved all the same.
 
 use std::fs::File;

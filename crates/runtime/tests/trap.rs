@@ -1,4 +1,4 @@
-//! The preloaded library on a program that works on trapped memory in every way that could lose a page: the
+//! Tests the preloaded library on a program that works on trapped memory in every way that could lose a page: the
 //! program checks every byte itself, and its output must be the same as alone.
 
 use std::ffi::OsString;

@@ -1,4 +1,5 @@
-//! Access counts of a session file: reads the counts added since the last read.
+//! Reads the counts of a program that counts its own accesses (a profile build) from its session file: for each page those that were added
+//! since the last read.
 
 use std::os::unix::fs::FileExt;
 

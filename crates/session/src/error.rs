@@ -1,4 +1,4 @@
-//! The error of every reader of session files.
+//! [`SessionError`] is the error of every reader and writer of session files, and of the reader of the Java agent's file.
 
 /// Why a session file cannot be used.
 #[derive(Debug, thiserror::Error)]

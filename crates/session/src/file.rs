@@ -1,4 +1,7 @@
-//! An open session file.
+//! [`SessionFile`] is a session file that was opened and checked, not mapped: it reads the counts of the header
+//! ([`SessionFile::progress`]), and the modules of the tables read and write records through it, by offset. It keeps what they have read
+//! already (positions in two rings, access counts, numbers of sites). [`open_private`] and [`read_header`] also serve the file of the Java
+//! agent.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

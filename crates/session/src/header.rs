@@ -1,5 +1,6 @@
-//! The header of a session file, checked once when the file is opened, so that later reads can rely
-//! on it.
+//! [`Header::check`] checks the header of a session file once, when the file is opened, and keeps the place and the capacity of each table
+//! ([`Table`]), so that later reads stay within the file. [`Header::progress`] takes a snapshot of the part of the header that the runtime
+//! keeps changing ([`Progress`]), with counts of records within their tables; those of the two rings grow beyond.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -17,7 +18,7 @@ use crate::error::SessionError;
 /// Bytes of the header.
 const HEADER_BYTES: usize = size_of::<SessionHeader>();
 
-/// Limits on the records of each table, a few times what the runtime creates. A sparse file may
+/// The name of a table's records, and their greatest number: a few times what the runtime creates. A sparse file may
 /// claim any size, and the records are kept in memory.
 mod at_most {
     pub(crate) const MODULES: u64 = 1 << 16;
@@ -110,7 +111,7 @@ pub struct Progress {
     pub state: u32,
     /// An `OffReason` number.
     pub off_reason: u32,
-    /// Modules in use, at most the capacity of the table; likewise the next four.
+    /// Modules in use, at most the capacity of the table; likewise the numbers of sites, arenas, mappings and bytes of text.
     pub modules: u64,
     /// Sites in use.
     pub sites: u64,

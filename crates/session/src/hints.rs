@@ -8,7 +8,7 @@ use isotherm_abi::session::SessionHeader;
 use crate::error::SessionError;
 use crate::file::SessionFile;
 
-/// What the program says of a range of its memory.
+/// A hint of the program on a range of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHint {
     /// First address.

@@ -1,4 +1,6 @@
-//! Requests of the program to its observer ([`InterfaceRequest`]), and the observer's answers.
+//! [`SessionFile::read_interface_request`] reads from a session file the program's waiting request to its observer, the `isotherm` process
+//! that serves it: to begin or end a profile, or to optimize ([`InterfaceCommand`]). Also writes the observer's answer, and states in the
+//! file that an observer serves the program.
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;

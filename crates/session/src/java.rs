@@ -1,4 +1,5 @@
-//! The file of the agent in a Java virtual machine ([`isotherm_abi::java`]).
+//! [`JavaFile`] reads the file of the agent in a Java virtual machine ([`isotherm_abi::java`]): sites, objects, classes and compiled code.
+//! [`parse_java_name`] finds the process by the file's name.
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
@@ -29,7 +30,7 @@ pub fn parse_java_name(name: &str) -> Option<u32> {
 #[derive(Debug)]
 pub struct JavaFile {
     file: File,
-    /// As it was at the open, when its tables were checked.
+    /// The header at the time of the open, when its tables were checked.
     header: JavaHeader,
 }
 
@@ -75,7 +76,7 @@ impl JavaFile {
         Ok(Self { file, header })
     }
 
-    /// The process that wrote it.
+    /// The process that wrote the file.
     #[must_use]
     pub const fn pid(&self) -> u32 {
         self.header.pid
@@ -120,7 +121,7 @@ impl JavaFile {
         Ok(objects)
     }
 
-    /// The words of classes from this one on, each with its class.
+    /// The records of classes from number `from` on: the word of a class in the headers of its objects, and its number.
     ///
     /// # Errors
     /// The file was cut short.
@@ -132,7 +133,7 @@ impl JavaFile {
         self.records(self.header.classes, from..state.classes.used)
     }
 
-    /// The compiled code from this piece on.
+    /// The pieces of compiled code from number `from` on.
     ///
     /// # Errors
     /// The file was cut short.

@@ -1,10 +1,11 @@
-//! Session files (`isotherm_abi::session`): reads the sites, arenas and counters that the runtime inside a process
-//! publishes, and writes the requests that it obeys.
+//! The observer's side of session files, that of `isotherm` outside the program: reads what the runtime inside a process publishes in its
+//! file (`isotherm_abi::session`: modules, sites, arenas, mappings, large allocations, tiers of pages, accesses, counters, hints,
+//! requests), and writes the requests that the runtime obeys and the answers to the program's. Also finds the files of processes, and reads
+//! that of the agent in a Java VM.
 //!
-//! A file is read with `pread` and written with `pwrite`, not memory-mapped: the program, or any process that can write
-//! the session directory, may truncate it at any time. A truncated mapping would kill the reader by SIGBUS; a truncated
-//! read is only short. The runtime maps the file shared, so a written word reaches it. All use the same page cache, and
-//! one epoch reads a few megabytes at most.
+//! A file is read with `pread` and written with `pwrite`, not memory-mapped: the program, or any process that can write the session
+//! directory, may truncate it at any time. A truncated mapping would kill the reader by SIGBUS; a truncated read is only short. The runtime
+//! maps the file shared, so a written word reaches it.
 //!
 //! Order: the header with the counts is read first, the records after it, so every counted record
 //! is complete. A number that the runtime changes meanwhile may be slightly old; none is used as an

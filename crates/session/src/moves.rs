@@ -1,4 +1,5 @@
-//! Requests to move chunks by the runtime's thread ([`MoveRequest`]), and its answers.
+//! Writes requests that the runtime's mover thread move chunks to a node ([`MoveRequest`](isotherm_abi::session::MoveRequest)), and reads
+//! that thread's state and answers.
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
@@ -15,7 +16,7 @@ pub struct MoveCommand {
     pub node: u32,
     /// First address, a multiple of the chunk size.
     pub start: u64,
-    /// Chunks; of more than [`MOVE_CHUNKS`] only so many are requested.
+    /// Number of chunks; at most the first [`MOVE_CHUNKS`] of them are requested.
     pub chunks: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Names of session files: `<pid>.<n>`, where n counts the images of the process.
+//! Parses and makes the names of session files: `<pid>.<n>`, where n counts the process images that had this pid.
 
 use isotherm_model::batch::Process;
 

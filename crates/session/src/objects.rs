@@ -1,4 +1,5 @@
-//! The large allocations of a session file.
+//! [`SessionFile::read_objects`] reads from the ring in a session file the large allocations ([`LargeAllocation`]: of 64 KiB or more, of
+//! sites with an arena of their own) that are new since the last read, and counts those that were lost.
 
 use isotherm_abi::session::ObjectRecord;
 
@@ -18,8 +19,8 @@ pub struct LargeAllocation {
 }
 
 impl SessionFile {
-    /// Passes the large allocations since the last call to `take`, oldest first. Returns the number of those that were overwritten, or
-    /// are not complete.
+    /// Passes the large allocations since the last call to `take`, oldest first. Returns the number of allocations that
+    /// were overwritten or are not complete.
     ///
     /// # Errors
     /// The file was cut short.

@@ -1,7 +1,5 @@
-//! Opens the session file of a process image at its first use, and keeps it open for the following ones.
-//!
-//! [`OpenFiles`] is created with the directory of the files of one run, or for those that running processes have mapped;
-//! [`OpenFiles::of`] takes a [`Process`] and returns its [`SessionFile`].
+//! [`OpenFiles`] opens the session file of a process (from one `exec` to the next) at its first use ([`OpenFiles::of`]), and keeps it open
+//! for the following ones: for the files in the directory of one run, or for the files that running processes have mapped.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,12 +11,12 @@ use crate::file::SessionFile;
 use crate::name::file_name;
 use crate::session_of::session_of;
 
-/// Where the file of a process is.
+/// The place of a process's session file.
 #[derive(Debug)]
 enum Place {
     /// In the directory of one run, named by its image.
     Directory(PathBuf),
-    /// Where the process has it mapped, as this directory `proc` shows. Images are not told apart by the files' numbers, but by
+    /// The file that the process has mapped, as this directory `proc` shows. Images are not distinguished by the files' numbers, but by
     /// the caller.
     Mapped(PathBuf),
 }

@@ -1,4 +1,5 @@
-//! The outcome of the last optimization for each data object of a process: written by the observer, for the program
+//! Writes the outcomes of the last optimization of a process into its session file, for the program to read: for each data object, as far
+//! as the file has room, its samples, its resident bytes, and how many were selected, moved, or stayed for which reason
 //! ([`isotherm_abi::interface::OutcomeRecord`]).
 
 use std::mem::offset_of;

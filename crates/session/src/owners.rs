@@ -1,5 +1,5 @@
-//! The owner of each range of a process's memory, from the chunk table, the arenas and the mappings
-//! of its session file.
+//! Finds the owner (a site, or the shared arena) and the tier of each range of a process's memory that has one, from the chunk table, the
+//! arenas and the mappings of its session file. Also reads the peak of the resident bytes of the shared arena.
 //!
 //! ```text
 //! chunk table   0 0 5 5 5 0 M M 1 1 5     (0 free, M mapping, else arena + 1)
@@ -48,7 +48,7 @@ pub struct Owned {
 /// Most ranges of one process. More would mean that every second chunk of a pool has another owner.
 const RANGES_AT_MOST: usize = 1 << 20;
 
-/// Number of reads of mappings that the runtime is rewriting.
+/// Most times that mappings are read again because the runtime is rewriting them.
 const ATTEMPTS: usize = 4;
 
 impl SessionFile {

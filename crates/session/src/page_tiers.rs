@@ -1,4 +1,4 @@
-//! The tiers of an emulated machine's pages, and requests to move pages ([`isotherm_abi::page_tiers`]).
+//! Reads the tiers of a process's pages on an emulated machine, and writes requests to move pages ([`isotherm_abi::page_tiers`]).
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
@@ -31,7 +31,7 @@ pub struct PageTiers {
 pub struct StaticTiers {
     /// Address of the first page; the last one ends within the address space.
     pub start: u64,
-    /// As [`PageTiers::tiers`].
+    /// A byte for each page, as in [`PageTiers::tiers`].
     pub tiers: Vec<u8>,
 }
 
@@ -111,7 +111,8 @@ impl SessionFile {
         Ok(found)
     }
 
-    /// Requests that pages move to a tier. The runtime obeys requests in their order. False where too many wait already.
+    /// Requests that a range of whole pages moves to a tier, an index into the configuration's tiers. The runtime obeys requests in their
+    /// order. False where too many wait already.
     ///
     /// # Errors
     /// The file was cut short, or cannot be written.

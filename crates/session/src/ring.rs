@@ -1,4 +1,5 @@
-//! The rings of a session file: record i is in slot `i % slots`, and a later one takes its place.
+//! `SessionFile::read_ring` reads records from a ring of a session file, by number: record i is in slot `i % slots`, and a later record
+//! takes its place. Large allocations (`objects`) and trapped accesses (`touches`) are read by it.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use crate::file::SessionFile;
 use crate::header::Table;
 
 impl SessionFile {
-    /// Passes the records with these numbers to `take`, in order. The ring has slots, and the range is no longer than they.
+    /// Passes the records with these numbers to `take`, in order. The ring has slots, at least as many as there are numbers.
     pub(crate) fn read_ring<T: FromBytes>(
         &self,
         ring: Table,

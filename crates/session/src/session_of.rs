@@ -1,4 +1,4 @@
-//! Finds the session file of a running process: it has the file mapped.
+//! [`session_of`] finds the session file of a running process of the same user: the process has the file mapped.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,5 @@
-//! Reads the modules and sites of a session file.
+//! Reads the loaded modules and the sites of a session file, with the callers of a site as frames; and, for the other files of this crate,
+//! the records of any table ([`SessionFile::read_records`]).
 
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub struct Module {
     pub build_id: Option<Arc<str>>,
 }
 
-/// Counters of a site; they only grow (except `arena`, which changes once).
+/// Counters of a site; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteNumbers {
     /// Allocations so far.
@@ -51,7 +52,7 @@ pub struct SessionSite {
     pub id: SiteId,
     /// The kind of memory that it allocates.
     pub kind: SiteKind,
-    /// The text by which the program calls the data, of [`SiteKind::Named`].
+    /// The program's name for the data, of a site of [`SiteKind::Named`].
     pub name: Option<String>,
     /// Its callers, innermost first.
     pub frames: Vec<FrameRecord>,
@@ -60,7 +61,7 @@ pub struct SessionSite {
 }
 
 impl SessionSite {
-    /// The callers with the paths and build-ids of their modules, or the names of Python functions; of a named site, a frame that is called so.
+    /// The callers with the paths and build-ids of their modules, or with the names of Python functions; a named site has one frame.
     #[must_use]
     pub fn frames_in(&self, modules: &[Module], text: &TextArea) -> Vec<Frame> {
         if let Some(name) = &self.name {
@@ -175,7 +176,7 @@ pub(crate) fn pages(count: u32) -> u64 {
     u64::from(count) * PAGE_BYTES as u64
 }
 
-/// Build-id, and where the path lies.
+/// The build-id of a module, and the offset and length of its path in the text area.
 fn module(record: &ModuleRecord) -> (Option<Arc<str>>, u32, u32) {
     let length = record.build_id_bytes.min(32) as usize;
     let is_one = record.has_build_id == 1 && length > 0;

@@ -1,4 +1,4 @@
-//! The text area of a session file: paths of modules, and Python functions. The runtime appends to it and changes nothing.
+//! [`TextArea`] holds the text of a session file (paths of modules, Python functions) and decodes the functions. The runtime only appends.
 
 use std::os::unix::fs::FileExt;
 

@@ -1,4 +1,6 @@
-//! Requests of a tier for a site's data, written into the records of its arena and of its mappings.
+//! [`SessionFile::request_tier`] requests a tier for a site's data: writes it into the record of the site's own arena, if it has one, and
+//! those of its mappings; for the site `shared`, into the record of the shared arena. The caller chooses the word of the record
+//! ([`RequestWord`]): one by which the emulated pair moves all data of the site, or one by which real nodes place its new data.
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,6 @@
-//! The trapped accesses of a session file.
+//! [`SessionFile::read_touches`] reads from the ring in a session file the trapped accesses that are new since the last read, each with its
+//! page and time, and counts those that were lost. The runtime traps a random choice of touched pages of the emulated pair, of both tiers,
+//! and records the next access to each, a page fault.
 
 use std::mem::offset_of;
 use std::os::unix::fs::FileExt;

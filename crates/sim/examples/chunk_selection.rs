@@ -20,7 +20,7 @@ const PAGE: u64 = 4096;
 const SITE: SiteId = SiteId(2);
 const POLICIES: [&str; 3] = ["atmem=eq2:printed", "atmem=eq2:prose", "thermos"];
 const CAPACITIES: [f64; 3] = [0.5, 0.25, 0.125];
-/// The least part of the accesses that there must be to win.
+/// The least difference between the oracle and first touch, as a share of the accesses.
 const LEAST: f64 = 0.01;
 
 fn main() {
@@ -81,7 +81,7 @@ fn profile(trace: impl Iterator<Item = Access>, settings: GeneratorSettings) -> 
     profile
 }
 
-/// The share of each policy, at each capacity.
+/// For each capacity, the shares between first touch and the oracle that the policies serve.
 fn shares(workload: &Workload) -> Vec<(f64, Vec<f64>)> {
     let mut request = SimulationRequest::new(workload);
     request.policies = POLICIES.map(str::to_owned).into();

@@ -65,13 +65,13 @@ fn verdict(what: &str, promised: &str, measured: &str, is_reached: bool) {
 #[derive(Default)]
 struct Tally {
     cases: u32,
-    /// Cases in which it serves less than History, and the largest difference.
+    /// Cases in which payback serves less than History, and the largest difference.
     below: u32,
     most_below: f64,
-    /// Cases in which it serves less by more than chance explains.
+    /// Cases in which payback serves less by more than chance explains.
     below_chance: u32,
     moved_more: u32,
-    /// Its hit rate over the oracle's on phases, and the divisor of the capacity.
+    /// On phases: payback's hit rate over the oracle's, and the divisor of the capacity.
     of_oracle: Vec<(f64, u32)>,
 }
 
@@ -136,8 +136,7 @@ fn processor_time(start: Instant) -> Duration {
     nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
-/// One GiB of pages, 64 million accesses, an eighth of it fast. Returns million page accesses a
-/// second.
+/// Replays 64 million accesses to one GiB, an eighth of it fast, under History. Returns million page accesses a second.
 fn speed(generator: &str, seed: u64) -> f64 {
     let settings = GeneratorSettings {
         seed,

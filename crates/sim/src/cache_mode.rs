@@ -1,25 +1,25 @@
-//! Fast memory as a direct-mapped cache of slow memory, one line of 64 bytes a set: the hardware's own placement, and a baseline of
-//! MemBrain (figure 8).
+//! [`CacheMode`] models fast memory as a direct-mapped cache of slow memory, which the hardware manages with one line of 64 bytes a set: a
+//! baseline of MemBrain (figure 8).
 //!
 //! ```text
 //! pages in the order of first touch   0 1 2 3 | 4 5 6 7 | 8
 //! place in fast memory                0 1 2 3 | 0 1 2 3 | 0      pages 0, 4 and 8 share their sets
 //! ```
 //!
-//! The order of the accesses within an epoch is taken to be random, and so is that of the lines within a page. Then the line in a set is
-//! of a page with the probability that the page has among the accesses to those that share the sets. The first accesses to
-//! the lines of a new page miss. A miss looks into fast memory first, because the tags are there, and writes the line there; the line
-//! that it replaces is written back with the probability of a write among the accesses to the set.
+//! The order of the accesses within an epoch is assumed to be random, and so is that of the lines within a page. Then the line in a set
+//! belongs to a page with the probability that is the page's share of the accesses to all pages that share the set. The first accesses to
+//! the lines of a new page miss. A miss looks into fast memory first, because the tags are there, and writes the line there; the line that
+//! it replaces is written back with the probability of a write among the accesses to the set.
 
 use std::ops::Range;
 
 use crate::machine::{CacheTraffic, LINE, Traffic};
 use isotherm_model::units::Bytes;
 
-/// Its name among the policies.
+/// Name of cache mode among the policies.
 pub const CACHE_MODE: &str = "cache-mode";
 
-/// The cache, epoch by epoch.
+/// The state of the cache, which serves epoch after epoch.
 pub(crate) struct CacheMode {
     /// Pages of fast memory.
     pages: u32,
@@ -32,7 +32,7 @@ pub(crate) struct CacheMode {
 }
 
 impl CacheMode {
-    /// A cache of so many pages of this size. A count stands for so many accesses.
+    /// A cache of `pages` pages of `page` bytes, for counts that represent `accesses_per_count` accesses each.
     pub(crate) fn new(pages: u32, page: Bytes, accesses_per_count: u64) -> Self {
         Self {
             pages,
@@ -47,8 +47,8 @@ impl CacheMode {
         self.known.min(self.pages) as usize
     }
 
-    /// What the cache serves of the accesses of an epoch: reads and writes of each page in turn. Pages of `new` are touched for the first
-    /// time.
+    /// Hits and misses of an epoch, of which `counts` has the reads and writes of each page in turn. Pages of `new` are touched for the
+    /// first time.
     pub(crate) fn serve(&mut self, counts: &[u64], new: &Range<u32>) -> CacheTraffic {
         self.known = self.known.max(new.end);
         let pages = counts.as_chunks::<2>().0;
@@ -77,8 +77,8 @@ impl CacheMode {
     }
 }
 
-/// What the cache serves of the accesses to one page, where those to all pages of its place are `sum` and so many of its own are the first to
-/// their line.
+/// Hits and misses of the accesses `own` to one page: `sum` are the accesses to all pages of its place, `cold` are those of `own` that are
+/// the first to their line.
 fn of_page(own: Traffic, sum: Traffic, cold: u64) -> CacheTraffic {
     let part = |count: u64, part: u64, whole: u64| {
         let share = u128::from(count) * u128::from(part) / u128::from(whole.max(1));

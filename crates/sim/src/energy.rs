@@ -1,8 +1,10 @@
-//! The energy model of the simulator: a port, and the models that implement it.
+//! Models the energy of memory: an [`EnergyModel`] computes it from the activity of a tier in an epoch, and [`ENERGY_MODELS`] lists those
+//! that have a name. The simplest, by capacity, time and lines alone, are in this file ([`FlatPower`], [`PlainPower`]).
 //!
 //! [`FlatPower`] charges every tier its background power by capacity and time, and every line a
 //! fixed energy. Its round numbers serve to compare placements; they are not of a real machine.
-//! [`DramPower`] models the power states of DRAM ranks, [`LinkedPower`] those behind a link, and [`PairPower`] has a model for each tier.
+//! [`DramPower`] models the power states of DRAM ranks, [`LinkedPower`] ranks behind a link, and [`PairPower`] has a
+//! model for the fast tier and one for all others.
 
 mod dram;
 mod linked;
@@ -37,7 +39,7 @@ pub struct FlatTier {
     pub write_pj: u64,
 }
 
-/// Background power and a fixed energy for each line.
+/// Background power of both tiers, and a fixed energy for each line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlatPower {
     /// The fast tier.
@@ -76,12 +78,12 @@ impl EnergyModel for FlatPower {
     }
 }
 
-/// Memory of which its background power by capacity and the energy of a line are known, and no more.
+/// Memory of which only the background power by capacity and the energy of a line are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlainPower {
-    /// What memory it is, and where the figures are from.
+    /// The kind of memory, and the origin of its figures.
     pub words: String,
-    /// The figures.
+    /// Its background power, and the energy of a line.
     pub tier: FlatTier,
 }
 

@@ -1,8 +1,8 @@
-//! Seeded generators of traces, for the simulator and its tests: the same settings give the same
-//! accesses on every machine.
+//! [`by_name`] generates a trace of a known access pattern, such as zipf or a sliding window, from a seed: an iterator of accesses
+//! ([`Generated`]) for the simulator and its tests. The same settings give the same accesses on every machine.
 //!
-//! Each file holds one pattern. They compute in integers only, so that results do not depend on a
-//! mathematics library.
+//! Each pattern is a function that makes it for the settings, in a file of its own. Patterns compute in integers only, so that results do
+//! not depend on a mathematics library.
 
 mod graph_walk;
 mod pcg;

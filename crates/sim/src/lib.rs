@@ -1,5 +1,6 @@
-//! A modelled machine: replays a trace or a recorded profile under every policy, at any capacity of
-//! fast memory. Pure: no I/O, clock or threads.
+//! The simulator: replays a trace or a recorded profile under epoch and site policies, at any capacity of fast memory, and models the time
+//! and energy that each takes. Also generates traces ([`generate`]), and models the energy of a recorded run ([`profile_energy()`]). Pure:
+//! no I/O, clock or threads.
 //!
 //! ```text
 //! accesses --+
@@ -8,10 +9,9 @@
 //!                  epochs)
 //! ```
 //!
-//! [`simulate`] is the single entry point: a [`SimulationRequest`] in, a [`SimulationReport`] out.
-//! A workload is counted once an epoch, and every policy at every capacity is replayed on the same
-//! counts. Each result stands between two bounds: first come first allocated, and the oracle, which
-//! knows the exact counts of the epoch to come.
+//! [`simulate()`] is the main entry point: a [`SimulationRequest`] in, a [`SimulationReport`] out. A workload is counted once an epoch, and
+//! every policy at every capacity is replayed on the same counts. Each result stands between two bounds: first come first allocated, and
+//! the oracle, which knows the exact counts of the epoch to come.
 //!
 //! ```
 //! use isotherm_model::units::{Bytes, Capacity};
@@ -34,8 +34,8 @@
 //!
 //! Two tiers are modelled, fast and slow, as in every paper that Isotherm implements.
 //!
-//! Not part of this crate: reading traces and profiles (their own crates do), and caches (a trace
-//! holds the accesses that reach memory).
+//! Not part of this crate: reading traces and profiles (their own crates do), and the processor's caches (a trace holds the accesses that
+//! reach memory).
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

@@ -1,10 +1,9 @@
-//! The observations of an epoch that a policy receives: the sources of TMP's rank (section III-B,
-//! IV).
+//! [`Watch`] computes the rank of each page in an epoch, by which the replayed epoch policies decide, from simulated accessed bits and
+//! trace samples (TMP, sections III-B and IV), or from exact counts. [`Monitor`] says which of these sources, and at what resolution.
 //!
-//! The rank of a page is the sum of its accessed-bit hits (the page table walks of an epoch that
-//! found its bit set) and its trace samples (one access in a fixed period). Each source can be used
-//! alone, which is the paper's piecemeal comparison (section VI-C); or a policy gets the exact
-//! counts.
+//! The rank of a page is the sum of its accessed-bit hits (the page table walks of an epoch that found its bit set) and its trace samples
+//! (one access in a fixed period). Each source can be used alone, which is the paper's piecemeal comparison (section VI-C); or a policy
+//! gets the exact counts.
 //!
 //! ```text
 //! accesses    a b a c | a a b a      two walks an epoch, one sample in three accesses
@@ -13,10 +12,9 @@
 //! rank                               a: 4   b: 2   c: 1
 //! ```
 //!
-//! That sum adds numbers of the same magnitude only if there are about as many samples as pages.
-//! *Balanced* is the rank of our daemon (`crates/pipeline/src/unit_step/rank.rs`): a sample
-//! represents the accesses between two samples, and the accessed bits represent in total the same
-//! number of accesses as the samples.
+//! That sum adds numbers of the same magnitude only if there are about as many samples as pages. *Balanced* is the rank of our daemon
+//! (`crates/pipeline/src/unit_step/rank.rs`): a sample represents the accesses between two samples, and the accessed bits represent in
+//! total the same number of accesses as the samples.
 
 isotherm_model::variant_words! {
     /// The sources that the rank sums.

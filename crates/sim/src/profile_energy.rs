@@ -1,4 +1,5 @@
-//! The modelled energy of a recorded run, by tier and by site, with its data where a plan puts it.
+//! [`profile_energy`] computes the modelled energy of a recorded run, by tier and by site, for its report: with the data of the run where a
+//! plan places them, or all in one tier without a plan.
 //!
 //! ```text
 //! epoch     lines that each site moved, its resident bytes --> activity of each tier --> model --> energy of the tier
@@ -8,8 +9,8 @@
 //! ```
 //!
 //! *Idle* is what the model gives for the same epoch without accesses: standby, sleep, refresh. It belongs to the bytes that hold data, and
-//! to the free rest. What accesses add belongs to the sites that make them, by their lines. The run's own times are taken: the energy of
-//! a plan is that of its placement at the speed of the recorded run.
+//! to the free rest. What accesses add belongs to the sites that make them, by their lines. The run's own times are used: the energy of a
+//! plan is that of its placement at the speed of the recorded run.
 
 use std::collections::BTreeMap;
 
@@ -38,15 +39,16 @@ pub struct ProfileEnergy {
 pub struct TierJoules {
     /// Its name in the plan; `memory` without one.
     pub name: String,
-    /// What it would have taken without accesses.
+    /// Energy that the tier would have taken without accesses.
     pub idle: f64,
-    /// The part of that which holds no data.
+    /// The part of `idle` that belongs to memory without data.
     pub free: f64,
-    /// What accesses added.
+    /// Energy that accesses added to `idle`.
     pub accesses: f64,
 }
 
-/// The energy of the run; without a plan all data is in one tier of the footprint. `None` where the counts of the profile tell no bytes.
+/// The energy of the run; without a plan all data is in one tier of the footprint. `None` where the counts of the profile cannot be
+/// converted to bytes.
 #[must_use]
 pub fn profile_energy(
     profile: &Profile,
@@ -192,7 +194,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The tiers of a plan; those of a colour are as many devices as it has.
+/// The tiers of a plan; the tier of a colour consists of the devices of that colour.
 fn tiers_of(plan: &Plan) -> Vec<ModelledTier> {
     let tier = |(tier, index): (&isotherm_model::tier::Tier, u32)| {
         let mut coloured = plan.colours.iter();
@@ -211,7 +213,7 @@ fn tiers_of(plan: &Plan) -> Vec<ModelledTier> {
     plan.tiers.all().iter().zip(0..).map(tier).collect()
 }
 
-/// The activity of a tier in an epoch. Profiles do not tell loads from stores: all lines are read.
+/// The activity of a tier in an epoch. Profiles do not distinguish loads from stores: all lines count as read.
 fn activity(tier: TierIndex, modelled: &ModelledTier, span: Nanos, sites: &Sites) -> TierActivity {
     let used: f64 = sites.values().map(|site| site.resident).sum();
     let lines: f64 = sites.values().map(|site| site.lines).sum();
@@ -309,7 +311,7 @@ mod tests {
         profile
     }
 
-    /// A plan with the cold site in the slow tier, of tiers of so many bytes.
+    /// A plan with the cold site in the slow tier, for tiers of these capacities.
     fn split(capacities: [u64; 2]) -> Plan {
         let tier = |(name, number, capacity): (&str, u32, u64)| Tier {
             name: name.to_owned(),

@@ -1,4 +1,6 @@
-//! The results of a simulation.
+//! [`SimulationReport`] holds the results of a simulation: at each capacity those of every policy, of the bounds (first come first
+//! allocated and the oracle) and, with memory devices, of the interleaved baseline; and once the modelled times with all data in the fast
+//! tier and with all data in the slow one.
 
 use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Nanos};
@@ -9,7 +11,7 @@ use crate::monitor::MonitorSource;
 /// One policy at one capacity of fast memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyResult {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
     /// All accesses.
     pub accesses: u64,
@@ -48,8 +50,8 @@ pub struct AtCapacity {
     pub first_touch: PolicyResult,
     /// The upper bound of the hit rate: the oracle, with exact counts for every source.
     pub oracle: PolicyResult,
-    /// All pages interleaved over the devices of both tiers, as a machine without a plan does; `None` for a power model without
-    /// devices.
+    /// All pages interleaved over the given devices of both tiers, as a machine without a plan does; `None` without given devices, or for
+    /// a power model without devices.
     pub interleaved: Option<PolicyResult>,
     /// The requested policies, in that order.
     pub policies: Vec<PolicyResult>,
@@ -60,7 +62,7 @@ pub struct AtCapacity {
 pub struct SimulationReport {
     /// Size of a page.
     pub page: Bytes,
-    /// The whole of which capacities are shares.
+    /// The footprint, of which capacities are shares.
     pub footprint: Footprint,
     /// Number of epochs.
     pub epochs: usize,

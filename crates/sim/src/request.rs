@@ -1,4 +1,5 @@
-//! The request for a simulation.
+//! [`SimulationRequest`] is the input of a simulation: workload, machine, energy model, capacities, policies and their observations, and
+//! the number of memory devices. [`SimulateError`] says why a simulation was not made.
 
 use std::fmt;
 
@@ -29,7 +30,7 @@ pub struct SimulationRequest<'a> {
     pub workload: &'a Workload,
     /// The time of accesses and moves.
     pub machine: Machine,
-    /// Their energy.
+    /// The energy of accesses and moves.
     pub energy: &'a dyn EnergyModel,
     /// Capacities of the fast tier; shares are of the workload's footprint.
     pub capacities: Vec<Capacity>,
@@ -39,7 +40,7 @@ pub struct SimulationRequest<'a> {
     /// The observations that epoch policies receive.
     pub monitor: Monitor,
     /// Accesses that one counted access represents, at least 1: times, energy and the worth of a
-    /// move are computed for that many.
+    /// move are computed for this number.
     pub accesses_per_count: u64,
     /// Equal memory devices of both tiers together, of which each is one rank; `None` for as many ranks as the capacities need.
     /// The footprint fills them all.
@@ -102,8 +103,8 @@ impl SimulationRequest<'_> {
         self.devices.map(of)
     }
 
-    /// Capacities of the fast tier, of so many pages, and of the slow one. Given devices belong to one or the other as a whole;
-    /// without, the slow tier holds all data.
+    /// Capacities of a fast tier of `fast_pages` pages and of the slow tier. Given devices belong to one tier or the other as a whole;
+    /// without devices, the slow tier holds all data.
     pub(crate) fn tiers_of(&self, fast_pages: u32) -> (Bytes, Bytes) {
         let fast = Bytes(u64::from(fast_pages).saturating_mul(self.workload.page().0));
         let (Some(devices), Some(device)) = (self.devices, self.device()) else {

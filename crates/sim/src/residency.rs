@@ -1,4 +1,5 @@
-//! Tracks the pages in the fast tier during a replay.
+//! [`Residency`] tracks the pages in the fast tier during a replay: it takes the pages that a policy chooses and counts the moves, and
+//! admits new pages while there is room.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use isotherm_model::page::PageIndex;
 pub(crate) struct Residency {
     pages: Vec<PageIndex>,
     fast: Vec<bool>,
-    /// All false between calls.
+    /// A list that only `adopt` uses; all false between its calls.
     before: Vec<bool>,
     capacity: u32,
     most: usize,
@@ -96,7 +97,7 @@ impl Residency {
         &self.pages
     }
 
-    /// A mark for each page.
+    /// For each page, whether it is fast.
     pub(crate) fn marks(&self) -> &[bool] {
         &self.fast
     }

@@ -1,4 +1,6 @@
-//! Turns a policy name into the rule that a replay applies.
+//! [`Rule`] is the rule by which pages get their tier in a replay, made from the name of a policy: an epoch policy, a plan made before the
+//! run (by a site policy or by ATMem's chunk selection), or cache mode; and, for the interleaved baseline, an even spread over the devices
+//! of both tiers.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +20,14 @@ use crate::cache_mode::{CACHE_MODE, CacheMode};
 use crate::machine::{LINE, Traffic};
 use crate::request::{SimulateError, SimulationRequest};
 
-/// The rule by which pages get their tier.
 pub(crate) enum Rule {
-    /// Decided again at every turn of an epoch.
+    /// An epoch policy, which decides again at every turn of an epoch.
     Epoch(Box<dyn EpochPolicy>),
     /// By a plan made before the run: marked pages enter while there is room, the others never.
     Planned(Vec<bool>),
     /// Fast memory is a cache of slow memory.
     Cached(CacheMode),
-    /// All pages over all devices of both tiers: those of the fast one, and of both.
+    /// All pages over all devices: the number of devices of the fast tier, and that of both tiers.
     Interleaved(u64, u64),
 }
 
@@ -65,7 +66,7 @@ impl Rule {
         }
     }
 
-    /// The capacity of the fast tier in pages: for a policy that adds devices, of as many devices as hold what it takes.
+    /// The capacity of the fast tier in pages; for a policy that adds devices, that of as many devices as hold the pages it takes.
     pub(crate) fn capacity(&self, device: u32, adds_devices: bool) -> u32 {
         match self {
             Self::Planned(fast) if adds_devices => {

@@ -1,4 +1,4 @@
-//! Replays one policy at one capacity, epoch by epoch.
+//! [`Run`] replays one policy at one capacity, epoch by epoch, and adds up its hits, modelled time and energy, and moves.
 
 use std::ops::Range;
 

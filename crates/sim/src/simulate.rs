@@ -1,4 +1,5 @@
-//! Replays a workload's epochs under all requested policies and capacities.
+//! [`simulate()`] replays a workload's epochs at every requested capacity under all requested policies, the bounds (first come first
+//! allocated and the oracle) and, with memory devices, the interleaved baseline; [`replay`] does so for one policy and capacity alone.
 
 use isotherm_model::units::{Capacity, Nanos};
 
@@ -17,7 +18,7 @@ const INTERLEAVED: &str = "interleaved";
 /// request gives the same report, byte for byte.
 ///
 /// # Errors
-/// No capacity; an unknown policy, or a site policy for a workload without sites; a source that
+/// No capacity; an unknown policy or a wrong parameter, or a site policy for a workload without sites; a source that
 /// needs a trace.
 pub fn simulate(request: &SimulationRequest<'_>) -> Result<SimulationReport, SimulateError> {
     if request.capacities.is_empty() {

@@ -1,4 +1,5 @@
-//! A workload: the accesses of a program, page by page and epoch by epoch, ready for replay.
+//! [`Workload`] holds the accesses of a program page by page and epoch by epoch, ready for replay: made of a trace, or of a recorded
+//! profile, which also has the site of each page.
 //!
 //! Addresses become dense page numbers once, here, in the order of first touch; a replay then
 //! counts into a flat list without hashing. Because numbers follow first touch, the pages that an
@@ -146,7 +147,7 @@ impl Workload {
         self.epochs.last().map_or(0, |end| end.known)
     }
 
-    /// The whole of which capacities are shares: for a profile its own footprint.
+    /// The footprint, of which capacities are shares: for a profile its own, for a trace the bytes of all pages.
     #[must_use]
     pub const fn footprint(&self) -> Footprint {
         self.footprint

@@ -1,6 +1,5 @@
-//! Tests the promises of our own policy on every generator and several seeds: a hit rate lower than
-//! History's by chance alone, nine tenths of the oracle's on phases, no more bytes moved than by
-//! History, and no more time.
+//! Tests the promises of the payback policy on every generator and several seeds: a hit rate lower than History's by chance alone, nine
+//! tenths of the oracle's on phases, no more bytes moved than by History, and no more time.
 
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_sim::generate::{self, GeneratorSettings};

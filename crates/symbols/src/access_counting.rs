@@ -1,5 +1,6 @@
-//! Detects whether a program counts its accesses, because `isotherm-cc --profile` compiled it
-//! ([`isotherm_abi::accesses`]). `isotherm record` chooses its source by that.
+//! [`instrumentation`] reads from a program's file whether the program counts its own accesses, because `isotherm-cc --profile` compiled it
+//! ([`isotherm_abi::accesses`]), and for which version of the runtime. `isotherm record` and `isotherm run` use counts of the current
+//! version if no source is named.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Finds the variable that the result of a call is assigned to, from the source text: `graph->edges` of
-//! `graph->edges = (edge *)malloc(n)`. The resolver shows it beside a site.
+//! `Sources` reads source files and finds the variable that the result of a call is assigned to: `graph->edges` of
+//! `graph->edges = (edge *)malloc(n)`. The resolver shows it beside a site, and the sites of a plan are found by it in a rebuilt program.
 //!
 //! Only plain cases are answered, because a wrong name is worse than none: an assignment whose right side is the
 //! call alone, except casts, and a variable that is declared with the call of its constructor. A file changed

@@ -1,5 +1,5 @@
-//! The calls in the functions of a program: return address, source position, and callee. They find the sites of a plan
-//! in a rebuilt program.
+//! [`of_functions`] finds the calls in the named functions of a program's file, each with its return address, source position, callee and
+//! the variable that its result is assigned to. By these the sites of a plan are found in a rebuilt program.
 //!
 //! The source is the program's symbols, machine code and debugging information; the program need not run. A program
 //! without symbols has no functions here. The file is not trusted: unreadable parts are left out.
@@ -23,10 +23,10 @@ use crate::symbols_at::symbols_at;
 /// Largest function that is read.
 const FUNCTION_BYTES_MAX: u64 = 16 << 20;
 
-/// Most functions whose calls are read: those that a plan names, several of one name included.
+/// Most functions whose calls are read: the functions that a plan names, several of one name included.
 const FUNCTIONS_MAX: usize = 1 << 14;
 
-/// Functions of C, and mangled names of C++, that allocate.
+/// Functions of C that allocate; those of C++ are known by the beginning of their names.
 const ALLOCATIONS: [&str; 18] = [
     "malloc",
     "calloc",

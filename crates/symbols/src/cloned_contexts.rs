@@ -1,4 +1,6 @@
-//! Reads the calling contexts that a link separated, from the program's file; the program need not run.
+//! [`read`] reads the table of calling contexts that the link by `isotherm-cc` wrote into a program: the calls in the source, and for each
+//! allocation site the lists of calls that can lead to it, each with an id of its own ([`Contexts`]). The resolver, `isotherm import`, the
+//! search for a plan's sites in a new build and `isotherm sites --contexts` use it; the program need not run.
 //!
 //! The layout is [`isotherm_abi::contexts`]'s. The file is not trusted: an invalid number ends the context,
 //! and no byte beyond the section is read.

@@ -1,5 +1,5 @@
-//! The code of observed programs: finds the executable mappings of processes and decodes the data
-//! addresses of samples.
+//! [`Code`] holds the code of observed processes: it follows their executable mappings, finds the data address of a sample by decoding the
+//! instruction, and numbers the sampled instructions. [`open_mapped`] opens the file of a mapping if it is still the same file.
 //!
 //! A *code space* is the executable part of an address space. A forked process shares the code
 //! space of its parent until either of them runs another program or maps other code, so decoded
@@ -55,9 +55,9 @@ struct CodeSpace {
     /// Number of processes that share it.
     users: usize,
     mappings: BTreeMap<u64, CodeMapping>,
-    /// From files: valid until the mapping changes.
+    /// Accesses decoded from files: valid until the mapping changes.
     decoded: HashMap<u64, Option<NearbyAccess>>,
-    /// From memory: valid for one epoch.
+    /// Accesses decoded from memory: valid for one epoch.
     volatile: HashMap<u64, Option<NearbyAccess>>,
     /// Numbers of sampled instructions of files, valid as `decoded`.
     numbers: HashMap<SampledPlace, Option<InstructionId>>,
@@ -66,7 +66,7 @@ struct CodeSpace {
 /// What the instruction pointer of a sample points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SampledPlace {
-    /// The instruction that made the access, as of sources that tell the data address.
+    /// The instruction that made the access, from sources that give the data address.
     Access(u64),
     /// An instruction near it, which the decoder finds.
     Near(u64),
@@ -116,7 +116,7 @@ pub struct SampledData {
 pub struct Code {
     architecture: Architecture,
     proc_root: PathBuf,
-    /// Where the files of the mappings are.
+    /// The root of the files of the mappings.
     root: FileRoot,
     /// Number of the code space of each process.
     space_of: HashMap<u32, u64>,
@@ -194,9 +194,9 @@ impl Code {
         }
     }
 
-    /// Records the executable mappings that a process has now: those of one that runs already, whose records are past. A process that may
-    /// not be read has none, and its code is then that of its memory, if that may be read. Files are read below its root from now on, those
-    /// of other processes, too: what it starts has that root.
+    /// Records the executable mappings that a process has now, for a process that ran before records of mappings were taken. Where its
+    /// mappings may not be read, its code comes from its memory, if that may be read. From now on files are read below its root, also
+    /// for other processes: the processes that it starts have that root.
     pub fn map_running(&mut self, pid: u32) {
         self.root = FileRoot::of_process(&self.proc_root, pid);
         let maps = self.proc_root.join(pid.to_string()).join("maps");
@@ -370,8 +370,8 @@ impl Code {
         }
     }
 
-    /// Opened anew each time: the descriptor refers to the memory at the time of the open, not to
-    /// that after exec. Code in memory is rare enough.
+    /// Reads from `/proc/pid/mem`, opened anew each time: an open descriptor would refer to the memory before an
+    /// exec. Code in memory is rare enough.
     fn read_memory(&self, pid: u32, from: u64, bytes: &mut [u8]) -> Option<usize> {
         let memory = File::open(self.proc_root.join(pid.to_string()).join("mem")).ok()?;
         match memory.read_at(bytes, from) {
@@ -390,8 +390,8 @@ const fn access_kind(access: OperandAccess) -> AccessKind {
     }
 }
 
-/// Opens the file of a mapping of a process, below its root, if it is still the same. `O_NONBLOCK` (the same number on both
-/// architectures), because the path may now be a pipe, and opening that would wait.
+/// Opens the file of a mapping of a process, below its root, if it is still the same. The path may now be a pipe, on which [`open_input`]
+/// does not wait.
 #[must_use]
 pub fn open_mapped(root: &FileRoot, path: &Path, inode: u64) -> Option<File> {
     const O_NONBLOCK: i32 = 0o4000;

@@ -1,5 +1,6 @@
-//! Reads the allocation sites that the compiler pass wrote into a program, from its file; the
-//! program need not run and may be stripped.
+//! [`read`] reads the allocation sites that the compiler pass wrote into a program, from its file; the program need not run and may be
+//! stripped. A [`CompiledSite`] has the id, the callee and the source position. The resolver names frames by them; `isotherm sites` lists
+//! them, and `isotherm import` and the search for a plan's sites in a new build find sites among them.
 //!
 //! The layout is [`isotherm_abi::site`]'s. The file is not trusted: an invalid reference yields no
 //! name, and no more than a named bound is read.

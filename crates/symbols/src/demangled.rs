@@ -1,4 +1,6 @@
-//! Demangles names of C++ functions into the form of their source, for reports and plans.
+//! [`demangled`] turns the mangled name of a C++ function or variable into the form of its source, without parameters and result type, and
+//! returns any other name unchanged. The labels of static data (`data NAME`), `isotherm sites` and `isotherm import`, which compares the
+//! callees of sites with the functions of call stacks, use it.
 
 use std::fmt::{self, Write};
 

@@ -1,5 +1,5 @@
-//! Numbers the sampled instructions of a run, by their modules and addresses there, so that samples of all processes and runs of a
-//! library count for one instruction.
+//! `InstructionTable` numbers the sampled instructions of a run, each by the path of its module and its address there, so that samples of
+//! one instruction of a library count together, whichever process ran it. All code without a file has one number.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;

@@ -1,10 +1,10 @@
-//! Reads a program's files: names of frames, allocation sites, calls and data addresses of samples. The
-//! program need not run, and its files are not trusted.
+//! Reads the files of programs: finds the names of frames, allocation sites with their contexts, calls, and static data. With the mappings
+//! and the memory of running processes it also finds the data addresses of samples. Neither files nor processes are trusted.
 //!
 //! ```text
 //! resolver          function, file and line of the frames of sites; name_cache keeps them between runs
-//!  |- assigned_variable  the variable to which the result of a call is assigned
-//!  `- demangled          C++ names as in the source
+//!  `- assigned_variable  the variable to which the result of a call is assigned
+//! demangled         C++ names as in the source, of static data, named sites and reports
 //! compiled_sites    the allocation sites that the compiler pass wrote into a program
 //! cloned_contexts   the calling contexts that the link of such a program separated
 //! named_sites       the sites of a program by the source positions of a call stack of another build

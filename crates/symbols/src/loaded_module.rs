@@ -1,4 +1,5 @@
-//! A program or library that a process has mapped: its static data by the addresses that it has there.
+//! A [`LoadedModule`] is a program or library that a process has mapped, read from its file: it lists the module's static data, finds the
+//! address at which the process has it, and makes the id and the frame of each variable's site, for `isotherm record --pid`.
 //!
 //! ```text
 //! file         | headers | code  | data |            ELF addresses 0, 0x1000, 0x4000
@@ -39,7 +40,7 @@ struct FileSegment {
 pub struct LoadedModule {
     path: Arc<str>,
     build_id: Option<Arc<str>>,
-    /// What names it in the names of its sites.
+    /// The build-id or else the file name, which goes into the ids of its sites.
     name: Vec<u8>,
     segments: Vec<FileSegment>,
     objects: Vec<StaticObject>,
@@ -105,14 +106,14 @@ impl LoadedModule {
         })
     }
 
-    /// The name of the site of its static data with this ELF address, as the runtime makes it.
+    /// The id of the site of its static data with this ELF address, as the runtime makes it.
     #[must_use]
     pub fn site(&self, name: u64) -> SiteId {
         let hasher = SiteHasher::new(SiteHashKind::Static).frame(&self.name, name);
         SiteId(hasher.finish())
     }
 
-    /// The only frame of that site.
+    /// The only frame of the site of an object.
     #[must_use]
     pub fn frame(&self, object: &StaticObject) -> Frame {
         Frame {

@@ -1,4 +1,5 @@
-//! Finds call instructions in machine code of x86-64 and aarch64, for [`crate::calls`].
+//! Finds the call instructions in machine code of x86-64 and aarch64, each with its return address and target, and the pointer through
+//! which a linker stub jumps: from these [`crate::calls`] tells which functions a function calls.
 
 use object::Architecture;
 use yaxpeax_arch::LengthedInstruction;
@@ -14,7 +15,7 @@ pub(crate) enum Target {
     Code(u64),
     /// The function to which the pointer at this address points.
     Pointer(u64),
-    /// A function whose address is in a register.
+    /// A function whose address is in a register, or in memory that registers address.
     Unknown,
 }
 

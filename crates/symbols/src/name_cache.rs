@@ -1,4 +1,5 @@
-//! Caches resolved names of code by build-id, in a folder of the user, for the resolver.
+//! A [`NameCache`] keeps the names that the resolver found for addresses of code and of static data, in one file for each module, named by
+//! the module's build-id, in a folder of the user.
 //!
 //! Reading the debugging information of one large library takes longer than a short program runs, with the same result
 //! each time. The folder is `isotherm` in `$XDG_CACHE_HOME` (`~/.cache`); it is used only if no other user can access
@@ -34,7 +35,7 @@ pub struct NameCache {
 }
 
 impl NameCache {
-    /// The folder of the user who runs this program; `None` if it cannot be created, or others may write there.
+    /// The folder of the user who runs this program; `None` if it cannot be created, or others can access it.
     #[must_use]
     pub fn of_user() -> Option<Self> {
         let absolute = |name: &str| {

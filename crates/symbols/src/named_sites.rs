@@ -1,5 +1,5 @@
-//! Maps a call stack to a site of a program by its source positions: for stacks that another tool
-//! recorded in another build of the program.
+//! [`NamedSites`] finds, for a call stack of source positions, its allocation site in a program that `isotherm-cc` built: `isotherm import`
+//! uses it to name the stacks that another tool recorded in another build of the program.
 //!
 //! ```text
 //! malloc's caller, from the inside out          the program's records

@@ -1,8 +1,9 @@
-//! Resolves the frames of sites to function, file and line, for reports and plans.
+//! [`Symbols`] finds the names of addresses, for reports and plans: function, file, line and assigned variable of the frames of sites, the
+//! variable of static data, function and line of sampled instructions, and each call, inlined ones included, that returns to an address
+//! ([`SourceCall`]).
 //!
-//! It reads the ELF symbols and debugging information of the module in this process, if they exist. A
-//! site from the compiler pass has its own description: its frame is the address of its record. A
-//! frame that cannot be resolved stays unknown, and prints as module and offset.
+//! It reads the ELF symbols and debugging information of the module, if they exist. A site from the compiler pass has its own description:
+//! its frame is the address of its record. A frame that cannot be resolved stays unknown, and prints as module and offset.
 
 mod code_names;
 
@@ -39,7 +40,7 @@ pub struct SourceCall {
     pub column: Option<u32>,
 }
 
-/// Set in the key of an address that a frame returns to, in the names that are known of a module: nothing.
+/// The bits that mark a return address in the keys of known names: none.
 const RETURN_ADDRESS: u64 = 0;
 
 /// Resolves names and caches them.
@@ -48,7 +49,7 @@ pub struct Symbols {
     symbolizer: Symbolizer,
     known: HashMap<(Arc<str>, u64), AddressName>,
     cache: Option<NameCache>,
-    /// Where the modules are.
+    /// The root of the modules' paths.
     root: FileRoot,
 }
 

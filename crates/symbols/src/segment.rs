@@ -1,4 +1,5 @@
-//! Reads bytes of a program's file by their addresses in memory.
+//! `segments` lists the segments of a program's file that have bytes in it, with their positions in the file, and `bytes_at` reads the
+//! file's bytes by ELF virtual address, as the file has it and not a process.
 
 use object::{Object, ObjectSegment};
 

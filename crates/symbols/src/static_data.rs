@@ -1,5 +1,5 @@
-//! The static data of a program or library (`.data`, `.bss`), read from its file: its variables of at least a page, and
-//! the rest of each segment as one.
+//! Reads the static data of a program or library (`.data`, `.bss`) from its file as sites that can be placed, in whole pages: each variable
+//! of at least a page, and the rest of each segment as one. A module with less than [`LEAST_BYTES`] of it has none.
 //!
 //! ```text
 //! segment      |..|  a  |.....|   b    |..|           variables of at least a page
@@ -36,7 +36,7 @@ const SMALL: &str = "small static data";
 /// A range of static data, in whole pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticObject {
-    /// ELF virtual address that names it: that of the variable; of small data the last one of its segment.
+    /// ELF virtual address that names it: the address of the variable; for small data the last address of its segment.
     pub name: u64,
     /// ELF virtual addresses. Small data of a segment may have several ranges.
     pub range: Range<u64>,
@@ -74,7 +74,7 @@ pub(crate) fn of_file<'data>(file: &impl Object<'data>) -> Vec<StaticObject> {
     objects
 }
 
-/// The labels of those of the addresses that name static data.
+/// The labels of static data, by the addresses that name it; other addresses have none.
 #[must_use]
 pub fn labels(path: &Path, addresses: &[u64]) -> HashMap<u64, String> {
     let is_wanted = |object: &StaticObject| addresses.contains(&object.name);

@@ -1,4 +1,5 @@
-//! The symbols at addresses of a module, for the resolver and the calls of functions.
+//! `symbols_at` looks up the function, source position and inlined calls at addresses of a module, for the resolver and [`crate::calls`];
+//! `calls_before` turns return addresses into addresses within the calls before them, for the resolver.
 
 use blazesym::symbolize::source::Source;
 use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};

@@ -1,5 +1,5 @@
-//! The processors of a thread: `sched_setaffinity(2)` and `sched_getaffinity(2)`, for any number of processors
-//! (the C library's own type stops at 1,024).
+//! Reads the processors on which a thread may run, or their number (`sched_getaffinity(2)`), up to 65,536 of them (the C library's own type
+//! stops at 1,024), and pins the calling thread to one (`sched_setaffinity(2)`).
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::system_call::{Errno, call};
 
 /// Bits of a word of a processor mask.
 const WORD: usize = 64;
-/// Words of the largest mask tried: 65,536 processors, eight times those of the largest kernel configuration
+/// Words of a mask: 65,536 processors, eight times those of the largest kernel configuration
 /// (`NR_CPUS` 8,192). The kernel refuses a mask that is shorter than its own.
 const WORDS_AT_MOST: usize = 1024;
 
@@ -44,7 +44,7 @@ pub fn allowed() -> io::Result<Vec<u32>> {
 /// The processors on which a thread may run, in order; thread 0 is the caller, and a process's number is that of its first thread.
 ///
 /// # Errors
-/// The kernel's refusal: `ESRCH` where the thread has ended.
+/// The kernel's refusal: `ESRCH` where the thread has ended, `EINVAL` on a kernel for more than 65,536 processors.
 pub fn allowed_to(thread: u32) -> io::Result<Vec<u32>> {
     let mut words = 16;
     loop {

@@ -1,4 +1,5 @@
-//! Control groups that limit memory, by their files.
+//! Finds the control groups of a process, of version 1 and 2, with their directories for any controller, and reads the limits and the use
+//! of memory from their files. Page-out, the detection of tiers and the daemon's choice of processes use it.
 //!
 //! ```text
 //! /proc/7/cgroup                 4:memory:/a/b   (version 1)         0::/a/b   (version 2)
@@ -8,7 +9,7 @@
 //!                                             total_active_file                   active_file
 //! ```
 //!
-//! In `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst` of the kernel.
+//! Kernel documents: `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst` of the kernel.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! An open file whose end is no cancellation point.
+//! A [`Descriptor`] is an open file that is closed by the plain system call, not by the C library's `close`, which is a cancellation point.
 //!
 //! The runtime opens files within the program's `malloc`. The C library's `close` is a cancellation point
 //! (`pthreads(7)`): it ends a thread that another one has cancelled, and the exception that it throws cannot leave

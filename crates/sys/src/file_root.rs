@@ -1,4 +1,6 @@
-//! The directory at which the paths of a process's files begin: a container has its own.
+//! A [`FileRoot`] turns a path in another process's `/proc/PID/maps` into one that this process can open. It holds the root directory of a
+//! process in another mount namespace, such as a container's, open, so that the files are found also after that process has ended; where
+//! the namespace is the same, or the root may not be read, paths stay as they are.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -22,8 +24,8 @@ struct HeldRoot {
 }
 
 impl FileRoot {
-    /// That of a process, by its number below this directory (`/proc`); this process's own where both are in one mount namespace, and where
-    /// the other one may not be read.
+    /// The root of a process, by its number below this directory (`/proc`); this process's own root where both are in one mount namespace,
+    /// and where the other root may not be read.
     #[must_use]
     pub fn of_process(proc_root: &Path, pid: u32) -> Self {
         let namespace = |process: &str| {
@@ -54,7 +56,7 @@ impl FileRoot {
 }
 
 impl HeldRoot {
-    /// That of the process with this directory.
+    /// The root of the process with this directory in `/proc`.
     fn open(process: &Path) -> Option<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Some(Self {

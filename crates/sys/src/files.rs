@@ -1,5 +1,6 @@
-//! Safe opening of files and directories that another user may have prepared: it does not follow links of other
-//! users, does not wait for pipes and devices, and reads no file without a limit.
+//! [`open_input`] and [`read_input`] open and read a file that another user may have prepared: a regular file up to a limit of bytes, while
+//! pipes, sockets and devices are refused without a wait. [`followed_output`] finds the file that an output replaces, and refuses a link as
+//! the last component that belongs to a user other than the caller and root; an open [`Directory`] can be locked and flushed.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};

@@ -1,4 +1,4 @@
-//! The C library's heap settings, for a program that runs for long and holds little memory: the daemon.
+//! [`keep_little`] makes the C library's heap keep little free memory (`mallopt`), for a program that runs for long: the daemon.
 //!
 //! By default, glibc treats freed memory as a sign that more is needed soon: one freed block of half a megabyte
 //! makes it keep up to a megabyte at the top of the heap for good, and each thread gets its own heap.

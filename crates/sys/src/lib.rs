@@ -1,6 +1,8 @@
-//! Safe wrappers around the system calls that `std` and `rustix` leave out or leave unsafe.
+//! Wraps the system calls that `std` and `rustix` leave out or leave unsafe, in safe functions where that is possible; reads the kernel's
+//! files that belong to them; and holds the larger parts that need unsafe code: perf rings, threads unknown to the C library, the staged
+//! move.
 //!
-//! Besides `abi` and `runtime` this is the only crate that may hold unsafe code. A wrapper is as thin as safety
+//! Besides `runtime` this is the only crate that holds unsafe code. A wrapper is as thin as safety
 //! allows: it adds types, not policy.
 //!
 //! Modules are listed bottom-up: each uses only those above it.

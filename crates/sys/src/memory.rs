@@ -1,8 +1,8 @@
-//! Maps, protects and places memory.
+//! Maps, protects and advises memory of this process, and finds which of its pages are resident.
 //!
 //! These are the plain system calls, without the C library: a preloaded allocator must not look up symbols,
 //! allocate or set `errno` in a hook, and a thread that the C library does not know has no `errno` to set.
-//! Every function is unsafe in the same way: it may replace, unmap or protect memory that other code still
+//! The unsafe functions are so in the same way: they may replace, unmap or protect memory that other code still
 //! uses. The caller owns the range.
 
 use crate::system_call::call;

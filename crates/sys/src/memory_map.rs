@@ -1,4 +1,5 @@
-//! The mappings of a process, from the text of `/proc/PID/maps`.
+//! [`mapped_ranges`] parses the mappings of a process from the text of `/proc/PID/maps`, each line as a [`MappedRange`]: its addresses,
+//! access, file and name.
 //!
 //! ```text
 //! 55d0c0a00000-55d0c0a21000 rw-p 00002000 fe:00 1234   /usr/bin/app (deleted)

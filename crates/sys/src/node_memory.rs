@@ -1,4 +1,5 @@
-//! Private memory on a given node, as a slice of words, for bandwidth and latency measurements.
+//! [`NodeMemory`] maps private memory, preferably on a given node, as a slice of words for measurements of bandwidth, latency and swap: it
+//! can have huge pages, be paged out, and reports the node and the residency of its pages.
 
 use std::io;
 
@@ -39,7 +40,7 @@ impl NodeMemory {
         })
     }
 
-    /// Requests that pages touched from now on come from `node`, and from others where it is full
+    /// Requests that pages touched from now on come from `node`, and from other nodes where it is full
     /// (`MPOL_PREFERRED`). Not `MPOL_BIND`: with that, a full node makes the kernel kill a process.
     /// [`Self::node_of`] reports where pages really are.
     ///

@@ -1,6 +1,6 @@
-//! The resident pages of a process, by the `PAGEMAP_SCAN` ioctl of `/proc/pid/pagemap` (Linux 6.7): one call
-//! does a page table walk that skips empty entries, where a read of the file costs eight bytes for every page,
-//! resident or not.
+//! [`walk`] finds the pages of a process by category (resident, swapped, huge, of a file), with the `PAGEMAP_SCAN` ioctl of
+//! `/proc/PID/pagemap` (Linux 6.7): one call does a page table walk that skips empty entries. [`read_entries`] reads the file instead,
+//! eight bytes for every page, resident or not: for older kernels, and for bits of an entry that a scan does not report.
 //!
 //! Documentation: `Documentation/admin-guide/mm/pagemap.rst` in the kernel.
 
@@ -83,9 +83,9 @@ pub struct Wanted {
     pub inverted: u64,
     /// A page must be in all of these.
     pub all: u64,
-    /// And in at least one of these, if there are any.
+    /// A page must also be in at least one of these, unless the set is empty.
     pub any: u64,
-    /// Of these, a region reports those that are set. Neighbours that differ in them are separate regions.
+    /// The categories that a region reports of its pages. Neighbours that differ in them are separate regions.
     pub told: u64,
 }
 
@@ -98,18 +98,18 @@ impl Wanted {
         told: PRESENT,
     };
 
-    /// Of these, those that are mapped as huge pages.
+    /// Resident pages that are mapped as huge pages.
     pub const RESIDENT_HUGE: Self = Self {
         all: Self::RESIDENT.all | HUGE,
         ..Self::RESIDENT
     };
 }
 
-/// Passes every run of matching pages in the range to `each`, in calls of as many as `regions` has room for. Returns the address at
-/// which the walk ended: that of the range, unless the kernel did not go on.
+/// Passes every run of matching pages in the range to `each`, in system calls that find as many runs as `regions` has room
+/// for. Returns the address at which the walk ended: the end of the range, unless the kernel stopped before.
 ///
 /// # Errors
-/// As [`present_regions`].
+/// As [`scan`].
 pub fn walk(
     pagemap: impl AsFd,
     range: Range<u64>,

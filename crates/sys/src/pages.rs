@@ -1,4 +1,4 @@
-//! Queries the nodes of pages and moves pages to another node: `move_pages(2)`.
+//! Queries the nodes of pages and moves pages to another node, by `move_pages(2)`.
 //!
 //! The kernel moves a page while no thread can touch it and changes no content, so these wrappers are safe for
 //! any process.

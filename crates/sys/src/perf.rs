@@ -1,8 +1,8 @@
-//! Samples and counts by `perf_event_open`.
+//! Opens perf events by `perf_event_open`: a [`Sampler`] reads the samples and other records of an event from rings, a [`PerfCounter`]
+//! reads its count. [`PerfEventAttributes`] says which event is sampled, and what each sample holds.
 //!
-//! A [`Sampler`] is one event on every processor, inherited by all children of the process, with one ring
-//! buffer per processor: the kernel refuses to map a ring for an inherited event that is not bound to a
-//! processor. A [`PerfCounter`] is one inherited event without a ring.
+//! A [`Sampler`] is one event on every processor, inherited by all children of the process, with one ring buffer per processor: the kernel
+//! refuses to map a ring for an inherited event that is not bound to a processor.
 //!
 //! [`ring`] reads the kernel's bytes from a ring and [`record`] decodes them; neither trusts the sizes found
 //! there.
@@ -271,7 +271,7 @@ pub struct Sampler {
     events: Vec<Opened>,
     /// The event was switched off and must not run again by itself.
     off: Cell<bool>,
-    /// Which period the event has: 0 for the first, 1 for the first further one, and so on.
+    /// Index of the event's period: 0 for the first, 1 for the first further one, and so on.
     period: Cell<usize>,
 }
 
@@ -284,13 +284,13 @@ struct Opened {
     event: Descriptor,
     leader: Option<Descriptor>,
     cpu: u32,
-    /// The same event with further periods, whose records go to `ring`, too.
+    /// Copies of the event with further periods, whose records go to `ring`, too.
     further: Vec<Descriptor>,
-    /// The same event of further threads, whose records go to `ring`, too.
+    /// Copies of the event for further threads, whose records go to `ring`, too.
     threads: Vec<ThreadEvent>,
 }
 
-/// An event of one thread beside those of the others, on one processor.
+/// An event of one thread on one processor.
 #[derive(Debug)]
 struct ThreadEvent {
     event: Descriptor,

@@ -1,4 +1,5 @@
-//! Memory policies of the kernel: the nodes for new pages.
+//! Sets the kernel's memory policy of a range, which chooses the nodes of new pages, and can move its resident pages to these nodes;
+//! queries the node of a page.
 //!
 //! A policy changes no content, so these wrappers are safe for any range: the worst result of a wrong one is
 //! slow memory, or, with [`MempolicyMode::Bind`] on nodes that are full, no memory.
@@ -66,7 +67,7 @@ impl NodeMask {
 }
 
 /// Sets the policy of a range of this process (`mbind(2)`); resident pages stay. The range must begin on a
-/// page.
+/// page. The mode may be the kernel's number of one (`MPOL_*`).
 ///
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `EFAULT`: part of the range is not
@@ -80,7 +81,7 @@ pub fn set_for_range(
     bind(address, bytes, mode as u32, nodes, 0)
 }
 
-/// As [`set_for_range`], and moves the resident pages.
+/// As [`set_for_range`], and moves the resident pages that no other process shares.
 ///
 /// # Errors
 /// As [`set_for_range`].

@@ -1,4 +1,5 @@
-//! Opens files and directories that no other user can have made or can change, for the runtime and the tools.
+//! Opens and checks files and directories that no other user can have made or can change, and makes such files, for the runtime and the
+//! tools.
 //!
 //! Our processes exchange data in files, and a name does not prove who wrote a file: once a directory in
 //! `/dev/shm` was removed, any user may make it again. So no content is trusted before its owner and mode were

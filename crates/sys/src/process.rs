@@ -1,5 +1,6 @@
-//! Another process, held by a pidfd (Linux 5.3), so that a later process of the same number is not mistaken for
-//! it.
+//! A [`ProcessHandle`] holds another process by a pidfd (Linux 5.3), to end it or to learn whether it has ended: a later process of the
+//! same number is not mistaken for it. [`wait_with_processor_time`] waits for a child and returns its status and its processor time, with
+//! that of those descendants that were waited for.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -55,8 +56,8 @@ impl ProcessHandle {
     }
 }
 
-/// Waits for the end of a child that was not waited for before: its status, and the processor time of it and of those of its descendants
-/// that were waited for (wait4).
+/// Waits for the end of a child that was not waited for before (wait4). Returns its status, and the processor time of the child and of
+/// all its descendants that were waited for.
 ///
 /// # Errors
 /// `ECHILD`: it was waited for before.

@@ -1,5 +1,6 @@
-//! Pages of another process leave memory and come back, and its huge pages are split, without its help: `process_madvise(2)` and
-//! `process_vm_readv(2)`.
+//! [`advise`] moves pages of another process to swap or reads them ahead from it, and splits its huge pages (`process_madvise(2)`);
+//! [`touch`] brings pages back and maps them, by a read of one byte of each (`process_vm_readv(2)`). Page-out and the daemon's moves use
+//! them; the process takes no part.
 //!
 //! Neither changes a content, so these wrappers are safe for any process.
 //!
@@ -15,7 +16,7 @@ use crate::system_call::{Result, call};
 /// The kernel's limit on ranges and pages of one call (`UIO_MAXIOV`).
 pub const RANGES_AT_MOST: usize = 1024;
 
-/// What is advised of ranges of another process.
+/// The advice that the kernel gets on ranges of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAdvice {
     /// `MADV_PAGEOUT` (Linux 5.10): to swap now.
@@ -38,11 +39,11 @@ impl PageAdvice {
     }
 }
 
-/// Advises of ranges of a process, each `(start, bytes)` in whole pages; at most [`RANGES_AT_MOST`]. Returns the bytes advised: where
-/// fewer than all, the range at which they end was refused.
+/// Gives the kernel advice on ranges of a process, each `(start, bytes)` in whole pages; at most [`RANGES_AT_MOST`]. Returns the bytes
+/// advised: if they are not all, the range at which they end was refused.
 ///
 /// # Errors
-/// Those of the first range: `EINVAL` of locked memory, `ENOMEM` of a range that is not mapped. `ESRCH`: the process has ended.
+/// The errors of the first range: `EINVAL` for locked memory, `ENOMEM` for a range that is not mapped. `ESRCH`: the process has ended.
 /// `EPERM`: no right to trace it, or without `CAP_SYS_NICE`. `ENOSYS`: Linux before 5.10.
 pub fn advise(
     process: &ProcessHandle,
@@ -72,7 +73,7 @@ pub fn advise(
 /// Returns the number that were read, up to the first that could not be.
 ///
 /// # Errors
-/// Those of the first address: `EFAULT` of one that is not mapped. `ESRCH`: the process has ended. `EPERM`: no right to trace it.
+/// The errors of the first address: `EFAULT` where it is not mapped. `ESRCH`: the process has ended. `EPERM`: no right to trace it.
 pub fn touch(process: u32, addresses: &[usize]) -> Result<usize> {
     let mut bytes = [0_u8; RANGES_AT_MOST];
     let count = addresses.len().min(bytes.len());

@@ -1,4 +1,5 @@
-//! The list of robust mutexes of a thread of this process: the one address in a thread's own block that the kernel tells to others.
+//! [`robust_list`] asks the kernel for the address of a thread's list of robust mutexes. The GNU C library keeps that list in the block
+//! that describes the thread, at the end of its stack: by the address the runtime finds the stacks of the program's threads.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -7,8 +8,8 @@ use crate::system_call::{Result, call};
 
 /// The address of a thread's list of robust mutexes; 0 where the thread has none.
 ///
-/// `long get_robust_list(int pid, struct robust_list_head **head, size_t *bytes)`: the GNU C library gives each thread such a list at its start, in the block
-/// that describes the thread. Other C libraries do so once a thread uses a robust mutex.
+/// `long get_robust_list(int pid, struct robust_list_head **head, size_t *bytes)`: the GNU C library gives each thread such a list at its
+/// start; other C libraries do so once a thread uses a robust mutex.
 /// See [get_robust_list(2)](https://man7.org/linux/man-pages/man2/get_robust_list.2.html).
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! What `sigaction(2)` tells of signals: the present action of one, and the origin of one that arrived.
+//! Asks whether this process ignores a signal (`sigaction(2)`), and names the `si_code` of signals that the kernel sent: the commands do
+//! not catch an ignored signal, nor pass on one that a key of the terminal sent to the program too.
 
 use core::ffi::c_int;
 

@@ -1,10 +1,10 @@
-//! A child process that is held just before `exec`, so that an observer can attach to it.
+//! Starts a child process and holds it at a pipe just before `exec`, so that the caller can attach counters to it first.
 //!
 //! ```text
-//! we                              child
-//! spawn_held  ---- fork --->      writes its pid, waits for one byte
+//! we                                       child
+//! spawn_suspended --------- fork --->      writes its pid, waits for one byte
 //! attach counters to pid
-//! Held::release -- byte ---->     exec
+//! SuspendedChild::release - byte --->      exec
 //! ```
 
 use std::io::{self, Read, Write};

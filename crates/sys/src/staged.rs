@@ -1,12 +1,12 @@
-//! Staged copy: moves memory of this process to another node by a copy into resident pages and a change of page
-//! tables, so that addresses stay and each byte is copied once.
+//! [`StagedCopy`] moves memory of this process to another node, 2 MiB at a time, by a copy into resident pages and a change of page tables
+//! (`UFFDIO_MOVE`), so that addresses stay and each byte is copied once. The runtime uses it inside the programs that it is loaded into.
 //!
 //! The paper's migration (ATMem, section 5) copies twice and touches fresh pages twice; fresh pages cost more
 //! than the copies. Here the target pages come from a pool that recycles the pages freed by earlier moves
 //! ([`StagedSettings::units`]), huge pages are replaced by huge pages, and the copy is correct while the
 //! program reads and writes.
 //!
-//! A unit is moved by `UFFDIO_MOVE` (Linux 6.8; [`exchange`]): accesses wait for the copy, and pages that a device
+//! A unit is moved by `UFFDIO_MOVE` (Linux 6.8; `exchange`): accesses wait for the copy, and pages that a device
 //! writes to are detected and stay. It needs a userfaultfd that serves the kernel's own accesses.
 //!
 //! Nothing here allocates after [`StagedCopy::open`], and the helpers are bare threads ([`crate::thread`]), so
@@ -86,13 +86,13 @@ pub struct Work {
 /// The result for a unit; reasons are whole sentences without their full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitFate {
-    /// It is on the node now.
+    /// The unit is on the node now.
     Moved(Work),
-    /// It was there before.
+    /// The unit was on the node before.
     AlreadyThere,
-    /// Not now; try again.
+    /// The unit cannot be moved now; try again.
     Busy(&'static str),
-    /// Not this way, ever.
+    /// The unit can never be moved this way.
     Denied(&'static str),
     /// The program has not touched it: there is nothing to move.
     NotTouched,

@@ -1,4 +1,6 @@
-//! `swapon(2)` and `swapoff(2)`, which need CAP_SYS_ADMIN. The programs of that name differ: busybox's knows no priority.
+//! [`on`] starts the use of a swap area, with a priority, and [`off`] ends it: `swapon(2)` and `swapoff(2)`, which need CAP_SYS_ADMIN.
+//! `isotherm tiers --make-compressed` and `--remove-compressed` use them for compressed memory, by the system calls because the program
+//! `swapon` of a busybox may have no option for the priority.
 
 use core::ffi::CStr;
 

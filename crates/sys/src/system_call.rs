@@ -1,4 +1,4 @@
-//! System calls, without the C library: no symbol is looked up, nothing is allocated, and `errno` stays
+//! Makes system calls without the C library: no symbol is looked up, nothing is allocated, and `errno` stays
 //! unchanged.
 
 use core::arch::asm;
@@ -6,7 +6,7 @@ use core::arch::asm;
 /// An error number of the kernel, and the result of a system call.
 pub use rustix::io::{Errno, Result};
 
-/// Makes system call `number`. Returns the kernel's result.
+/// Makes system call `number` with at most six arguments; those that are not given are 0. Returns the kernel's result.
 ///
 /// # Errors
 /// The kernel's error number.

@@ -1,7 +1,9 @@
-//! A thread that the C library does not know: raw `clone`, its own mapping for the stack, no
-//! malloc, no pthread.
+//! [`spawn`] starts a *bare* thread, which the C library does not know: raw `clone`, its own mapping for the stack, no malloc, no pthread.
+//! The services of the runtime inside a program run on such threads: each closes its own copies of the program's descriptors and goes to
+//! the root directory ([`settle_bare`]); a service ends the process once the program has no thread left ([`ProgramThreads`]). [`is_there`]
+//! says whether a process has a thread, [`count`] how many this process has.
 //!
-//! Made for a service inside another program. The thread
+//! The thread
 //!
 //! - blocks every signal, so that no handler of the program ever runs on it;
 //! - has its **own table of descriptors**, emptied at the start: a program that closes every

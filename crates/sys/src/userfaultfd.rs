@@ -1,10 +1,9 @@
-//! userfaultfd: a thread of the program, instead of the kernel, serves faults on missing pages.
+//! [`Userfaultfd`] lets a thread of the program, instead of the kernel, serve faults on missing pages: it registers ranges, reads the
+//! faults, fills pages with a copy, and moves pages from one address to another without a copy.
 //!
-//! Only the parts that the emulated slow tier, protected-chunk sampling and the staged copy need: *missing* mode on
-//! private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves a page from one address to
-//! another without a copy. The kernel's own accesses (`read(2)` into a trapped
-//! buffer) wait for the serving thread like the program's, unless the descriptor was opened for user faults
-//! only; [`Userfaultfd::open`] never accepts such a descriptor.
+//! Only the parts that the emulation by page trap and the staged move need: *missing* mode on private anonymous memory, `UFFDIO_COPY`, and
+//! `UFFDIO_MOVE` (Linux 6.8). The kernel's own accesses (`read(2)` into a trapped buffer) wait for the serving thread like the program's,
+//! unless the descriptor was opened for user faults only; [`Userfaultfd::open`] never accepts such a descriptor.
 //!
 //! Nothing here allocates, and no call goes through libc, so that a thread without the C library's thread-local
 //! storage may use all of it.

@@ -1,8 +1,8 @@
-//! A write to a file of the kernel that ends after a time, done or not: a request for which the kernel works within the write, such as
-//! the reclaim of a control group, may take as long as a program takes more memory meanwhile.
+//! [`write_within`] writes to a file of the kernel, and ends after a time by a timer's signal, done or not. The kernel obeys some requests
+//! within the write, such as the reclaim of a control group: that may take as long as a program takes more memory meanwhile.
 //!
-//! A timer signals the calling thread, again and again until it is removed, so that a signal that comes just before the write ends it a little later. The handler
-//! does nothing: what ends a write is that a signal is pending (`timer_create(2)`, `SIGEV_THREAD_ID`; `signal(7)`, "Interruption of system calls").
+//! A timer signals the calling thread, again and again, so that a signal just before the write is followed by another one. The handler
+//! does nothing: a pending signal ends a write (`timer_create(2)`, `SIGEV_THREAD_ID`; `signal(7)`, "Interruption of system calls").
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ extern "C" fn ignore(_signal: libc::c_int) {}
 struct ThreadAlarm(libc::timer_t);
 
 impl ThreadAlarm {
-    /// After this time, and each time again.
+    /// Signals after this time, and again each time that it passes.
     fn start(every: Duration) -> io::Result<Self> {
         install()?;
         // SAFETY: a plain structure of numbers and a pointer, of which all zeroes is a value.

@@ -1,4 +1,4 @@
-//! The settings of the C library's heap: a separate test program, because a test among others is not its only
+//! Tests the settings of the C library's heap: a separate test program, because a test among others is not its only
 //! thread.
 
 use isotherm_sys::heap::keep_little;

@@ -1,4 +1,5 @@
-//! Cache sizes of processors, as sysfs lists them, and the size that one program can expect of them.
+//! Reads the cache sizes of processors from sysfs. [`expected`] computes the size that one program can expect of them, for estimates of the
+//! accesses that caches serve; `all` adds up the largest caches, beyond which memory is measured.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,8 +17,8 @@ const SHARE_OF_GUEST: u64 = 2 << 20;
 const SHARED_LEVEL: u64 = 3;
 
 /// Bytes of cache that a program on these processors can expect for itself: the last level below the third of one
-/// processor, and a share of the third: that of the processors of the list among those that share it, in a virtual
-/// machine at most [`SHARE_OF_GUEST`] for each of them. `None` where the kernel does not report caches, and zero where the
+/// processor, and of the third level the share of these processors among all that share it, in a virtual
+/// machine at most `SHARE_OF_GUEST` for each of them. `None` where the kernel does not report caches, and zero where the
 /// processor is emulated: what sysfs lists then serves nothing.
 #[must_use]
 pub fn expected(root: &Path, cpus: &[u32]) -> Option<Bytes> {

@@ -1,6 +1,6 @@
-//! Detects the tiers of a machine: reads nodes ([`super::nodes`]) and limits ([`super::limits`]),
-//! and groups the nodes ([`super::grouping`]). `isotherm tiers` and every command without a tiers
-//! file use it.
+//! [`detect`] and [`examine`] find the tiers of a machine: they read nodes ([`super::nodes`]) and limits ([`super::limits`]), and group the
+//! nodes ([`super::grouping`]); [`examine_measured`] groups them by measured figures. `isotherm tiers` uses them, and by `detect` the
+//! daemon and each command whose tiers come neither from a tiers file nor from `--tiers emulated`.
 //!
 //! Order of precedence: measured figures, figures of the firmware's HMAT table, then the kernel's
 //! own tiers, the kind of memory that a driver names, and distances together.
@@ -341,8 +341,8 @@ fn loaded(speeds: &[&Speed]) -> Vec<LoadPoint> {
     all
 }
 
-/// Latency is that of the slowest node, bandwidth the sum of all; each only where it is known of
-/// every node. So are the latencies under load, point by point.
+/// Adds figures to a tier: the latency of the slowest node, the sum of the bandwidths of all; each only where it is known of
+/// every node. Latencies under load are combined likewise, point by point.
 fn with_speed(tier: Tier, speeds: &[&Speed]) -> Tier {
     let all = |figure: fn(&Speed) -> Option<f64>| -> Option<Vec<f64>> {
         speeds.iter().map(|speed| figure(speed)).collect()

@@ -1,4 +1,5 @@
-//! The memory devices of a machine: what can sleep or be taken offline by itself, and which node it belongs to.
+//! [`inventory`] lists the memory devices of a machine (DIMMs, CXL devices, and a node as one device where no other is known) with the node
+//! of each where it is known, and counts the kernel's memory blocks, and those that can be taken offline, for `isotherm tiers --devices`.
 //!
 //! ```text
 //! sys/firmware/dmi/entries/17-*      DIMMs as the firmware lists them: locator, kind, size, ranks (readable by root only)
@@ -8,7 +9,7 @@
 //! sys/devices/system/memory          memory blocks, which the kernel can take offline
 //! ```
 //!
-//! The firmware's list is taken where it can be read, else that of the controllers; CXL devices are in neither. Which addresses a DIMM serves
+//! The firmware's list is taken where it can be read, else the controllers' list; CXL devices are in neither. Which addresses a DIMM serves
 //! is known of no machine that interleaves, so a DIMM belongs to a node only where there is one node with processors. A devices
 //! file wins over all, and is checked against the machine.
 
@@ -34,7 +35,7 @@ pub struct Inventory {
     pub devices: Vec<MemoryDevice>,
     /// The memory blocks, where the kernel has them.
     pub blocks: Option<MemoryBlocks>,
-    /// What is missing, and what would bring it.
+    /// Notes on missing facts, and what would bring them.
     pub notes: Vec<String>,
 }
 

@@ -1,5 +1,6 @@
-//! Groups nodes of similar speed into tiers and orders the tiers, for [`super::detect()`]. Pure:
-//! nodes in, groups out.
+//! `group` joins nodes of similar speed to tiers ([`Group`]), fastest first, for [`super::detect()`]: nodes with figures of speed by these,
+//! the others by the kernel's own tier, the kind of memory and the distance. `told` takes the speed of each node from the firmware's
+//! figures, in the view of its nearest processors or of one node ([`View`]); measured speeds come from `measure`. No file is read here.
 //!
 //! A node with figures (measured, or of the firmware) is judged by them, each node in the view of
 //! its nearest processors. So the memory of the other socket is no slower tier of its own: a
@@ -34,7 +35,7 @@ pub enum View {
     /// Each node from its nearest processors.
     #[default]
     Machine,
-    /// All nodes from the processors of this one.
+    /// All nodes from the processors of the node with this number.
     Node(u32),
 }
 

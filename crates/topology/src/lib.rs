@@ -1,5 +1,5 @@
-//! The memory tiers of a machine: detected from firmware and kernel, measured, or read from a tiers file, for
-//! all commands and the daemon.
+//! Finds the memory tiers of a machine: detects them from firmware and kernel, measures them, or reads a tiers file. It also reads caches,
+//! swap, memory devices and the limits of this process; for all commands and the daemon.
 //!
 //! ```text
 //! detect       nodes -> grouping -> tiers, within the limits of this process
@@ -9,7 +9,8 @@
 //! caches       the bytes of cache that a program can expect
 //! measure      latency and bandwidth of each pair of processor node and memory node
 //! tiers_file   tiers that the user writes down
-//! swap         swap areas, and whether they are compressed memory (zram, zswap)
+//! swap         swap areas, their room, and whether they are compressed memory (zram, zswap)
+//! sysfs        directories and small files of sysfs and procfs; cpu_list and meminfo parse two formats
 //! devices      the memory devices: DIMMs, CXL devices and memory blocks, of the machine or of a file
 //! ```
 //!

@@ -1,7 +1,6 @@
-//! The limits of this process, for [`super::detect()`]: the nodes of its cpuset and the memory of its
-//! control group, of either version (`Documentation/admin-guide/cgroup-v2.rst`,
-//! `cgroup-v1/memory.rst`, `cgroup-v1/cpusets.rst`). In version 1 each controller has a hierarchy
-//! of its own.
+//! Reads the limits of this process ([`ResourceLimits`]), which the detection and the measurements of tiers keep to: the nodes of its
+//! cpuset and the memory of its control group, of either version (`Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst`,
+//! `cgroup-v1/cpusets.rst`). `isotherm doctor` reports that of memory.
 
 use std::path::Path;
 

@@ -1,5 +1,6 @@
-//! Measures latency and bandwidth of every pair of processors and memory, for `isotherm tiers
-//! --measure`.
+//! [`measure()`] measures latency, idle and under load, and bandwidth of every pair of a node with processors and a node with memory, as
+//! far as this process may use them, for `isotherm tiers --measure`; `speeds` makes the speed of each memory node of the pairs, by which
+//! nodes are grouped into tiers. [`page_out()`] measures the costs of swap, for that command and for runs and the daemon with page-out.
 //!
 //! ```text
 //! for each node with memory:   map, prefer the node, touch, query the real node of the pages
@@ -90,7 +91,7 @@ pub struct MeasureStep {
 pub enum MeasuredFigure {
     /// The latency of idle memory.
     Latency,
-    /// The bandwidth of so many threads.
+    /// The bandwidth of this number of threads.
     Bandwidth(u32),
     /// The latency as the load rises.
     LoadedLatency,

@@ -1,6 +1,6 @@
-//! Reads the size of memory from `/proc/meminfo` and from a node's `meminfo`, which has the same
-//! lines after `Node n`. The procfs crate is stricter: it refuses a file without each of the lines
-//! that it knows, and has no reader for nodes.
+//! Reads sizes of memory from `/proc/meminfo`, from a node's `meminfo`, which has the same lines after `Node n`, and from other files
+//! of `/proc` with such lines. The procfs crate is stricter: it refuses a file without each of the lines that it knows, and has no
+//! reader for nodes.
 
 use std::path::Path;
 

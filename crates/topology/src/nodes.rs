@@ -1,5 +1,6 @@
-//! Reads memory nodes from sysfs, for [`super::detect()`]. The contents are not trusted: impossible
-//! figures are ignored with the reason, and a malformed list is left out.
+//! [`read`] reads each [`Node`] of a machine, also one of processors only, from sysfs: sizes, processors, distances, figures of speed, the
+//! kernel's own tiers, kinds of memory and hugetlb pages, for the detection and measurement of tiers and the list of devices. The contents
+//! are not trusted: impossible figures are ignored with the reason, and a malformed list is left out.
 //!
 //! ```text
 //! sys/devices/system/node/node2
@@ -277,7 +278,7 @@ fn kernel_tiers(root: &Path) -> BTreeMap<u32, u32> {
         .collect()
 }
 
-/// The driver that made each node, from the device's path in sysfs.
+/// The kind of memory of each node that a driver made, from the device's path in sysfs.
 fn makes(root: &Path) -> BTreeMap<u32, Make> {
     let directory = root.join("sys/bus/dax/devices");
     let entries = std::fs::read_dir(&directory)

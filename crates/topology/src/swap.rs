@@ -1,11 +1,16 @@
-//! Memory behind memory: swap areas, and whether what goes there stays in memory, compressed.
+//! [`swap()`] reads the swap areas of a machine ([`SwapSpace`]), their room, and whether the pages in them stay in memory, compressed
+//! (zram, zswap), for page-out, `isotherm tiers` and `isotherm doctor`; [`swap_room`] is what they take even of pages that cannot be
+//! compressed.
 //!
 //! ```text
 //! proc/swaps                        areas: name, kind, size, use, priority
-//! sys/block/zram0                   memory that is a disk, compressed: its algorithm and its sizes
+//! sys/block/zram0                   memory that is a disk, compressed: its algorithm, its sizes and its limit
 //! sys/module/zswap/parameters       the compressed cache before the areas on disks
 //! proc/meminfo                      Zswap, Zswapped: what that cache holds
 //! ```
+//!
+//! A zram device that has reached its limit refuses each further page. The kernel keeps such a page in memory, but by the page table it is
+//! out: so the limit must be looked up before pages leave.
 //!
 //! `Documentation/admin-guide/blockdev/zram.rst`, `Documentation/admin-guide/mm/zswap.rst`.
 
@@ -16,7 +21,7 @@ use isotherm_model::units::Bytes;
 use crate::meminfo;
 use crate::nodes::text;
 
-/// Where the kernel can put pages that are not in use.
+/// The places to which the kernel can move pages that are not in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SwapSpace {
     /// The areas, as the kernel lists them.
@@ -30,7 +35,7 @@ pub struct SwapSpace {
 pub struct SwapArea {
     /// The file or device.
     pub path: PathBuf,
-    /// What it is made of.
+    /// The medium of the area.
     pub medium: SwapMedium,
     /// Bytes of pages that it can hold.
     pub size: Bytes,
@@ -40,7 +45,7 @@ pub struct SwapArea {
     pub priority: i32,
 }
 
-/// What a swap area is made of.
+/// The medium of a swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwapMedium {
     /// Compressed memory.
@@ -76,7 +81,7 @@ pub struct Zswap {
 }
 
 impl SwapSpace {
-    /// True where pages that leave memory are kept there, compressed: on zram, or by zswap before any area.
+    /// True where swapped pages stay in memory, compressed: on zram, or by zswap before any area.
     #[must_use]
     pub fn is_compressed(&self) -> bool {
         let is_zram = |area: &SwapArea| matches!(area.medium, SwapMedium::Zram(_));
@@ -99,7 +104,7 @@ impl SwapSpace {
         }
     }
 
-    /// Bytes of memory that this part of what is swapped out takes: its share of all compressed memory, as if all pages were as
+    /// Bytes of memory that `out` bytes of swapped pages take: their share of all compressed memory, as if all pages were equally
     /// compressible. 0 where nothing is stored compressed.
     #[must_use]
     pub fn taken_by(&self, out: Bytes) -> Bytes {
@@ -179,7 +184,7 @@ fn zram(root: &Path, name: &str) -> Option<Zram> {
     let device = root.join("sys/block").join(name);
     let sizes = text(&device.join("mm_stat"))?;
     let mut sizes = sizes.split_ascii_whitespace();
-    // Bytes of pages, bytes when compressed, bytes of memory with the allocator's loss.
+    // Bytes of pages, bytes when compressed, bytes of memory with the allocator's loss, their limit or 0.
     let mut size = |skipped| sizes.nth(skipped)?.parse().ok();
     Some(Zram {
         algorithm: chosen(&text(&device.join("comp_algorithm")).unwrap_or_default()),

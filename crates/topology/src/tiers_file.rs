@@ -1,11 +1,13 @@
-//! Reads the tiers file (TOML, fastest tier first), for the commands' `--tiers` option.
+//! Reads and prints the tiers file ([`TiersFile`]; TOML, fastest tier first) with the tiers of a machine and the measurements behind them:
+//! `isotherm tiers -o` or the user writes it, and the commands' `--tiers` option or the daemon's `memory.tiers` names it. [`FileError`] and
+//! the readers of values serve the devices file, too.
 //!
 //! ```toml
 //! [[tier]]
 //! name = "fast"
 //! nodes = [0]                 # or: emulated = "fast"
 //! capacity = "16GiB"          # optional: all memory of the nodes without it
-//! latency = "90ns"            # optional, like the next three
+//! latency = "90ns"            # optional, like all lines below it
 //! read-bandwidth = "100GB/s"
 //! write-bandwidth = "80GB/s"
 //! load = ["1GB/s", "60GB/s"]  # optional: latencies under load
@@ -343,8 +345,8 @@ impl Place<'_> {
         Ok(shared)
     }
 
-    /// By page trap where a key of it is given, with those of TMP's paper for the others; else by time, with those of the
-    /// preset `cxl` for the others.
+    /// An emulation by page trap where one of its keys is given, with the costs of TMP's paper for missing keys; else by time,
+    /// with the costs of the preset `cxl` for missing keys.
     fn emulation(&self, read: EmulationTable) -> Result<Emulation, FileError> {
         let is_trap = read.period.is_some() || read.access.is_some() || read.hot.is_some();
         if !is_trap {

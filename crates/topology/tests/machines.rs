@@ -1,4 +1,4 @@
-//! Tiers of recorded machines, against golden files.
+//! Compares the tiers of recorded machines with golden files.
 //!
 //! `ISOTHERM_GOLDEN=write cargo test -p isotherm-topology --test machines` rewrites them.
 

@@ -1,4 +1,5 @@
-//! Reads the single accesses of a trace one at a time, for every format that holds them.
+//! [`Accesses`] reads the single accesses of a trace one at a time, from the `Reader` of any format that holds them (`perf script` and
+//! `perf.data` share one), with times from the first access on; [`Tally`] counts the records that were read.
 
 use isotherm_model::trace::Access;
 use isotherm_model::units::Nanos;

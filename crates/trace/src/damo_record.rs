@@ -1,5 +1,5 @@
-//! Reads records of `damo`, the tool for DAMON: JSON, compressed with zlib (`damon.data`, the
-//! output of `damo record`) or plain (`json` of `damo record --output_type`).
+//! Reads records of `damo`, the tool for DAMON, into a profile: JSON, compressed with zlib (`damon.data`, the output of `damo record`) or
+//! plain (`json` of `damo record --output_type`).
 //!
 //! ```text
 //! [ { "target_id": 1, "intervals": {...},

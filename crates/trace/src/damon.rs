@@ -1,4 +1,6 @@
-//! Gathers the regions of DAMON, from any of its file formats, into a profile.
+//! `Gatherer` makes a profile of DAMON's snapshots, which [`damon_trace`](crate::damon_trace) and [`damo_record`](crate::damo_record) read
+//! from their file formats: each contiguous area that DAMON watched becomes a site, and the count of a region is added to each of its
+//! pages, by epoch and chunk. Snapshots that contradict each other or are too large are refused with the reason.
 //!
 //! DAMON watches *regions*: ranges of addresses whose pages it assumes to be equally hot. At the
 //! end of each aggregation interval it reports a *snapshot*: for each region, how often a sampled

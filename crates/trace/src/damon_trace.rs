@@ -1,5 +1,4 @@
-//! Reads the tracepoint `damon:damon_aggregated` as text, from `perf script` or from the kernel's
-//! own trace file.
+//! Reads the tracepoint `damon:damon_aggregated` as text, from `perf script` or from the kernel's own trace file, into a profile.
 //!
 //! ```text
 //! kdamond.0 4452 [000] 82820.952659: damon:damon_aggregated: target_id=184 nr_regions=8 4096-8192: 3 7

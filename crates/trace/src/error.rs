@@ -1,11 +1,10 @@
-//! Errors of the readers: the file, the place in it, the text found, the form expected.
+//! [`Error`] says why a reader refused a file: the file, the place in it, the text found, and the form expected. A parser that does not
+//! know its position returns a `Fault`, which becomes an error with a `Place`.
 
 use std::fmt;
 use std::io;
 
-/// Why a file could not be read.
-///
-/// Printed as `app.csv:12: the time "-5" is negative; expected a time of zero or more`, or as
+/// Why a file could not be read, in one sentence: `app.csv:12: the time "-5" is negative; expected a time of zero or more`, or
 /// `perf.data: at byte 4096: ...` for a format without lines.
 #[derive(Debug)]
 pub struct Error {

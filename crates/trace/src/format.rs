@@ -1,4 +1,4 @@
-//! The supported formats, and the detection of a file's format.
+//! [`Format`] lists the formats that the readers support, and detects the format of a file by its beginning.
 
 use crate::{damo_record, damon_trace, memprof, perf_data, perf_script, text};
 

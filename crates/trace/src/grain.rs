@@ -1,4 +1,6 @@
-//! The resolution of profiles from aggregated formats.
+//! [`Grain`] is the resolution of profiles that are read from aggregated formats: the size of chunks, which is doubled for MemProf's where
+//! there would be too many, and the length of epochs for DAMON's (MemProf's have one epoch). `meta` and `add_site` make what all these
+//! profiles have: the name of the tool, and sites of one range each.
 
 use isotherm_model::profile::Meta;
 use isotherm_model::units::{Bytes, Nanos};

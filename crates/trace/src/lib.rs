@@ -1,5 +1,5 @@
-//! Readers of recordings by other tools: single accesses, or profiles with access counts. Each file
-//! holds one format; `docs/traces.md` describes each with an example.
+//! Reads recordings of other tools: single accesses, or profiles with access counts, and either as what the daemon would have observed
+//! ([`Replay`]). Each format has a module of its own; `docs/traces.md` describes each with an example.
 //!
 //! ```text
 //! text, perf script, perf.data            --> Access, Access, ...   (one at a time)

@@ -1,4 +1,4 @@
-//! Reads a text file line by line, one line in memory at a time.
+//! `Lines` reads a text file line by line, one line in memory at a time, and knows the line's number for errors.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read};

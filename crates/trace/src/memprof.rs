@@ -1,4 +1,5 @@
-//! Reads profiles of LLVM's MemProf, as `llvm-profdata show --memory` prints them.
+//! `read` makes a [`Profile`] of the text that `llvm-profdata show --memory` prints for a profile of LLVM's MemProf: each call stack that
+//! allocates is a site, with its allocations, bytes and accesses. `raw` reads the binary files that the programs themselves write.
 //!
 //! ```text
 //! HeapProfileRecords:            (of an indexed profile; of a raw one: MemprofProfile, Records)
@@ -11,7 +12,7 @@
 //!         TotalAccessCount: 2    loads and stores, counted by the instrumented program
 //! ```
 //!
-//! A call stack is an allocation site. MemProf records no addresses and no residency. So a site's
+//! MemProf records no addresses and no residency. So a site's
 //! bytes are the most that can have been live at once, and its accesses are spread evenly over
 //! them.
 
@@ -180,7 +181,7 @@ impl Reader {
         }
     }
 
-    /// Keeps a complete site. An inlined function's sites are printed again with its callers; the
+    /// Keeps a complete site, which begins in this line. An inlined function's sites are printed again with its callers; the
     /// copies are equal and count once. A stack with other numbers is added.
     fn keep(&mut self) -> Result<(), Fault> {
         let draft = std::mem::take(&mut self.draft);

@@ -1,4 +1,4 @@
-//! Parses numbers of traces, with a message for each kind of error.
+//! Parses numbers of traces: times and addresses with a message for each kind of error, and plain decimal and hexadecimal words.
 
 use crate::error::{Fault, shown};
 

@@ -1,6 +1,8 @@
-//! Reads `perf.data` files with samples that hold data addresses.
+//! [`PerfData`] yields the samples of a `perf.data` file in the order of time: once [`layout`] has checked all sizes, the library
+//! `linux-perf-data` finds the events and sorts the records, and `sample` parses them. A file is refused if none of its events has data
+//! addresses.
 //!
-//! The library `linux-perf-data` finds events and sorts records by time. The samples are parsed as
+//! The samples are parsed as
 //! those of live rings are (`isotherm_sys::perf::record`), because the library skips the word that
 //! distinguishes reads from writes. The library trusts the sizes in a file and would allocate that
 //! much memory. So [`layout`] checks them all first, and passes on a header without the unneeded

@@ -1,4 +1,5 @@
-//! Reads the output of `perf script` for samples with data addresses.
+//! `samples` parses the text that `perf script` prints, line by line, into [`Sample`]s: process, time, whether it is a write, and the data
+//! address, which a sample may lack.
 //!
 //! ```text
 //! comm pid/tid [cpu] seconds.fraction: period event: ADDR [sym] [data_src |OP ...|...] ip sym (dso)

@@ -1,4 +1,5 @@
-//! Replays a recording as the daemon would have observed it: one observation an epoch.
+//! [`Replay`] turns another tool's recording (a [`Trace`]: single accesses, or sums by epoch and chunk) into what the daemon would have
+//! observed, one [`Observation`] an epoch, for `isotherm daemon --replay`.
 //!
 //! A recording holds accesses, not residency: a unit counts as fully resident from its first access
 //! on. All units are in slow memory at first, as in a dry run on a machine with one kind of memory.
@@ -72,7 +73,7 @@ struct SeenChunk {
     address: u64,
 }
 
-/// Hits by range of an epoch.
+/// Hits of an epoch, by process and first address of a range.
 type Hits = BTreeMap<(Process, u64), u64>;
 
 impl Replay {
@@ -166,7 +167,7 @@ impl Replay {
                         *ahead = Some(seen);
                         break;
                     }
-                    // Only the sum of a unit counts; its address stays that of the first access.
+                    // Only the sum of a unit counts, at the unit's first address.
                     let start = seen.address & !(self.cut.unit.0 - 1);
                     *hits.entry((seen.process, start)).or_default() += 1;
                 }

@@ -1,4 +1,5 @@
-//! Converts samples with data addresses, as `perf` records them, to accesses.
+//! [`Samples`] turns the samples of a `perf.data` file or of `perf script` into accesses: a [`Sample`] without a data address is only
+//! counted, and one that comes late gets the time of the one before it.
 
 use std::collections::BTreeSet;
 

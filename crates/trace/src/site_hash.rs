@@ -1,4 +1,4 @@
-//! Names for the sites of other tools' recordings.
+//! Makes ids of the sites in other tools' recordings, by a hash.
 
 use isotherm_model::site::SiteId;
 

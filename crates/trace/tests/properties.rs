@@ -1,4 +1,4 @@
-//! Properties of every trace, in every format.
+//! Tests properties that every trace has, in every format.
 
 use std::fmt::Write;
 use std::io::Cursor;

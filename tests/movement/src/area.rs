@@ -1,4 +1,4 @@
-//! The kinds of memory that the proof writes to while they move.
+//! An [`Area`] is memory of one [`Kind`], to which the proof writes while it moves.
 
 use std::fs::{File, OpenOptions};
 use std::io;

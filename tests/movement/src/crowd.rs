@@ -1,4 +1,4 @@
-//! The writer and reader threads of the proof.
+//! Writes and reads the areas in the writer and reader threads of the proof, and checks every word.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

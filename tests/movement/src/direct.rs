@@ -1,4 +1,4 @@
-//! Direct I/O into memory that moves: a disk writes to the page itself, past every page table.
+//! [`Direct`] reads a file by direct I/O into memory that moves: a disk writes to the page itself, past every page table.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -52,7 +52,7 @@ impl Direct {
         Ok(Self { file, start })
     }
 
-    /// The memory. Only `read(2)` and raw reads touch it, and it is never unmapped.
+    /// The addresses of the memory.
     pub const fn range(&self) -> Range<usize> {
         self.start..self.start + BYTES
     }

@@ -1,4 +1,4 @@
-//! Fully resident memory that is moved.
+//! A [`Field`] is fully resident memory, which is to be moved.
 
 use anyhow::Result;
 use isotherm_sys::memory;

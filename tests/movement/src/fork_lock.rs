@@ -1,4 +1,4 @@
-//! The lock between a mover and `fork`: a child that is made while a unit moves would find it missing.
+//! [`ForkLock`] keeps moves and `fork` apart: a child that is made while a unit moves would find the unit missing.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,5 +1,5 @@
-//! The executors that only the proof uses: placement, staged copy of this process's own memory, all memory of
-//! another process, the lock of forks, and the totals of an executor.
+//! Contains the parts that the proof shares with its tests: executors for placement and for staged copies of this process's own memory, a
+//! list of all memory of another process, the nodes of the machine, the lock of forks, and the totals of an executor.
 
 pub mod fork_lock;
 pub mod nodes;

@@ -1,4 +1,4 @@
-//! The nodes of this machine with memory.
+//! Lists the nodes of this machine that have memory.
 
 use isotherm_sys::memory;
 use isotherm_sys::policy::{MempolicyMode, NodeMask, set_for_range};

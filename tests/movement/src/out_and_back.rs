@@ -14,7 +14,7 @@ pub(crate) fn swap_areas() -> usize {
     swaps.lines().skip(1).count()
 }
 
-/// Two of three actions go out, because writers bring their pages back themselves.
+/// Pages two of three ranges out and the third back in, because writers bring their pages back themselves.
 pub(crate) struct OutAndBack {
     inner: PageOut<SwapKernel>,
     turn: u32,

@@ -1,4 +1,4 @@
-//! A mover in another process, which knows only the process number, and is killed at the worst moments.
+//! Moves all memory of another process, of which it knows only the number; the proof kills such movers at random moments.
 
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};

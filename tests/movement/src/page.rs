@@ -1,4 +1,4 @@
-//! The content of each page, by which the proof detects a lost or torn word.
+//! Writes and checks the content of each page, by which the proof detects a lost or torn word.
 //!
 //! ```text
 //! word 0 .. 510   | tag of page and word (24 bits) | sequence number of the write (40 bits) |

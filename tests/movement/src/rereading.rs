@@ -1,4 +1,4 @@
-//! How many misses of the TLB it takes to read memory again, once it was moved (ATMem's table 4).
+//! [`Rereading`] counts how many misses of the TLB it takes to read memory again, once it was moved (ATMem's table 4).
 //!
 //! ```text
 //! pages   0 1 2 3 4 5 6 7        read    0, s, 2s, 3s, ...   modulo their number; s is a prime far from 1
@@ -23,7 +23,7 @@ pub struct Rereading {
 }
 
 impl Rereading {
-    /// Reads of data that the TLB had no entry for.
+    /// Counts reads of data that the TLB had no entry for.
     pub fn by_tlb_misses() -> Self {
         Self::by(PerfCounter::TLB_MISSES)
     }
@@ -34,7 +34,7 @@ impl Rereading {
         }
     }
 
-    /// Why nothing is counted, if nothing is.
+    /// The reason why nothing is counted; `None` where misses are counted.
     pub fn obstacle(&self) -> Option<String> {
         self.counter.as_ref().err().map(ToString::to_string)
     }

@@ -1,4 +1,4 @@
-//! Staged copy as an executor: moves memory of this process.
+//! [`Staged`] is the executor of staged copies: it moves memory of this process.
 
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
@@ -15,7 +15,7 @@ pub struct Staged<'a> {
 }
 
 impl<'a> Staged<'a> {
-    /// A thread that forks holds `lock`.
+    /// An executor with this mover; a thread that forks must hold `lock`.
     ///
     /// # Safety
     /// Every range that is moved is as [`StagedCopy::move_range`] requires.

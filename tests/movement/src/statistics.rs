@@ -1,4 +1,4 @@
-//! Counts the actions and bytes of an executor.
+//! [`Totals`] adds up the outcomes of an executor, in bytes for each fate.
 
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
@@ -40,7 +40,7 @@ impl Totals {
         }
     }
 
-    /// Total bytes of the actions.
+    /// The bytes with one of the [`FATES`].
     #[must_use]
     pub fn asked(&self) -> Bytes {
         [

@@ -1,5 +1,5 @@
-//! The proof: every kind of memory is moved by every executor while it is written, read, forked, locked,
-//! shared, and read into by a disk, and while a mover in another process is killed.
+//! Runs the proof: moves every kind of memory by every executor while it is written, read, forked, locked, shared, and read into by a disk,
+//! and while a mover in another process is killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

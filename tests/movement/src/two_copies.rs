@@ -1,5 +1,5 @@
-//! ATMem's original form (section 5, figure 4), for comparison: copy into a staging buffer on the target, map
-//! fresh pages of the target in place of the source, copy back.
+//! Moves memory in ATMem's original form (section 5, figure 4), for comparison: copies it into a staging buffer on the target, maps fresh
+//! pages of the target in place of the source, and copies it back.
 //!
 //! Two copies and two first touches for each page, and no protection against a writer: the paper moves between
 //! two iterations of the program, when no thread writes. The stress test uses it as the method whose errors it

@@ -1,4 +1,4 @@
-//! The ways to move memory, each measured alone.
+//! A [`Way`] is one way to move memory, which is measured alone.
 //!
 //! | way | moves |
 //! |---|---|
@@ -24,7 +24,7 @@ use crate::page::PAGE_BYTES;
 use crate::rereading::Rereading;
 use crate::two_copies::{copy, move_by_two_copies};
 
-/// How the memory is moved.
+/// The mover of a way.
 enum Mover {
     Memcpy,
     Staged(Box<StagedCopy>),

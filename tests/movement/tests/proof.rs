@@ -1,4 +1,4 @@
-//! The proof in its shortest form, and the proof of the proof.
+//! Tests the proof in its shortest form: no word is lost, and a move that loses writes is caught.
 
 use std::process::{Command, Output};
 

@@ -1,5 +1,5 @@
-//! The initial file system of a guest, in the form that the kernel unpacks: a cpio archive of
-//! variant "newc" (`Documentation/driver-api/early-userspace/buffer-format.rst`).
+//! [`Archive`] builds the initial file system of a guest in the form that the kernel unpacks: a cpio archive of variant "newc"
+//! (`Documentation/driver-api/early-userspace/buffer-format.rst`).
 //!
 //! Every entry is a header of 110 bytes (the magic number and 13 numbers of 8 hexadecimal digits),
 //! the name with a zero byte, padding to 4 bytes, the content, padding to 4 bytes.

@@ -1,4 +1,4 @@
-//! A running guest: boots it, runs commands in it, and ends it.
+//! [`Guest`] boots a virtual machine, runs commands in it, and ends it.
 
 use std::fs::File;
 use std::path::Path;
@@ -52,7 +52,7 @@ impl Ended {
     }
 }
 
-/// A virtual machine that takes commands. It ends when it is dropped, and with this process.
+/// A virtual machine that takes commands. It ends when it is dropped, and with the thread that booted it.
 #[derive(Debug)]
 pub struct Guest {
     emulator: Child,
@@ -158,7 +158,7 @@ impl Guest {
         })
     }
 
-    /// An error with the last words of the guest and of the emulator.
+    /// The error, with the end of the output of the guest and of the emulator.
     fn explained(&mut self, error: anyhow::Error) -> anyhow::Error {
         let mut last_words = String::new();
         for name in ["console.log", "emulator.log"] {

@@ -1,4 +1,4 @@
-//! The emulator, kernel and shell of the guests: `build/vm`, which `setup/vm` fills.
+//! [`Kit`] finds the emulator, kernel and shell of the guests in `build/vm`, which `setup/vm` fills.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! A test stand: real Linux in an emulated machine with memory nodes that this machine lacks.
+//! Runs tests under a real Linux in an emulated machine, with memory nodes that this machine lacks.
 //!
 //! ```text
 //! topologies/NAME.toml --> Topology --+
 //! setup/vm --> build/vm --> Kit ------+--> Guest::boot --> Guest::run --> Ended (status, output)
-//! programs, libraries --> Payload ----+
+//! programs, libraries --> Archive ----+
 //! ```
 //!
 //! One boot serves many tests: the guest waits for commands on a serial line, and answers each with its exit

@@ -24,7 +24,7 @@ with the libraries that it needs. ISOTHERM_VM_KIT chooses emulator and kernel: n
         cargo test -p PACKAGE
 ";
 
-/// A test binary with many tests in it.
+/// Time limit of a program, which may be a test binary with many tests.
 const PROGRAM_AT_MOST: Duration = Duration::from_secs(600);
 
 fn main() -> ExitCode {

@@ -1,5 +1,4 @@
-//! The programs for a guest, with the shared libraries that they need, at the places where their loader
-//! searches for them.
+//! Adds programs to the archive of a guest, with the shared libraries that they need, at the places where their loader searches for them.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! The host's end of the serial line on which a guest receives commands and sends answers.
+//! [`Serial`] is the host's end of the serial line on which a guest receives commands and sends answers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::process::{ChildStdin, ChildStdout};

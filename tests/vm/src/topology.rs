@@ -1,4 +1,4 @@
-//! A machine described by a small file, and the emulator's arguments for it.
+//! [`Topology`] reads the description of a machine from a small file, and makes the emulator's arguments for it.
 //!
 //! ```toml
 //! [[node]]                    # nodes are numbered from 0 in their order

@@ -1,6 +1,6 @@
-//! The star rule: a crate depends on `model` and never on its neighbour. The table of crates in `ARCHITECTURE.md`
-//! names what each may use, and this rule compares it with the packages. `isotherm` joins the crates and is the
-//! only one whose tests may use more; `runtime` is loaded into other programs and linked to none.
+//! A crate depends only on the crates that the table in `ARCHITECTURE.md` allows it: on `model`, and on few others.
+//! This rule compares the table with the packages. `isotherm` joins the crates and is the only one whose tests may
+//! use more, but for `skip`, which the tests of every crate may use.
 
 use std::collections::{BTreeMap, BTreeSet};
 

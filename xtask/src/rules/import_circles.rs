@@ -47,7 +47,7 @@ fn imported_files(modules: &Modules, path: &[String], module: &Module) -> Vec<(S
         let Some(place) = modules.place(path, names) else {
             continue;
         };
-        // What names a module only is followed by a path that names something in it.
+        // A path that names only a module is followed by one that names something in it.
         let Some(target) = modules
             .get(&place.module)
             .filter(|_| place.is_item || is_glob)

@@ -1,5 +1,5 @@
-//! The modules of a crate are layers, lowest first, in the order of the `mod` lines of its `lib.rs`:
-//! a module uses only those listed above it. Holds for every crate whose `lib.rs` says so.
+//! A module uses only modules that are listed above it: the `mod` lines of a crate's root file list its modules as
+//! layers, lowest first. Holds for every crate whose root file says so.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::finding::Finding;
 use crate::modules::{self, Module, Modules, Names};
 use crate::repository::Repository;
 
-/// The sentence in the documentation of a `lib.rs` that turns this rule on.
+/// The sentence in the documentation of a root file that turns this rule on.
 const SENTENCE: &str = "Modules are listed bottom-up: each uses only those above it.";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {

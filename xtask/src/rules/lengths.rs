@@ -1,4 +1,4 @@
-//! A function fits on a screen and a file has one subject.
+//! A function has at most 70 lines, so that it fits on a screen, and a source file at most 700, so that it has one subject.
 
 use syn::visit::{self, Visit};
 

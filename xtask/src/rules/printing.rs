@@ -1,6 +1,6 @@
-//! A library never prints and never exits: it returns, and the program decides what to show. And no output may
-//! panic: the macros of the standard library do where standard error is a full device or a closed pipe, which
-//! would end a program that is only watched, or a daemon.
+//! A library never prints and never exits: it returns, and the program decides what to show. And no output may panic, as
+//! the macros of the standard library do where the output is a full device or a closed pipe: that would end a program
+//! that is only watched, or a daemon.
 
 use crate::finding::Finding;
 use crate::repository::{Repository, RepositoryFile};

@@ -1,4 +1,5 @@
-//! The record on disk of memory that is offline, which the next start brings back after a crash.
+//! [`OfflineRecord`] is the record on disk of the memory that is offline, or about to be, which the daemon's next start brings back after a
+//! crash.
 //!
 //! ```text
 //! isotherm offline memory 1
@@ -17,7 +18,7 @@ use crate::record_file::RecordFile;
 pub struct OfflineRecord(RecordFile);
 
 impl OfflineRecord {
-    /// In this directory, which only its owner may write.
+    /// The record in this directory, which only its owner may write.
     #[must_use]
     pub fn within(directory: &Path) -> Self {
         Self(RecordFile {
@@ -37,7 +38,7 @@ impl OfflineRecord {
         read.map_err(|why| self.error(why))
     }
 
-    /// Replaces the record; removes it where no block is left. On disk before it returns.
+    /// Replaces the record; removes it where no block is left. The change is on disk before this returns.
     ///
     /// # Errors
     /// It cannot be written.

@@ -1,4 +1,4 @@
-//! The size of a batch of kernel migration: as much as the machine moves in the time for which a
+//! `BatchSize` adapts the size of the next batch of migration or page-out: as much as the machine moves in half of the time for which a
 //! program may be blocked.
 //!
 //! Each call has a fixed cost, whatever it moves: the kernel drains the lists of all processors and waits for each of them
@@ -17,13 +17,13 @@ pub(super) struct BatchSize {
 /// The first batch, before any measurement: 1 MiB takes 5 ms at 200 MB/s, the slowest migration
 /// observed on any machine.
 const FIRST: u64 = 1 << 20;
-/// The smallest: 64 small pages. With fewer, the cost of more calls exceeds the saved waiting time.
+/// The smallest batch: 64 small pages. With fewer, the cost of more calls exceeds the saved waiting time.
 const LEAST: u64 = 256 << 10;
-/// The largest: the list of 4 KiB pages of 256 MiB has 65,536 entries.
+/// The largest batch: the list of 4 KiB pages of 256 MiB has 65,536 entries.
 const MOST: u64 = 256 << 20;
 
 impl BatchSize {
-    /// For calls of at most this time.
+    /// For calls that take at most this time.
     pub(super) const fn new(limit_ns: u64) -> Self {
         Self {
             limit_ns,
@@ -32,7 +32,7 @@ impl BatchSize {
         }
     }
 
-    /// Bytes of the next batch; a single page larger than that goes alone.
+    /// Bytes of the next batch; a larger single page is moved alone.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }

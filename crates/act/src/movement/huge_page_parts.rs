@@ -1,4 +1,6 @@
-//! Splits the huge pages of which a range has only a part, so that the part can move alone.
+//! `whole_pages` splits the huge pages of which a range has only a part, so that migration can move the part alone, and lists the resident
+//! pages of the range. Where the kernel does not split one, or does not report huge pages and the range may cut one, nothing of the range
+//! moves.
 //!
 //! The kernel moves a huge page as a whole, for any address in it. `MADV_COLD` of one of its small pages splits it (`madvise_cold_or_pageout`
 //! in mm/madvise.c), from outside as well, where no other process maps it and nothing else uses it at that moment.
@@ -16,7 +18,7 @@ const OLD_KERNEL: &str =
 const NO_RIGHT: &str = "part of a huge page; splitting it needs CAP_SYS_NICE and ptrace rights";
 
 /// The resident pages of an outcome's range, none of them a part of a huge page; `None` where the machine cannot list them. A range whose
-/// huge pages cannot be split has none, and its outcome has the reason.
+/// huge pages cannot be split has an empty list, and its outcome has the reason.
 pub(super) fn whole_pages(
     system: &mut impl PageSystem,
     process: u32,
@@ -66,7 +68,7 @@ fn fate_of(refusal: Refusal) -> Fate {
     }
 }
 
-/// A small page of each huge page of which the runs have only a part: at their ends.
+/// One small page, at the end of a run, of each huge page of which the runs have only a part.
 fn pages_to_split(runs: &[PageRun]) -> Vec<u64> {
     let mut pages = Vec::new();
     for run in runs.iter().filter(|run| run.huge) {

@@ -1,10 +1,9 @@
-//! Moves ranges by the runtime inside the program (staged copy), and by another executor if the
-//! runtime cannot.
+//! [`InProgram`] has the runtime inside the program copy the whole chunks (2 MiB) of a range to a node (staged copy), and then gives the
+//! range to another executor, which moves the rest: all of it where the runtime has no thread for the copies (mover) or does not answer.
 //!
-//! A request in the program's session file names the range ([`MoveCommand`]); the runtime's thread copies
-//! whole chunks and reports which. Then the other executor receives the same range: it moves the rest
-//! and queries the node of every page, so the outcome is the kernel's view, not the runtime's. For a
-//! process without a mover (a forked child, an older kernel) only the other executor works.
+//! A request in the program's session file names the range ([`MoveCommand`]); the runtime's thread copies whole chunks and reports which.
+//! The other executor queries the node of every page, so the outcome is the kernel's view, not the runtime's. A forked child has no mover,
+//! and neither has any program on an older kernel.
 
 use std::path::PathBuf;
 
@@ -43,7 +42,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
         }
     }
 
-    /// Requests copies of the chunks of a range, in as many requests as it takes.
+    /// Requests copies of the chunks of a range, in as many requests as needed.
     fn copy(&mut self, action: &RangeAction) -> Copied {
         let start = action.range.start.next_multiple_of(CHUNK_BYTES);
         let mut copied = Copied::none(start);
@@ -65,7 +64,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
                     }
                     break;
                 }
-                // The file is unusable, and the kernel's migration needs none.
+                // The session file cannot be used; the kernel's migration does not need it.
                 Ok(MoveReply::Late) | Err(_) => break,
             }
         }

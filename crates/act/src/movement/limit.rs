@@ -1,5 +1,6 @@
-//! Limits an executor for the sake of the running program: to a number of bytes a second, and of milliseconds of every
-//! second. With [`Limit::within`] the whole call is limited too: the rest is not attempted.
+//! [`Limit`] slows an executor down for the sake of the running program: to a number of bytes moved a second, and of milliseconds of every
+//! second ([`Allowance`]). Bytes that the executor only requested do not count. After the deadline of [`Limit::within`] it begins nothing
+//! more: the rest is reported as not attempted.
 //!
 //! ```text
 //! ranges    [.......]  [..]  [..]  [.....................]
@@ -27,7 +28,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// As fast as the executor moves.
+    /// No limit: as fast as the executor moves.
     pub const UNLIMITED: Self = Self {
         bytes_a_second: Bytes(u64::MAX),
         time_a_second: Nanos(SECOND as u64),
@@ -58,7 +59,7 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
         }
     }
 
-    /// Starts no slice later than this from now. The rest is [`Reason::OutOfTime`].
+    /// Starts no slice later than `span` from now. The rest is [`Reason::OutOfTime`].
     #[must_use]
     pub fn within(mut self, span: Nanos) -> Self {
         self.deadline = self.clock.now().saturating_add(span);
@@ -95,7 +96,7 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
         outcomes
     }
 
-    /// The time that a slice costs: the longer of the two.
+    /// The time that a slice costs: the longer of its times by both limits.
     fn cost(&self, moved: Bytes, took: Nanos) -> Nanos {
         let share = |amount: u64, a_second: u64| {
             let nanos = u128::from(amount) * SECOND / u128::from(a_second.max(1));

@@ -1,12 +1,11 @@
-//! Kernel migration: moves pages with `move_pages` in batches short enough not to disturb the
-//! program.
+//! [`Migration`] moves pages of any process to a node with the kernel's `move_pages`, in batches short enough not to disturb the program;
+//! [`Migration::splitting`] first splits a huge page of which a range has only a part.
 //!
-//! It works on any process that this one may trace, without its help; a process that ends in between
-//! is an outcome. The nodes of the pages are queried first, so that *moved* and *already there* are
-//! distinguished and no page is moved in vain; after a failed call they are queried again, because
-//! the kernel's statuses are then unreliable (see [`isotherm_sys::pages`]).
+//! It works on any process that this one may trace, without help of that process; a process that ends in between is an outcome. The nodes
+//! of the pages are queried first, so that *moved* and *already there* are distinguished and no page is moved in vain; after a failed call
+//! they are queried again, because the kernel's statuses are then unreliable (see [`isotherm_sys::pages`]).
 //!
-//! Ranges of one process that go to one node share their calls, because each call has a cost of its own ([`super::batch`]).
+//! Ranges of one process that go to one node share their calls, because each call has a cost of its own (`batch`).
 
 use std::process;
 
@@ -36,7 +35,7 @@ const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
 pub struct Migration<S> {
     system: S,
     size: BatchSize,
-    /// True if a huge page of which a range has only a part is split first; else it moves as a whole.
+    /// True if a huge page of which a range has only a part is split first; else the whole page moves.
     splits: bool,
 }
 
@@ -69,12 +68,12 @@ impl From<Verdict> for Fate {
 /// A page to move: small, or a huge one named by its first address.
 #[derive(Clone, Copy, Debug)]
 struct Page {
-    /// The range that it belongs to, by its place among those that move together.
+    /// The range of the page, as an index among the ranges that move together.
     range: usize,
     address: usize,
     /// Bytes of the range that it covers.
     bytes: u64,
-    /// Bytes of the range before this page that have no pages.
+    /// Bytes of the range before this page for which there are no pages.
     gap: u64,
 }
 
@@ -87,7 +86,7 @@ struct Batch {
 }
 
 impl<S: PageSystem> Migration<S> {
-    /// Batches of at most [`LONGEST_CALL`], estimated from the speed of the last one.
+    /// Makes batches of at most `LONGEST_CALL`, estimated from the speed of the batches before.
     pub const fn new(system: S) -> Self {
         Self {
             system,
@@ -96,14 +95,15 @@ impl<S: PageSystem> Migration<S> {
         }
     }
 
-    /// Splits a huge page of which a range has only a part, so that the rest of it stays. Where it cannot, nothing of the range moves.
+    /// Splits a huge page of which a range has only a part, so that the rest of the page stays. Where it cannot, nothing of the range
+    /// moves.
     #[must_use]
     pub const fn splitting(mut self) -> Self {
         self.splits = true;
         self
     }
 
-    /// Decides every page of the batch. Returns the verdict for the rest of the range if going on
+    /// Decides every page of the batch. Returns the fate of the rest of the range if going on
     /// is useless.
     fn move_batch(&mut self, process: u32, node: NodeId, batch: &mut Batch) -> Option<Verdict> {
         let mut wanted: Vec<usize> = (0..batch.pages.len()).collect();
@@ -129,7 +129,7 @@ impl<S: PageSystem> Migration<S> {
         None
     }
 
-    /// One call of `move_pages`; `wanted` keeps the pages that are worth another one.
+    /// One call of `move_pages`; `wanted` keeps the pages for which another call may succeed.
     fn call(
         &mut self,
         process: u32,
@@ -166,7 +166,7 @@ impl<S: PageSystem> Migration<S> {
             Err(Refusal::Kernel(error)) => of_call(error),
             Err(Refusal::DryRun) => None,
         };
-        // Without a status from the kernel; some of the pages may be on the node nevertheless.
+        // The kernel gave no status; some of the pages may be on the node nevertheless.
         let looked = self.look(process, node, batch, wanted);
         for at in wanted.iter() {
             batch.verdicts[*at] = stop.unwrap_or(IN_USE);
@@ -304,7 +304,7 @@ impl Verdict {
 }
 
 impl Batch {
-    /// Adds pages of the first ranges that have any, up to `most` bytes, and on to the next multiple of `grain`.
+    /// Adds pages of the first ranges that have any, up to `most` bytes and then to the next multiple of `grain`.
     fn fill(&mut self, ranges: &mut [Walk<'_>], most: u64, grain: u64) {
         self.pages.clear();
         self.verdicts.clear();
@@ -321,7 +321,7 @@ impl Batch {
         }
     }
 
-    /// Adds the batch's parts to the outcomes of their ranges, one part for each run of equal verdicts.
+    /// Adds the batch's pages to the outcomes of their ranges.
     fn report(&self, outcomes: &mut [RangeOutcome]) {
         let pieces = self.pages.iter().zip(&self.verdicts);
         let pieces = pieces.flat_map(|(page, verdict)| {
@@ -349,7 +349,7 @@ impl Batch {
 
 /// The resident pages of a range, one after the other.
 struct Walk<'a> {
-    /// The range, by its place among those that move together.
+    /// The range, as an index among the ranges that move together.
     range: usize,
     at: u64,
     end: u64,
@@ -415,7 +415,7 @@ fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
     })
 }
 
-/// The verdict of a failed call on all pages that it did not move; `None` if another call may
+/// The fate of a failed call on all pages that it did not move; `None` if another call may
 /// succeed.
 fn of_call(error: Errno) -> Option<Verdict> {
     Some(match error {

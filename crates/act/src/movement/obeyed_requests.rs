@@ -1,8 +1,8 @@
-//! Waits until the programs have obeyed the requests for their pages, for several runs that share one fast tier.
+//! [`ObeyedRequests`] wraps an executor of page requests and waits until the programs have obeyed them; demotions that a program does not
+//! obey in time are reported as busy. The daemon needs this executor where several runs share one emulated fast tier.
 //!
 //! A run's own fast tier keeps its limit by itself, because its runtime obeys requests in their order. Of two runs, one may obey a
-//! promotion before the other has made the room for it. So a batch of moves ends when it is obeyed; demotions of a program that does
-//! not run are reported as not made, and make no room.
+//! promotion before the other has made the room for it.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use isotherm_model::units::Nanos;
 
 use super::page_requests::PageRequestWriter;
 
-/// Time without any progress after which a program is taken not to run. A running one obeys every few milliseconds, or when the
-/// scheduler of a busy machine lets it.
+/// Time without progress after which a program counts as not running. A running program obeys every few milliseconds, or when the scheduler
+/// of a busy machine lets it.
 const PATIENCE: Nanos = Nanos(100_000_000);
 
 /// The outcome of a demotion that the program has not obeyed.
@@ -28,12 +28,12 @@ pub struct ObeyedRequests<E, C> {
     requests: PageRequestWriter,
     clock: C,
     fast: NodeId,
-    /// Processes that did not obey in time, and are not waited for again.
+    /// Processes that did not obey in time, for which later calls do not wait.
     idle: BTreeSet<Process>,
 }
 
 impl<E: RangeExecutor, C: Clock> ObeyedRequests<E, C> {
-    /// Wraps an executor of requests to the session files that `requests` finds, too. Moves to `fast` are promotions.
+    /// Wraps an executor whose requests go to session files that `requests` finds as well. Moves to `fast` are promotions.
     pub const fn new(inner: E, requests: PageRequestWriter, clock: C, fast: NodeId) -> Self {
         Self {
             inner,

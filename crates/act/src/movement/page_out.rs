@@ -1,12 +1,14 @@
-//! Page-out: moves memory of any process to swap, which may be compressed memory, and back, without help of the process.
+//! [`PageOut`] moves memory of any process to swap, which may be compressed memory, and back, without help of the process. In two
+//! submodules the kernel chooses the pages instead: [`run_group`] has it reclaim memory of the control group of a run, [`group_reclaim`] of
+//! a group whose processes the daemon may not page out.
 //!
 //! Pages leave by `process_madvise(MADV_PAGEOUT)`, in batches short enough not to disturb the program, as long as swap has room; the page
 //! table shows afterwards which pages left. They come back by a read of one byte of each page, before the program touches it; where the
 //! process may not be read, by `MADV_WILLNEED`, which brings pages to the swap cache only. Neither changes the contents of memory. If this
 //! process ends or dies, the other process gets each paged-out page back at its next touch.
 //!
-//! What stays, with its reason: locked memory, hugetlb, a device's memory; files and shared memory; pages that a forked process
-//! shares; parts of a huge page, which leaves as a whole; pages in use by the kernel or a device.
+//! Memory that stays, with its reason: locked memory, hugetlb, a device's memory; files and shared memory; pages shared with a forked
+//! process; parts of a huge page, which leaves as a whole; pages in use by the kernel or a device.
 //!
 //! The target of an action is [`PAGED_OUT`] or [`IN_MEMORY`](isotherm_model::paged::IN_MEMORY).
 
@@ -31,7 +33,7 @@ use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal};
 use known_room::KnownRoom;
 use system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
 
-/// Pages that come back between two looks at the room for them, at most: 1 MiB, some two milliseconds.
+/// Most pages that come back between two queries of the room for them: 1 MiB, some two milliseconds.
 const BACK_PAGES: usize = 256;
 /// The longest time of one call.
 const LONGEST_CALL: Nanos = Nanos(20_000_000);
@@ -54,11 +56,11 @@ pub struct PageOut<S> {
 #[derive(Default)]
 struct Fates(Vec<(AddressRange, Fate)>);
 
-/// Why the rest of a range is not attempted.
+/// The reason why the rest of a range is not attempted.
 struct Stop(Fate);
 
 impl<S: SwapSystem> PageOut<S> {
-    /// Batches of at most [`LONGEST_CALL`], estimated from the speed of the last one.
+    /// Batches of at most `LONGEST_CALL`, estimated from the speed of the last one.
     pub fn new(system: S) -> Self {
         Self {
             system,
@@ -175,7 +177,7 @@ impl<S: SwapSystem> PageOut<S> {
         }
         let mut fits = true;
         for pages in pages.chunks(BACK_PAGES) {
-            // Looked up no more once there is no room.
+            // Once there is no room, it is not queried again.
             fits = fits && self.has_room_for(process, pages_from(0, pages.len()).bytes);
             match fits {
                 true => self.back_pages(process, pages, fates)?,
@@ -219,7 +221,7 @@ impl<S: SwapSystem> PageOut<S> {
         Ok(())
     }
 
-    /// Has the kernel read pages that this process may not touch.
+    /// Has the kernel read pages that this process may not touch into the swap cache.
     fn ask_for(&mut self, process: u32, pages: &[u64], fates: &mut Fates) {
         let ranges = ranges_of(pages);
         let fate = match self.system.advise(process, &ranges, PageAdvice::WillNeed) {
@@ -257,14 +259,13 @@ impl Fates {
         self.0.push((range, fate));
     }
 
-    /// Pages in order, of which neighbours have one entry.
+    /// Adds the fate of pages, which are in order; neighbours get one entry.
     fn add_pages(&mut self, pages: &[u64], fate: &Fate) {
         let ranges = ranges_of(pages).into_iter();
         self.0.extend(ranges.map(|range| (range, fate.clone())));
     }
 
-    /// The outcome in the order of addresses. Pages of the runs without a fate have `rest`; what lies between the runs was never
-    /// touched.
+    /// The outcome in the order of addresses. Pages of the runs without a fate have `rest`; memory between the runs was never touched.
     fn outcome(mut self, action: RangeAction, runs: &[PlacedRun], rest: Fate) -> RangeOutcome {
         self.0.sort_by_key(|(range, _)| range.start);
         let mut outcome = RangeOutcome::begin(action);
@@ -385,7 +386,7 @@ fn take_batch(leaving: &mut Vec<PlacedRun>, most: u64) -> Vec<AddressRange> {
     batch
 }
 
-/// Bytes that leave as a whole.
+/// Bytes of a page at this place, which leaves as a whole.
 const fn grain(place: PagePlace) -> u64 {
     match place {
         PagePlace::HugePage => HUGE_BYTES,
@@ -393,7 +394,7 @@ const fn grain(place: PagePlace) -> u64 {
     }
 }
 
-/// The huge pages that a run has as a whole; the parts of others stay.
+/// The huge pages that are in a run as a whole; the parts of others stay.
 fn whole_huge_pages(run: PlacedRun, fates: &mut Fates) -> Option<PlacedRun> {
     let (start, end) = (run.range.start, run.range.end());
     let first = start.next_multiple_of(HUGE_BYTES).min(end);

@@ -1,7 +1,8 @@
-//! Moves pages between the tiers of an emulated machine, by requests to the runtime of the program.
+//! [`PageRequestWriter`] moves pages between the tiers of an emulated machine: it writes requests into the session file of the program,
+//! which the runtime inside the program obeys, and can wait until it has.
 //!
-//! The number of a tier stands for a node here: 0 is the fast tier, 1 the slow one. The runtime obeys requests in their
-//! order and reports nothing for each; the tiers that it publishes show in the next epoch what has moved.
+//! The number of a tier is used as a node here: 0 is the fast tier, 1 the slow one. The runtime obeys requests in their order and reports
+//! nothing for each; the tiers that it publishes show in the next epoch which pages have moved.
 
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ pub struct PageRequestWriter {
 }
 
 impl PageRequestWriter {
-    /// For the session files in this directory, of one run.
+    /// Writes to the session files in this directory, of one run.
     #[must_use]
     pub const fn new(directory: PathBuf) -> Self {
         Self {
@@ -30,7 +31,7 @@ impl PageRequestWriter {
         }
     }
 
-    /// For the session files of any running process of this user; `proc_root` is `/proc`.
+    /// Writes to the session files of any running process of this user; `proc_root` is `/proc`.
     #[must_use]
     pub const fn of_running(proc_root: PathBuf) -> Self {
         Self {
@@ -38,8 +39,8 @@ impl PageRequestWriter {
         }
     }
 
-    /// Waits until the runtimes of these processes have obeyed all requests, as long as they go on obeying: of a program that does not
-    /// run, at most `patience`.
+    /// Waits until the runtimes of these processes have obeyed all requests, as long as they go on obeying; for a program that does not run
+    /// at most `patience`.
     pub fn wait(&mut self, processes: &[Process], clock: &impl Clock, patience: Nanos) {
         for process in processes {
             let mut before = u64::MAX;
@@ -56,7 +57,7 @@ impl PageRequestWriter {
         }
     }
 
-    /// Requests that the runtime of a process has not obeyed yet.
+    /// Number of requests that the runtime of a process has not obeyed yet.
     pub(super) fn waiting(&mut self, process: Process) -> Result<u64, SessionError> {
         self.files.of(process)?.page_requests_waiting()
     }

@@ -1,4 +1,5 @@
-//! Moves ranges by several threads: each takes the next piece of a list, until there is none.
+//! [`Parallel`] moves ranges between nodes by several threads, as many as the process has processors ([`processors_of`]), for the moves of
+//! an optimization: each thread takes the next piece of a list until there is none.
 //!
 //! ```text
 //! actions   |      a       |  b  |      c       |
@@ -16,7 +17,7 @@ use isotherm_sys::affinity;
 
 use super::pieces::pieces;
 
-/// Moves by several executors at a time, which `make` makes within their threads.
+/// Moves by several executors at a time; `make` makes each executor within its thread.
 #[derive(Debug)]
 pub struct Parallel<F> {
     make: F,
@@ -30,7 +31,7 @@ pub fn processors_of(process: Process) -> usize {
 }
 
 impl<E: RangeExecutor, F: Fn() -> E + Sync> Parallel<F> {
-    /// As many threads as `threads` says for the process of the first action, as long as actions are carried out: [`processors_of`] it.
+    /// Moves by as many threads as `threads` (such as [`processors_of`]) returns for the process of the first action.
     pub const fn new(make: F, threads: fn(Process) -> usize) -> Self {
         Self { make, threads }
     }
@@ -58,7 +59,7 @@ impl<E: RangeExecutor, F: Fn() -> E + Sync> Parallel<F> {
                 .map_or(1, |piece| (self.threads)(piece.process));
             let more = threads.min(pieces.len()).saturating_sub(1);
             for _ in 0..more {
-                // Without a thread more, this one does the work.
+                // If a thread cannot be started, the present threads do the work.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();

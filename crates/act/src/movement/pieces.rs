@@ -1,4 +1,6 @@
-//! Divides a move into pieces, so that its progress can be reported and several threads can share it.
+//! [`pieces`] divides the move of a range into moves of its parts: a limit can pause between them, several threads share them, and the
+//! progress of a runtime that is requested to move shows after each. `in_pieces` has the pieces of several moves carried out, and joins
+//! their outcomes to one for each move.
 
 use isotherm_model::movement::{AddressRange, RangeAction};
 use isotherm_model::units::Bytes;

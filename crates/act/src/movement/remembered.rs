@@ -1,4 +1,5 @@
-//! An executor that records the outcomes of its actions, for an account that is kept between epochs.
+//! [`Remembered`] passes actions to an executor and records their outcomes, by which its caller updates the account of paged-out memory
+//! that is kept between epochs.
 
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::port::RangeExecutor;

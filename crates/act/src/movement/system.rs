@@ -1,4 +1,6 @@
-//! The kernel interface of the executors: the real kernel, and a dry run that prints its calls.
+//! [`PageSystem`] is the kernel interface for moves between nodes: it queries the nodes of pages and moves pages (`move_pages`), lists
+//! resident pages and huge pages (`PAGEMAP_SCAN`), and splits a huge page; [`ProcessSystem`] is its part that page-out has too. [`Kernel`]
+//! is the real kernel; [`DrySystem`] passes each call that would change something to a function instead of making it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -104,7 +106,7 @@ pub trait PageSystem {
         status: &mut [i32],
     ) -> Result<(), Errno>;
 
-    /// As [`pages::move_to`], all to one node.
+    /// Moves pages, all to one node ([`pages::move_to`]).
     ///
     /// # Errors
     /// As [`pages::move_to`].
@@ -244,7 +246,7 @@ fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
     (reached >= range.end()).then_some(found)
 }
 
-/// Queries the machine without changing it: each call that would is passed to `say` instead.
+/// Queries the machine without changing it: each call that would change it is passed to `say` instead.
 pub struct DrySystem<S, F> {
     inner: S,
     say: F,

@@ -27,7 +27,7 @@ pub(super) struct Machine {
     pub(super) shared: Vec<usize>,
     /// All pages belong to huge ones.
     pub(super) huge: bool,
-    /// They do, but the machine does not report it, as before Linux 6.7.
+    /// All pages belong to huge ones, but the machine does not report it, as before Linux 6.7.
     pub(super) secretly_huge: bool,
     /// The huge pages are shared, and the kernel splits none.
     pub(super) whole: bool,

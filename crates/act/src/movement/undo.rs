@@ -1,8 +1,8 @@
-//! Reverts moves: records the nodes of pages before an executor moves them, and moves them back.
+//! [`Undo`] reverts moves between nodes (`isotherm run --undo`): it records the nodes of pages before an executor moves them, and moves the
+//! pages back when the run ends or is interrupted, in the processes that live on.
 //!
-//! It records addresses, not objects: data that the program has since put at an address goes to the
-//! node of the earlier page. The first node is kept, however often a page moves, so undoing restores
-//! the state before the first move. Memory allocated since stays on its node.
+//! It records addresses, not objects: data that the program has since put at an address goes to the node of the earlier page. The first
+//! node is kept, however often a page moves, so undoing restores the state before the first move. Memory allocated since stays on its node.
 
 use std::collections::BTreeMap;
 

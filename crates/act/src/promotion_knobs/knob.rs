@@ -1,4 +1,5 @@
-//! The knobs of the kernel's promotion: their files, how one is read and written, and the former values of those taken over.
+//! [`Knob`] is a file by which the kernel's promotion is set: it reads the value, and writes another one and checks that the kernel took
+//! it. [`TakenKnob`] keeps the former value of a knob that was taken over, and the value set since.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -55,7 +56,7 @@ impl Knob {
         }
     }
 
-    /// Its name: that of its file.
+    /// Its name: the name of its file.
     #[must_use]
     pub fn name(self) -> &'static str {
         let file = self.file();
@@ -112,10 +113,10 @@ fn refusal(error: &io::Error) -> String {
     }
 }
 
-/// Why the kernel does not promote by our values.
+/// The reason why the kernel does not promote by our values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KnobError {
-    /// A file is absent or not what it should be.
+    /// A file is absent or has no number.
     #[error(
         "/{file}: {why}; promotion by the kernel needs Linux 6.1 with CONFIG_NUMA_BALANCING, and debugfs mounted \
          (mount -t debugfs debugfs /sys/kernel/debug)"
@@ -163,7 +164,7 @@ pub enum KnobError {
 pub struct TakenKnob {
     /// Its value before.
     pub was: u64,
-    /// The value that was set last, and before a write also the value that is to be set.
+    /// The value that was set last; while a change is made, also the value to be set.
     pub set: Vec<u64>,
 }
 

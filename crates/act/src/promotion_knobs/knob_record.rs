@@ -1,24 +1,25 @@
-//! The record on disk of knobs that were taken over, which the next start restores after a crash.
+//! [`KnobRecord`] is the record on disk of the knobs that were taken over, which the next start restores after a crash.
 //!
 //! ```text
 //! isotherm kernel promotion 1
 //! numa_balancing was 1 set 2
+//! numa_balancing was 1 set 2
 //! scan_period_min_ms was 1000 set 200 100
 //! ```
 //!
-//! More than one value after `set`: the first was set, and the last was about to be.
+//! Two values after `set` were recorded before a write: the knob has the first, or already the last.
 
 use std::path::Path;
 
 use super::knob::{Knob, KnobError, TakenKnob, TakenKnobs};
 use crate::record_file::RecordFile;
 
-/// The record on disk.
+/// The record on disk of the knobs that were taken over.
 #[derive(Clone, Debug)]
 pub struct KnobRecord(RecordFile);
 
 impl KnobRecord {
-    /// In this directory, which only its owner may write.
+    /// The record in this directory, which only its owner may write.
     #[must_use]
     pub fn within(directory: &Path) -> Self {
         Self(RecordFile {
@@ -43,7 +44,7 @@ impl KnobRecord {
         read.map_err(|why| self.error(why))
     }
 
-    /// Replaces the record; removes it where no knob is left. On disk before it returns.
+    /// Replaces the record; removes it where no knob is left. The change is on disk before this returns.
     ///
     /// # Errors
     /// It cannot be written.

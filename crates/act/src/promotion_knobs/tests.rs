@@ -1,4 +1,4 @@
-//! Tests on a machine of files, with a kernel that may refuse, or die with the daemon at any write.
+//! Tests the promotion knobs on a machine of files, with a kernel that may refuse, or die with the daemon at any write.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

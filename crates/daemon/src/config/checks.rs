@@ -1,5 +1,5 @@
-//! Semantic validation of the configuration: rejects values that have the right type but are
-//! invalid, with a valid one in the message.
+//! [`Config::checked`] makes the configuration from a table that has every key, and rejects values that have the wrong type, are invalid,
+//! or contradict each other; the message about the latter two names the key and what would be valid.
 
 use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};

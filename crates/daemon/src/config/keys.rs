@@ -1,4 +1,4 @@
-//! The keys of the daemon's configuration file: one structure for each TOML table, with the type of each value.
+//! [`Config`] has the keys of the daemon's configuration file: one structure for each TOML table, with the type of each value.
 //!
 //! `daemon.toml` has the default of each key and its full description. `checks` validates the values, and `config`
 //! converts them into the types of the other crates.
@@ -131,7 +131,7 @@ section!(
 section!(
     /// Limits of moves.
     Moves {
-        /// Who promotes.
+        /// Whether the daemon alone promotes, or the kernel too.
         mover: MoverName,
         /// Bytes moved per second, at most, on average over an epoch.
         rate: Written<Bytes>,
@@ -208,7 +208,7 @@ pub enum FilterName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BitsName {
-    /// DAMON where available, else as `mappings` if trace samples deliver nothing.
+    /// Hint faults where the kernel promotes; else DAMON where available, else as `mappings` if trace samples deliver nothing.
     Auto,
     /// DAMON on the virtual addresses of each process (`vaddr`).
     Damon,
@@ -227,11 +227,11 @@ pub enum BitsName {
     Off,
 }
 
-/// Who promotes.
+/// Whether the daemon alone promotes, or the kernel too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MoverName {
-    /// The kernel too, where the daemon may set its promotion and it is not in use otherwise.
+    /// The kernel too, where the daemon may set its promotion and no other program uses it.
     Auto,
     /// The daemon, at the end of an epoch.
     Pages,

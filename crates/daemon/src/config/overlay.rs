@@ -1,5 +1,6 @@
-//! Merges a configuration file into the defaults key by key, and reports errors with the line of
-//! the file.
+//! [`merge`] overwrites the defaults with a configuration file key by key, [`check_keys`] rejects unknown keys, and [`KeyPositions`] adds
+//! the line to the message about an invalid value: that of the first key whose value alone makes the defaults invalid. Where values are
+//! invalid only together, the message has no line.
 
 use anyhow::{Result, bail};
 use toml::Spanned;

@@ -1,4 +1,4 @@
-//! Numbers of registers.
+//! Converts the number of a general register in an x86 instruction to its number in the registers of a perf sample.
 
 /// The number in `arch/x86/include/uapi/asm/perf_regs.h` of the general register with this number in an instruction: ax,
 /// cx, dx, bx, sp, bp, si, di, r8 to r15.

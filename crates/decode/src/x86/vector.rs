@@ -1,6 +1,6 @@
-//! Vector instructions that `yaxpeax-x86` 2.2 refuses: most of those with mask registers, some gathers, scatters and
-//! shifts by a constant of AVX-512, dot products and finite fields in VEX, and the extensions FMA4 and XOP. Loops of
-//! string functions and codecs consist of them: without their lengths, no access near them is found.
+//! [`step`] decodes instructions that `yaxpeax-x86` 2.2 refuses, nearly all of vectors: most instructions with mask registers, some
+//! gathers, scatters and shifts by a constant of AVX-512, later additions in VEX (dot products, finite fields, ciphers, compare and add),
+//! and the extensions FMA4 and XOP. Loops of string functions and codecs consist of them: without their lengths, no access near is found.
 //!
 //! Not here: half precision (AVX512-FP16), whose displacements have a unit for each instruction.
 //!
@@ -62,7 +62,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The instruction at the start of `code`, if it is one of those.
+/// The instruction at the start of `code`, if it is one of the vector instructions above.
 pub(super) fn step(code: &[u8], address: u64) -> Option<Step> {
     let mut bytes = Bytes(code);
     let prefix = prefix(&mut bytes)?;
@@ -190,7 +190,7 @@ fn gathers(prefix: Prefix) -> bool {
     prefix.encoding == Encoding::Evex && prefix.map == 2
 }
 
-/// What modrm names. A relative operand has the displacement alone.
+/// The memory or register that modrm names. A relative operand has the displacement alone.
 fn place(prefix: Prefix, opcode: u8, modrm: u8, bytes: &mut Bytes<'_>) -> Option<Place> {
     let (mode, low) = (modrm >> 6, modrm & 7);
     if mode == 3 {

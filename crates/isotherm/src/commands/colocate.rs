@@ -1,4 +1,5 @@
-//! `isotherm colocate`: shares the fast memory among programs, and writes a plan for each.
+//! `isotherm colocate` divides fast memory among recorded programs, writes a plan for each, and prints the expected slow-downs by every
+//! policy; with `--run` it also times the programs, alone and together, by their plans.
 
 mod object_names;
 mod program_plan;
@@ -39,15 +40,15 @@ const SCHEMA_VERSION: u32 = 1;
 /// A program that takes part.
 struct Part {
     profile: Profile,
-    /// Where its plan goes.
+    /// The file of its plan.
     plan: PathBuf,
 }
 
-/// Shares, writes the plans and prints what each program gets. Returns the signal that interrupted the runs, if any: it then prints the complete
-/// rounds.
+/// Shares fast memory, writes the plans and prints what each program gets. Returns the exit status for the signal that interrupted the
+/// runs, if any; it then prints the complete rounds.
 ///
 /// # Errors
-/// An unreadable profile or one without times, measured or predicted, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
+/// A profile that is unreadable or tells no times, an unknown policy, floors that cannot be kept, tiers that are no pair of known speed.
 pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitStatus>> {
     sharing::check(&args.policy, &args.floors, args.fairness)?;
     if let Some(folder) = args.output.as_deref().filter(|folder| !folder.is_dir()) {
@@ -181,7 +182,7 @@ fn tiers(args: &ColocateArgs, parts: &BTreeMap<String, Part>, console: Console) 
     Ok(tiers)
 }
 
-/// The programs as they are shared, whole sites first; chunks where these tiers place parts of sites.
+/// The programs in each form to share: with whole sites as objects, then, where these tiers place parts of sites, with chunks.
 fn forms(
     args: &ColocateArgs,
     programs: &BTreeMap<&str, ProfiledProgram<'_>>,

@@ -1,5 +1,6 @@
-//! `isotherm compare`: runs one program under four placements in turn, to show a guided run
-//! between its bounds.
+//! `isotherm compare` times one program in four placements (guided by a plan, all slow, first touch, all fast), and prints the times and
+//! the share of the gap between first touch and all fast that the plan closes. It refuses a plan that places nothing of the program, unless
+//! the plan leaves all data to first touch.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -70,8 +71,8 @@ impl Placement {
         self.name().replace(' ', "_")
     }
 
-    /// The runtime's configuration. The bounds name no site: all data goes to one tier, and first touch
-    /// spills when the fast tier is full.
+    /// The runtime's configuration. Only the guided run places single sites: the other placements send all data to one tier, and first
+    /// touch spills when the fast tier is full.
     fn configuration(self, plan: &Plan, static_data: &StaticData) -> Configuration {
         let all_in = |tier| match static_data.is_placed {
             true => static_data::all_in(Configuration::all_in(plan, tier), tier),
@@ -94,11 +95,11 @@ impl Placement {
     }
 }
 
-/// The static data of the program, in all placements.
+/// How the placements treat the static data of the program.
 struct StaticData {
-    /// Where it goes in the guided runs.
+    /// The placement of static data in the guided runs.
     placement: StaticPlacement,
-    /// Whether any placement puts it anywhere.
+    /// Whether static data is placed at all: by the plan, or because a flag says where.
     is_placed: bool,
     /// The program's file.
     program: PathBuf,
@@ -131,8 +132,7 @@ impl Runs {
     }
 }
 
-/// Runs and prints the comparison. Returns the signal that interrupted it, if any: it then prints the complete
-/// rounds.
+/// Runs and prints the comparison. Returns the exit status for the signal that interrupted it, if any; it then prints the complete rounds.
 ///
 /// # Errors
 /// A plan that cannot be read or matches no site, a program that fails, and with --check-output a run whose
@@ -280,8 +280,8 @@ fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
     }
 }
 
-/// The table as JSON: the time of every run in seconds, medians, minimum and maximum, whether they differ, the share of
-/// the gap that guiding closed.
+/// The comparison as JSON: the time of every run in seconds, with medians, minima and maxima, the predicted times, the share of the gap
+/// that the plan closed, and whether the program's outputs differed.
 fn to_json(
     plan: &Plan,
     command: &[String],

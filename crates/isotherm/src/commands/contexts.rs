@@ -1,4 +1,6 @@
-//! `isotherm sites --contexts`: the calling contexts of a program, or the value of those of a profile.
+//! `isotherm sites --contexts` lists the calling contexts that a program built by `isotherm-cc --isotherm-context` can tell apart; or, of a
+//! profile, the contexts of each site of `isotherm-cc` that has several, with the accesses that telling each apart moves, a list that
+//! `isotherm-cc --isotherm-profile` reads.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -154,7 +156,7 @@ fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Wo
     rows
 }
 
-/// One context a line, as the link reads it: name, value, and the calls as text.
+/// One context a line, as `isotherm-cc` reads it when it links: name, value, and the calls as text.
 fn worth_list(rows: &[Worth<'_>]) -> String {
     let mut text = String::from("# context, accesses that telling it apart moves, calls\n");
     for (worth, id, frames) in rows {

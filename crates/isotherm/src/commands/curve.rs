@@ -1,4 +1,5 @@
-//! `isotherm curve`: the share of accesses that a given size of fast memory would serve.
+//! `isotherm curve` draws the share of accesses that fast memory of each size would serve if it held the hottest data: chunks and sites of
+//! a profile, or pages of a trace.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `isotherm daemon`: watches the processes of this machine and keeps their hot memory fast.
+//! `isotherm daemon` starts the daemon, which keeps the hot memory of this machine's processes fast, restores what a killed one left
+//! changed, replays a recording through the daemon's decisions, or prints the commented default configuration.
 
 use std::path::{Path, PathBuf};
 

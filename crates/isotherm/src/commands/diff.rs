@@ -1,4 +1,4 @@
-//! `isotherm diff`: what became hotter, larger and slower between two profiles.
+//! `isotherm diff` prints how heat, sizes and times differ between two profiles, and returns status 3 if a condition of `--fail-if` holds.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -13,7 +13,7 @@ use isotherm_console::{Console, print};
 /// Exit status where a condition of `--fail-if` holds.
 pub(crate) const CONDITION_HOLDS: i32 = 3;
 
-/// Prints the difference. Returns the status to end with where a condition holds.
+/// Prints the difference. Returns the exit status of the command if a condition holds.
 ///
 /// # Errors
 /// A profile cannot be read, or the profiles cannot tell whether a condition holds.

@@ -1,4 +1,4 @@
-//! `isotherm doctor`: the features that work on this machine, and the needs of the others.
+//! `isotherm doctor` lists the features that work on this machine and the remedies for the others, and ranks the sources of profiles.
 
 use std::path::Path;
 

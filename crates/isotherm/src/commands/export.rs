@@ -1,4 +1,4 @@
-//! `isotherm report --export`: stacks of a profile for other tools.
+//! `isotherm report --export` writes stacks of a profile in formats of other tools: folded stacks, speedscope and pprof.
 
 use std::path::{Path, PathBuf};
 

@@ -1,14 +1,15 @@
-//! `isotherm fit-bandwidth`: how many memory devices hot data needs at a bandwidth, from runs of a load (Cross-Layer, section 7.2).
+//! `isotherm fit-bandwidth` fits to the printed results of runs of a load, such as `workloads/membench`, how many memory devices hot data
+//! needs at a bandwidth (Cross-Layer, section 7.2), and writes the model that `isotherm plan` and `isotherm run --remap` read.
 //!
-//! A line of the runs has pairs of a name and a number, in any order. Other names are passed over, and so are lines that do not begin with one
+//! A line of the runs has pairs of a name and a number, in any order. Other names are ignored, and so are lines that do not begin with one
 //! of these four: a load may print more.
 //!
 //! ```text
 //! devices 1 delay 150 bandwidth 1200000000 work 37500000
 //! ```
 //!
-//! `bandwidth` is in bytes a second, `delay` names the setting of the load, `work` is in any unit, more is better. Of the runs with the same
-//! devices and delay the one with most work counts: other work on the machine only makes a run slower, so it was disturbed least.
+//! `bandwidth` is in bytes a second, `delay` names the setting of the load, `work` is in any unit, more is better. Of the runs with the
+//! same devices and delay the one with most work counts, because it was disturbed least: other work only makes a run slower.
 
 use std::collections::BTreeMap;
 use std::io::Read;

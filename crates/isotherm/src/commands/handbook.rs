@@ -1,4 +1,5 @@
-//! `isotherm completions` and `isotherm man`: generated from the flag table, so they agree with it.
+//! `isotherm completions` prints shell completions from the declared flags, and `isotherm man` writes man pages from these flags and
+//! `manual.toml`.
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! `isotherm import`: converts a recording of another tool (MemProf, DAMON or damo) into an Isotherm profile.
+//! `isotherm import` makes a profile of a recording of MemProf, DAMON or damo, which the readers of `isotherm_trace` have converted. This
+//! file names its sites: code addresses by the debugging information of `--program`, and call stacks by the sites of a program that
+//! `isotherm-cc` built, so that a plan of the profile can guide that program.
 //!
-//! The recording has counts for each allocation site or memory region. Sites that it knows by code addresses only
-//! (`memprof-raw`) are named by the debugging information of `--program`. A site whose call stack also exists in a
-//! program that `isotherm-cc` built gets its site id there, so that a plan of the profile can guide that program.
+//! The recording has counts for each allocation site or memory region; only `memprof-raw` has sites by code addresses. A site whose call
+//! stack also exists in the program gets its site id there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     progress.finish_and_clear();
     let mut profile = isotherm_pipeline::regroup(*profile, &sites);
     let target = args.sites.as_ref().or(args.program.first());
-    // Such a file has no exit status; one that could be read to its end is taken as that of a program that succeeded.
+    // Such a file has no exit status; one that could be read to its end counts as that of a program that succeeded.
     profile.ending = Ending::Exited(0);
     profile.meta.command = target
         .iter()
@@ -55,8 +56,7 @@ pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// Each site with its id and frames in the program that the plan is for, by its id in the recording. Empty if the
-/// recording itself names all sites.
+/// Each site with its id and frames in the program that the plan is for, by its id in the recording. Empty if the recording names all.
 fn named_by_old_id(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>> {
     let shown = args.input.display();
     // Frames without a function are addresses in modules, known by their build-ids.
@@ -141,8 +141,7 @@ impl RecordedCode {
         self.modules.insert(id, module);
     }
 
-    /// The matching site of a target program; without a match the recorded site, with source positions for the frames
-    /// in the given programs.
+    /// The matching site of a target program; without a match the recorded site, with source positions for frames in given programs.
     fn named(&self, site: &Site, targets: &[NamedSites]) -> Site {
         let mut calls = Vec::new();
         let mut frames = Vec::new();

@@ -1,12 +1,12 @@
-//! `isotherm record --isolate sites`: the bandwidth of each of the hottest sites, from runs with that site alone in one tier and all other
-//! data in the other (MemBrain's memory bandwidth isolation, section IV-C).
+//! `isotherm record --isolate sites` records the program unless its profile is there, and measures the bandwidth of each of the hottest
+//! sites by a run with that site alone in one tier and all other data in the other, and that of the rest together (MemBrain, section IV-C).
 //!
 //! ```text
 //! no profile yet   --> record
 //! profile          --> the hottest sites without a run --> for each: run, count, add to the profile --> the rest together
 //! ```
 //!
-//! Each run is added as it ends, so that a second call goes on where the first was interrupted.
+//! Each run is added to the profile as it ends, so that a second call goes on where the first was interrupted.
 
 mod meter;
 
@@ -33,7 +33,8 @@ use crate::launch::{self, EndedProgram, Output};
 use crate::timed_runs::{DifferingOutput, TimedPlacement, TimedRuns, without_limit};
 use meter::{Bench, Meter};
 
-/// Records where there is no profile yet, then measures. Returns the status of the program, or the signal that interrupted it.
+/// Records where there is no profile yet, then measures. Returns the exit status of the recorded program if it failed, or the one for the
+/// signal that interrupted a run, else success.
 ///
 /// # Errors
 /// As [`record`]; a profile of another program is at the path, nothing here counts the bytes of a tier, a program that fails.
@@ -129,8 +130,8 @@ fn begun(
     }
 }
 
-/// What is still to be measured, in order: what belongs to no site, where the counter sees other programs, the sites, the rest. Other
-/// programs load the memory differently each time, so what belongs to no site is measured again for further runs.
+/// The runs still to be made, in order: one with no site alone, where the counter sees other programs; each site; the rest together. Other
+/// programs load the memory differently each time, so the run with no site alone is made again for further runs.
 fn missing(profile: &Profile, hottest: &[SiteId], runs: &IsolationRuns) -> Vec<IsolatedData> {
     let known = runs.sites();
     let sites = hottest.iter().filter(|site| !known.contains(site));
@@ -175,7 +176,7 @@ impl<'a> Isolation<'a> {
                 IsolatedData::Rest => !alone.contains(&site),
             };
             let is_first = bench.counted == TierIndex::FASTEST;
-            // What the profile does not know is of the rest.
+            // Data that the profile does not know belongs to the rest.
             let is_rest_fast = is_first == (*data == IsolatedData::Rest);
             let default_tier = match is_rest_fast {
                 true => TierIndex::FASTEST,
@@ -202,7 +203,7 @@ impl<'a> Isolation<'a> {
         })
     }
 
-    /// Makes the runs, and adds each to the profile. Returns the signal that ended them early.
+    /// Makes the runs, and adds each to the profile. Returns the exit status for the signal that ended them early, if any.
     fn measure(
         &self,
         mut runs: IsolationRuns,
@@ -251,10 +252,10 @@ impl<'a> Isolation<'a> {
         Ok(results.interrupted)
     }
 
-    /// What a run tells.
+    /// The result of a run: the bytes that its tier served, and its time.
     ///
     /// # Errors
-    /// It did not make the site, or the counter cannot be read.
+    /// The run did not make the site, or the counter cannot be read.
     fn counted(
         &self,
         number: usize,

@@ -1,4 +1,5 @@
-//! `isotherm merge`: the profiles of a parallel program's ranks as one.
+//! `isotherm merge` makes one profile of those of a parallel program's processes (ranks), without the times of `isotherm sensitivity` and
+//! the bandwidths of `isotherm record --isolate`.
 
 use anyhow::{Context, Result};
 use isotherm_model::profile::Profile;
@@ -12,7 +13,7 @@ use isotherm_console::Console;
 /// # Errors
 /// A profile cannot be read or was recorded with other settings than the first, the output cannot be written.
 pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
-    // Before it is written: with --force the output is put aside first.
+    // Checked before the output is written: with --force it is put aside first.
     super::keep_inputs(&args.profiles, &args.output, "--output")?;
     let read = |path| super::read_profile(path, console).map(|(profile, _)| profile);
     let profiles = args.profiles.iter().map(|path| read(path));

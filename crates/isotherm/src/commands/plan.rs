@@ -1,4 +1,6 @@
-//! `isotherm plan`: chooses a tier for each site, from a profile.
+//! `isotherm plan` chooses a tier for each site of a profile by a policy, for a size of the fast tier or, with `--slowdown`, for the
+//! smallest that suffices, and writes the plan and, with `--guide`, the guide file of a Java heap. `of_selected` and `of_chosen` make, for
+//! other commands, the plan in which given sites or parts of sites are fast and all other data is slow.
 
 mod least_fast;
 mod plan_input;
@@ -84,7 +86,7 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// Refuses two results for standard output.
+/// Refuses two results for standard output, and a result that would replace the profile.
 fn check_outputs(args: &PlanArgs, target: &Path) -> Result<()> {
     let is_output = super::is_standard_output;
     let guide = args.guide.as_deref().is_some_and(is_output);
@@ -240,7 +242,7 @@ mod tests {
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::{Accesses, Bytes, Nanos};
 
-    /// The plan of a profile with one site of so many samples beyond the caches, and so many that they served.
+    /// The plan of a profile with one site of this many samples beyond the caches, and this many that the caches served.
     fn plan(accesses: u64, served: u64) -> Result<Plan, String> {
         decided(&profile(accesses, served), &[])
     }

@@ -1,4 +1,5 @@
-//! `isotherm record`: profiles a program.
+//! `isotherm record` runs a program, writes a profile of it and prints a summary. `record` does so for other commands, too; `Totals` and
+//! `announce` make the summary, also of `isotherm record --pid`.
 
 use std::process::ExitStatus;
 

@@ -1,4 +1,4 @@
-//! `isotherm record --pid`: profiles a process that runs already, until its end, a signal, or the end of a time.
+//! `isotherm record --pid` profiles a process that runs already, until the process ends, a signal arrives or a given time is over.
 
 use anyhow::{Result, bail};
 use isotherm_act::dry_run::DryRun;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &RecordArgs, pid: u32, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// Says which sites will be known.
+/// The sites that will be known, as the end of a message.
 fn with_sites(process: &RunningProcess) -> &'static str {
     match process.session {
         Some(_) => " with its allocation sites",

@@ -1,4 +1,4 @@
-//! `isotherm report`: shows a profile.
+//! `isotherm report` shows a profile as a page, as text or as JSON, on request with a plan and modelled energy, or exports its stacks.
 
 use anyhow::{Context, Result};
 use isotherm_model::plan::Plan;

@@ -1,4 +1,5 @@
-//! `isotherm run`: runs a program by a plan, or profiles and places in one run.
+//! `isotherm run` runs a program by a plan, or, without a plan, profiles the program and places its data in the same run: `online` places
+//! sites, and the modules have the other kinds of run. `covered` and `warn_if_foreign` judge how much of a plan a run allocated.
 
 mod class_heap;
 mod coloured_classes;
@@ -128,9 +129,9 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     let sites = recorded_sites(&ended.session);
     let covered = covered(&fitted, &sites);
     match &heap {
-        // The sites of the virtual machine itself are others than those of an unchanged one.
+        // The virtual machine with colours has other sites of its own than an unchanged one.
         Some(heap) => heap.say_end(&ended, plan, console),
-        // Of a foreign plan everything was said before the start. Where the runtime was off, what the program allocated is unknown.
+        // A foreign plan was reported before the start. Where the runtime was off, what the program allocated is unknown.
         None if summary.worked() && summary.off.is_empty() && !fitted.is_foreign() => {
             say_coverage(plan, &covered, console);
         }
@@ -223,7 +224,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let optimizer = Optimizer::new(args, ready, &tiers, console);
     let mut outcomes = Vec::new();
     let note = |report: &StepReport<_>, _: &mut ObservedStep<_>| {
-        // A long run has any number of them, which only the summary lists.
+        // A long run has any number of outcomes, which only the summary lists.
         if args.summary.is_some() {
             outcomes.extend(report.outcomes.iter().map(OutcomeRow::from));
         }
@@ -246,7 +247,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     Ok(conclude(args, &program, profile, summary, console))
 }
 
-/// The decisions of an online run.
+/// The settings by which an online run decides.
 fn online_config(observing: &Observing, tiers: &Tiers) -> OnlineConfig {
     let mut config = OnlineConfig::for_tiers(tiers.clone());
     // The counts of an instrumented program are accesses, not samples in time.

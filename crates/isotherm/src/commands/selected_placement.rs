@@ -1,4 +1,5 @@
-//! A placement of chosen sites apart from all other data, for the runs that measure what sites are worth.
+//! `SelectedPlacement` is a plan with chosen sites fast and all others slow, for the runs by which `isotherm record --isolate` and
+//! `isotherm sensitivity` measure single sites; it also tells whether a run allocated a site.
 
 use std::path::Path;
 
@@ -22,8 +23,7 @@ pub(super) struct SelectedPlacement {
 }
 
 impl SelectedPlacement {
-    /// With the selected sites fast and all others slow. Data that the plan does not name goes to the default tier. `name` is
-    /// that of the selection.
+    /// Selected sites are fast and all others slow; data that the plan does not name goes to the default tier. `name` names the selection.
     pub(super) fn new(
         profile: &Profile,
         (tiers, default_tier): (&Tiers, TierIndex),

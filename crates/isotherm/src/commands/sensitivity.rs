@@ -1,4 +1,7 @@
-//! `isotherm sensitivity`: the benefit of each data object of a program in fast memory, measured and predicted.
+//! `isotherm sensitivity` measures how much longer a program takes with all data slow than with all data fast (its sensitivity), and how
+//! much of that each of its most useful data objects saves if it alone is fast (its benefit); beside it prints both as predicted from a
+//! profile, with `--predict` these alone. It records the program where no profile is named, and stores the times for `isotherm colocate` on
+//! request.
 
 mod placements;
 
@@ -44,14 +47,14 @@ struct Subject {
     tiers: Tiers,
     /// The runs that the profile predicts.
     predicted: Option<MeasuredProgram>,
-    /// The objects that are alone fast.
+    /// The objects that are timed alone in fast memory.
     objects: Vec<DataObject>,
-    /// The others.
+    /// The objects beyond `--objects`, which are not timed.
     left_out: Vec<DataObject>,
 }
 
-/// Measures, predicts and prints. Returns the signal that interrupted it, if any: it then prints the complete rounds, and the predictions
-/// where there are none.
+/// Measures, predicts and prints. Returns the exit status for the signal that interrupted it, if any; it then prints the complete rounds,
+/// or the predictions alone if no round is complete.
 ///
 /// # Errors
 /// An unreadable profile, one without data objects or of another program, tiers of one kind, a program that fails, one that runs into the
@@ -96,13 +99,13 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
 /// Why a measurement ended early.
 #[derive(Debug, Default)]
 struct MeasurementEnd {
-    /// This signal interrupted it.
+    /// The exit status for the signal that interrupted it.
     interrupted: Option<ExitStatus>,
     /// The program ran into the limit with all data slow or with all data fast, in a sentence.
     stopped: Option<String>,
 }
 
-/// The profile that was named, or one of a run that is recorded now; the signal that interrupted this run.
+/// The profile that was named, or one of a run that is recorded now; the exit status for the signal that interrupted this run.
 fn read_or_record(
     args: &SensitivityArgs,
     console: Console,
@@ -167,8 +170,7 @@ fn read_or_record(
     Ok(ControlFlow::Continue(profile))
 }
 
-/// Has a profile at --output to which the times can be added, before anything is timed: a copy of the one that was named, if it is
-/// another.
+/// Makes sure, before anything is timed, that --output is a profile to which the times can be added: a copy of a named profile.
 fn prepare_output(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<()> {
     let Some(output) = &args.output else {
         return Ok(());
@@ -252,7 +254,7 @@ impl Subject {
         table.outputs_differ = results.outputs_differ;
         let objects = table.objects.iter_mut().enumerate();
         objects.for_each(|(number, object)| {
-            // All slow is timed before them.
+            // Number 0 is the placement with all data slow.
             object.exceeded_limit = results.exceeded.contains(&(number + 1));
         });
         let runs = self.object_runs(results);
@@ -263,7 +265,7 @@ impl Subject {
         Ok(end)
     }
 
-    /// What is printed, without timed runs.
+    /// The table to print, without timed runs.
     fn table(&self, args: &SensitivityArgs) -> SensitivityTable {
         let of_site = |site| sensitivity::benefit(self.predicted.as_ref()?, site);
         let report = Report::new(&self.profile, None);
@@ -334,7 +336,7 @@ impl Subject {
     /// The size of the caches for the timed runs.
     ///
     /// # Errors
-    /// It is given for them alone, and these tiers assume none.
+    /// A size is given for the timed runs alone, and these tiers assume no caches.
     fn cache(&self, args: &SensitivityArgs) -> Result<Option<Bytes>> {
         let cache = tiers_choice::cache(args.cache, &self.tiers);
         if args.profile.is_none() {

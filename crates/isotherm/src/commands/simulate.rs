@@ -1,4 +1,5 @@
-//! `isotherm simulate`: replays a profile or a trace under every policy.
+//! `isotherm simulate` replays a profile, a trace or a generated trace on a modelled machine under each policy, beside first touch and the
+//! oracle as bounds, and prints hits, time and energy.
 
 use std::path::Path;
 
@@ -140,9 +141,8 @@ fn workload(args: &SimulateArgs, console: Console) -> Result<Replayable> {
     })
 }
 
-/// Accesses that a counted one stands for, with a note for the reader. A sample of the
-/// timer stands for the accesses that the slow tier serves in its interval: the lowest estimate, so that moves
-/// are judged with caution.
+/// Accesses that one counted access stands for, with a note for the reader. A sample of the timer stands for the accesses that the slow
+/// tier serves in its interval: the lowest estimate, so that moves are judged with caution.
 fn accesses_per_count(
     args: &SimulateArgs,
     worth: CountWorth,

@@ -1,4 +1,4 @@
-//! `isotherm sites`: the allocation sites that the compiler pass wrote into a program.
+//! `isotherm sites` lists the allocation sites that the compiler pass wrote into a program; `--contexts` is in module `contexts`.
 
 use std::collections::BTreeMap;
 

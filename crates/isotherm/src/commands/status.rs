@@ -1,4 +1,5 @@
-//! `isotherm status`: prints the state of the daemon once.
+//! `isotherm status` prints the state of the daemon once, as text or JSON: its tiers, processes, moves and sources, the tiers of memory
+//! ranges (`--maps`), or the heat (`--heat`), which `--page` writes as HTML for a browser.
 
 use anyhow::Result;
 

@@ -1,5 +1,5 @@
-//! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and the reason for
-//! the tier of each node; and compressed memory, which it shows, sets up and removes.
+//! `isotherm tiers` shows the tiers of this machine, of another (`--root`), of a file, or the emulated pair, with the reason for the tier
+//! of each node, and swap and memory devices; it writes tiers files, measures this machine, and sets up and removes compressed memory.
 
 mod compressed;
 mod devices;
@@ -22,8 +22,8 @@ use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 use show::Shown;
 
-/// Prints the tiers, or writes them to a file; with --json it prints them in both cases. Measures them first with
-/// --measure. Returns the signal that interrupted a measurement.
+/// Prints the tiers, or writes them to a file; with --json it prints them in both cases. Measures them first with --measure. Returns the
+/// exit status for the signal that interrupted a measurement, if any.
 ///
 /// # Errors
 /// Tiers that are not available; a file that cannot be written; no node that can be measured.
@@ -124,8 +124,8 @@ fn by_tiers(nodes: Vec<PlacedNode>, tiers: &Tiers) -> Vec<PlacedNode> {
     nodes.into_iter().map(place).collect()
 }
 
-/// A note for each node of the tiers at which this machine has no memory; none if the machine
-/// reports no nodes. A file may be that of another machine.
+/// A note for each node of the tiers at which this machine has no memory; none if it reports no nodes. A file may be that of another
+/// machine.
 fn strangers(nodes: &[PlacedNode], tiers: &Tiers) -> Vec<String> {
     let has = |number: u32| {
         let found = nodes.iter().find(|placed| placed.node.number == number);

@@ -1,4 +1,5 @@
-//! `isotherm top`: the state of the daemon on one screen, updated each epoch.
+//! `isotherm top` follows the daemon in the terminal, updated each epoch. Keys switch between its figures with the list of watched
+//! processes, the heat of their memory, and a help; others sort, filter and scroll the list.
 
 mod keys;
 mod process_list;
@@ -32,8 +33,7 @@ use screen::View;
 /// The wait for a key before the next check for a new status.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// Follows the daemon until `q`, Escape or Ctrl-C, or until the daemon ends; or until the signal that is
-/// returned, which finds the terminal as it was.
+/// Follows the daemon until `q`, Escape or Ctrl-C, or until a signal, whose exit status it returns. It restores the terminal.
 ///
 /// # Errors
 /// No daemon answers, or there is no terminal.
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
 /// # Errors
 /// There is no terminal to read keys from, or no thread.
 fn end_with_the_terminal() -> Result<()> {
-    // As crossterm chooses it.
+    // The keyboard that crossterm chooses.
     let stdin = std::io::stdin();
     let keyboard = match stdin.is_terminal() {
         true => stdin.as_fd().try_clone_to_owned(),

@@ -1,4 +1,4 @@
-//! Leading memory of a site that has several names in a rebuilt program.
+//! Tests that all names of one site in a rebuilt program share its leading memory.
 
 use std::collections::BTreeMap;
 

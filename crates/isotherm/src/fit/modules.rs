@@ -1,4 +1,5 @@
-//! The files that contain a plan's callers: finds the rebuilt ones, and the new locations of the callers in them.
+//! `Modules` has the files of a plan's callers and variables: it finds those that were rebuilt, and where the callers, the variables and
+//! the sites that the compiler named are in them now.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -74,8 +75,7 @@ impl Modules {
         modules
     }
 
-    /// The calls in this build for a caller: several if the compiler duplicated the call. `None` if there is
-    /// none, or it cannot be distinguished from others.
+    /// The calls in this build for a caller: several if the compiler duplicated the call. `None` if there is none, or others look the same.
     pub(super) fn places(&self, frame: &Frame) -> Option<(Vec<Frame>, MatchedBy)> {
         let Some(changed) = self.changed.get(&key(frame)) else {
             return Some((vec![frame.clone()], MatchedBy::Name));
@@ -99,7 +99,7 @@ impl Modules {
         let objects = static_data::read(&changed.path);
         let mut named = objects.iter().filter(|object| object.label == *label);
         let name = named.next()?.name;
-        // Variables of several files, or what is left of several segments, have one label.
+        // Several objects can have one label: variables of several files, or the rests of several segments.
         let is_alone = named.all(|object| object.name == name);
         let place = Frame {
             module: changed.path.display().to_string().into(),
@@ -133,7 +133,7 @@ impl Modules {
             .collect()
     }
 
-    /// Those of them without any of the functions that the plan names.
+    /// The rebuilt modules without any of the functions that the plan names.
     pub(super) fn unknown(&self) -> Vec<PathBuf> {
         let without = self.changed.values().filter(|module| !module.has_functions);
         without.map(|module| module.path.clone()).collect()

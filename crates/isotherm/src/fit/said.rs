@@ -1,4 +1,4 @@
-//! The fit of a plan to the build, as messages and as JSON.
+//! Says how well a `Fitted` plan fits the build: in messages, as JSON, and whether the plan is foreign, because none of its sites is there.
 
 use isotherm_model::calls::MatchedBy;
 use isotherm_model::site::SiteId;
@@ -139,7 +139,7 @@ impl Fitted {
         format!("{}{more}", lost[..lost.len().min(LISTED)].join("; "))
     }
 
-    /// The way in which each site was found.
+    /// The fit as JSON, with the way in which each site was found.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let (all, known, share) = self.shares();
         let list = self.found.iter().map(|(site, found)| {

@@ -1,4 +1,4 @@
-//! The daemon on emulated machines: it moves memory of programs that run under the runtime, on a machine with one kind of it.
+//! Tests the daemon on emulated machines: it moves memory of programs that run under the runtime, on a machine with one kind of memory.
 
 use std::ops::Range;
 use std::path::Path;
@@ -12,15 +12,15 @@ use super::{
     Daemon, HOT, MIB, PROGRAM, Watched, compile, directory, isotherm_status, usable, whole_config,
 };
 
-/// Fast memory of the program's machine: a quarter of its memory, and somewhat more than what is hot of it.
+/// Fast memory of the program's machine: a quarter of its memory, and somewhat more than its hot part.
 const FAST: &str = "40MiB";
 
-/// For the programs of this directory: other tests run programs of the same name.
+/// A configuration for the program of this directory only: other tests run programs of the same name.
 fn config(directory: &Path, fast: &str) -> String {
     config_of(directory, ("history", "emulated"), fast)
 }
 
-/// With this policy between these tiers.
+/// A configuration with this policy and these tiers.
 fn config_of(directory: &Path, (policy, tiers): (&str, &str), fast: &str) -> String {
     let program = directory.canonicalize().unwrap().join("watched");
     let config = format!(

@@ -1,11 +1,11 @@
-//! `isotherm top` on the terminal that `script` makes: whatever ends it, the terminal is left in order.
+//! Tests that `isotherm top` leaves the terminal in order, whatever ends it, on the terminal that `script` makes.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{Daemon, directory, wait_for};
 
-/// What a terminal is told for a screen of its own, and to have the former one back.
+/// The control sequences that open a screen of its own, and that restore the former one.
 const OPENED: &str = "\x1b[?1049h";
 const CLOSED: &str = "\x1b[?1049l";
 

@@ -1,4 +1,4 @@
-//! A thousand programs that come and go under a daemon: what it keeps is what it kept before.
+//! Tests that a daemon keeps no more memory, files and threads after a thousand programs have come and gone.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -46,7 +46,7 @@ impl Programs {
         Self((0..AT_A_TIME).map(one).collect())
     }
 
-    /// True where a status has these and no others.
+    /// True where a status has these processes and no others.
     fn are_all_of(&self, status: &Value) -> bool {
         let pid = |process: &Value| process["pid"].as_u64().unwrap_or(0);
         let mut seen: Vec<u64> = status["processes"]

@@ -1,4 +1,4 @@
-//! The tool, run as its users run it.
+//! Runs the tool as its users run it, and builds the C programs that the tests run.
 
 #![allow(dead_code, reason = "each test program uses what it needs of it")]
 
@@ -29,8 +29,8 @@ pub(crate) fn built(program: &str) -> TempDir {
     directory
 }
 
-/// A program in C that sums an array of so many MiB over and over for some seconds of processor time, so that a loaded machine gives it as much,
-/// and prints `whole` if each sum was the same.
+/// A program in C that sums an array of this size over and over for this much processor time, however loaded the machine is, and prints
+/// `whole` if each sum was the same.
 pub(crate) fn sums(mebibytes: u32, seconds: u32) -> String {
     SUMS.replace("MEBIBYTES", &mebibytes.to_string())
         .replace("SECONDS", &seconds.to_string())
@@ -60,7 +60,7 @@ int main(void) {
 }
 "#;
 
-/// What it said on standard error.
+/// The messages of the tool on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

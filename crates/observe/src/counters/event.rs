@@ -1,4 +1,5 @@
-//! An event that a processor or an uncore unit counts, and the reason if none is available.
+//! [`CounterEvent`] is a perf event that is only counted, by a processor or by a unit beside the processors (uncore); [`Lack`] says why a
+//! counter is missing, and what would enable it.
 
 use std::io;
 

@@ -1,10 +1,9 @@
-//! Bytes that processors moved from and to memory, as the kernel's resource control (resctrl) counts
-//! them for the throttle of a source.
+//! [`Resctrl`] adds up the bytes that processors moved from and to memory, by the counts of the kernel's resource control (resctrl): the
+//! counter that throttles a source where the machine has no better one.
 //!
-//! Each control group of resctrl reports the bytes that its tasks moved through each cache,
-//! including the groups below it; the other groups are directories beside the root group's files.
-//! This module never creates or writes a group: it adds up the groups of other programs, as they
-//! come and go.
+//! Each control group of resctrl reports the bytes that its tasks moved through each cache, including the groups below it; the other groups
+//! are directories beside the root group's files. This module never creates or writes a group: it adds up the groups of other programs, as
+//! they come and go.
 //!
 //! Kernel document: `Documentation/filesystems/resctrl.rst`.
 

@@ -1,8 +1,9 @@
-//! Finds the tier whose traffic this machine can count, for runs in which a site is alone in that tier.
+//! [`open_for_tier`] opens the traffic counters of the memory controllers, and says which of two tiers they count: that of the nodes with
+//! processors. Runs in which a site is alone in that tier use it, and the daemon, which measures the load of both tiers by it.
 //!
-//! The memory controllers in the processors count the traffic of the DRAM that is attached to them, which is the tier of the nodes with
-//! processors; they count neither memory in a processor's package nor memory behind CXL. The kernel's resource control (resctrl) counts
-//! the traffic of all memory together, so it cannot separate the tiers.
+//! The controllers are in the processors and count the DRAM that is attached to these; they count neither memory in a processor's package
+//! nor memory behind CXL. The kernel's resource control (resctrl) counts the traffic of all memory together, so it cannot separate the
+//! tiers.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use super::{CounterEvent, CounterKind, Counting, open};
 /// Opens the counter of one of two tiers, and says which one it counts.
 ///
 /// # Errors
-/// What is missing, and what would bring it.
+/// The missing feature, and what would enable it.
 pub fn open_for_tier<T>(
     root: &Path,
     tiers: &Tiers,

@@ -1,5 +1,4 @@
-//! The traffic counters of memory controllers, found under `/sys/bus/event_source/devices`, for
-//! [`super::choose`].
+//! Finds the traffic counters of memory controllers under `/sys/bus/event_source/devices`, for [`super::open`].
 //!
 //! The kernel names their units, and for most the events too; which of the events are traffic
 //! differs by vendor. One unit is one controller or channel, so all units of a family are added.

@@ -1,4 +1,5 @@
-//! The kernel's own balancing of memory nodes: hint faults as a source, and its promotion as an executor.
+//! Finds for `isotherm doctor` whether the kernel's own balancing of memory nodes can serve Isotherm: its hint faults as a source of
+//! accesses, and its promotion, for which the daemon needs the files of [`PROMOTION_FILES`], in place of Isotherm's own moves.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::probe::Probe;
 use crate::source::hint_faults::{BALANCING, REMEDY, balancing_mode};
 use crate::source::perf_ring::refusal;
 
-/// What the daemon sets while the kernel promotes: the switch, demotion, and the pace of the scan.
+/// The files that the daemon writes while the kernel promotes: the switch, demotion, and the pace of the scan.
 pub const PROMOTION_FILES: [&str; 8] = [
     BALANCING,
     "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",

@@ -1,4 +1,4 @@
-//! The result for one feature of the machine.
+//! A [`Finding`] says of one feature of the machine whether it works, works in part or does not work, with the cause and the remedy.
 
 /// The state of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]

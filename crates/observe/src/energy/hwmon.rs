@@ -1,11 +1,12 @@
-//! The sensors of hwmon drivers that measure the energy or the power of memory and of processors.
+//! [`sensors`] finds, for [`super::EnergyMeter`], hwmon's energy counters, and its power sensors of memory and of processors. The words of
+//! its label, or its driver, say which part of the machine a sensor measures; single cores are left out.
 //!
 //! ```text
 //! sys/class/hwmon/hwmon3/{name,energy65_label,energy65_input}    amd_energy: Esocket0, microjoules
 //! sys/class/hwmon/hwmon5/{name,power3_label,power3_input}        smpro_hwmon: DIMM VRD1 power, microwatts
 //! ```
 //!
-//! Labels are free text of the driver or of the firmware, so what a sensor measures follows from the words in it. Kernel documents:
+//! Labels are free text of the driver or of the firmware. Kernel documents:
 //! `hwmon/sysfs-interface.rst`, `hwmon/amd_energy.rst`, `hwmon/smpro-hwmon.rst`, `arch/x86/amd_hsmp.rst`.
 
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::files::{entries, line};
 /// Words of a label, without digits at their ends, of sensors of memory.
 const MEMORY: [&str; 5] = ["dram", "ddr", "dimm", "mem", "memory"];
 
-/// The same for processors and parts of them.
+/// Words of a label, without digits at their ends, of sensors of processors and of their parts.
 const PROCESSOR: [&str; 9] = [
     "package",
     "pkg",

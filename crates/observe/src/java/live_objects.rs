@@ -1,4 +1,5 @@
-//! Finds the allocation site of the object at an address, from a sample of the live objects.
+//! `LiveObjects` finds the site of the Java object at an address, for the samples of accesses in a heap: by the object that holds it where
+//! the agent sampled its allocation, else by the nearest object of the same class, given by the caller, that it sampled.
 //!
 //! ```text
 //! heap        |  a  b  [A]  b  a  b  [B]  a  |      [A] [B] sampled objects of classes a and b
@@ -6,7 +7,7 @@
 //!                               ------^             the nearest sampled one of its class: the site is that of [B]
 //! ```
 //!
-//! An access within a sampled object is exact: every object of a multiple of the sampling interval is sampled, small ones rarely.
+//! An access within a sampled object is exact: every object of several sampling intervals is sampled, small ones rarely.
 //! Otherwise the object's own header tells its class, and the nearest sampled object of this class stands for it. Where all objects
 //! of a class are of one site, that is exact too; else it is an estimate, right where neighbours in the heap are of one site, and right
 //! in proportion where the sites of a class are mixed.
@@ -16,9 +17,9 @@ use isotherm_abi::java::JavaObjectRecord;
 /// The sampled objects between two collections.
 #[derive(Debug, Default)]
 pub(super) struct LiveObjects {
-    /// By address.
+    /// The objects, sorted by address.
     by_address: Vec<JavaObjectRecord>,
-    /// Class, address and site of each, in this order.
+    /// Class, address and site of each object, sorted.
     by_class: Vec<(u32, u64, u32)>,
 }
 
@@ -32,7 +33,7 @@ pub(super) enum FoundSite {
 }
 
 impl LiveObjects {
-    /// These objects, in any order.
+    /// Indexes these objects, given in any order.
     pub(super) fn new(mut objects: Vec<JavaObjectRecord>) -> Self {
         objects.sort_unstable_by_key(|object| object.address);
         let key = |object: &JavaObjectRecord| (object.class, object.address, object.site);

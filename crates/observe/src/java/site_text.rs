@@ -1,7 +1,8 @@
-//! The text of a Java site ([`isotherm_abi::java::JavaSiteRecord::text`]) as a site of a profile.
+//! `parse` turns the text of a Java site ([`isotherm_abi::java::JavaSiteRecord::text`]) into a `ParsedSite`: a site of a profile, with the
+//! allocated class, the method and the bytecode index, of which a run counts the different ones.
 //!
-//! The site's id is a hash of class, methods, descriptors and bytecode indices, so it is the same in each build in which these are.
-//! Lines are for people only.
+//! The site's id is a hash of class, methods, descriptors and bytecode indices, so it stays the same in every build that leaves these
+//! unchanged. Lines are for people only.
 
 use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -12,13 +13,13 @@ const PLATFORM: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
 /// A site, and what Table 3 of the Cross-Layer paper counts of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ParsedSite {
-    /// Without sums.
+    /// The site; all its sums are zero.
     pub(super) site: Site,
     /// The class that it allocates.
     pub(super) class: String,
     /// The method that allocates.
     pub(super) method: String,
-    /// The place in it.
+    /// The place of the allocation in the method.
     pub(super) bytecode_index: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A virtual machine of files: the agent's, and a `/proc` whose memory is a sparse file.
+//! Tests of a Java virtual machine made of files: the agent's, and a `/proc` whose memory is a sparse file.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -86,7 +86,7 @@ impl Machine {
         self.file.write_all_at(bytes, place).expect("writes");
     }
 
-    /// The header with so many collections, one running where the number is odd.
+    /// The header with this number of collections; an odd number means that one is running.
     fn collections(&self, collections: u64) {
         let mut words = vec![
             MAGIC,

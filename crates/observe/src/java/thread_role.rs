@@ -1,4 +1,5 @@
-//! The role of a thread of a Java virtual machine, derived from the name that HotSpot gives it.
+//! `ThreadRole` is the role of a thread of a Java virtual machine (program, collector, compiler), which `of_name` derives from the name
+//! that HotSpot gives it: only samples of the program's threads are attributed to sites, and those of the others are counted.
 
 /// The work of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

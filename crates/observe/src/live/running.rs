@@ -1,4 +1,4 @@
-//! A live run of a process that runs already.
+//! Attaches a [`LiveRun`] to a process that runs already, for `isotherm record --pid`, and reads the mappings and variables of its memory.
 
 use std::collections::BTreeSet;
 
@@ -48,14 +48,14 @@ impl LiveRun {
         Ok(())
     }
 
-    /// Why no source of samples could be opened, where all are to sample: what the kernel said of the last one.
+    /// The kernel's refusal of the last source of samples, where none could be opened and no source scans.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         let program = self.program.as_ref().filter(|_| self.scans.is_empty());
         program?.samples.refusal()
     }
 
-    /// Reads what the processes have mapped, where that is wanted; returns the cost.
+    /// Reads what the processes have mapped, in a run of a process that ran already; returns the cost.
     pub(super) fn read_regions(&mut self) -> Nanos {
         let (Some(regions), Some(program)) = (&mut self.regions, &self.program) else {
             return Nanos::ZERO;

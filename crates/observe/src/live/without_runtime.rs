@@ -1,6 +1,7 @@
-//! The processes of a program that run without the runtime. Their accesses are observed, and their memory has no sites.
+//! Counts the samples of processes that run without the runtime, whose memory has no sites: `WithoutRuntime` makes a warning of them in the
+//! report of a live run where they are at least five, and a twentieth of all samples.
 //!
-//! A launcher that clears its environment starts them (`env -i`, `sudo`), and a script whose program is linked statically.
+//! A launcher that clears its environment starts such processes (`env -i`, `sudo`), and a script whose program is linked statically.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use isotherm_model::batch::{ObservedAccess, Process};
 
 use crate::processes::Processes;
 
-/// Fewest samples that make a warning, and their least part of all samples, one in this number: a runtime that is not ready yet, and small
-/// helpers, have fewer.
+/// A warning needs at least `FEWEST` samples, and one of `PART` of all samples: a runtime that is not ready yet, and small helpers, have
+/// fewer.
 const FEWEST: u64 = 5;
 const PART: u64 = 20;
 

@@ -1,5 +1,6 @@
-//! The names of mappings. A name is the same in every run of a program, as far as its mappings are: anonymous memory is named by its size,
-//! and one of several of the same size by its number.
+//! `RegionNames` gives each mapping of a process a name and a site, the same in every run with the same mappings: a mapping of a file is
+//! named by its path, an anonymous one by its size, and a second one of the same size by its number, too. An anonymous mapping keeps its
+//! name as it grows or shrinks. Stacks share a name, as do small anonymous mappings; small ones of files have none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -14,7 +15,7 @@ use super::region::Region;
 
 /// The stacks of all threads.
 const STACKS: &str = "thread stacks";
-/// Anonymous mappings that are smaller than what has a site of its own, as small static data and small heap sites are together.
+/// Anonymous mappings that are too small for a site of their own.
 const SMALL: &str = "small anonymous mappings";
 /// Anonymous mappings beyond [`ANONYMOUS_AT_MOST`].
 const OTHERS: &str = "other anonymous mappings";
@@ -33,13 +34,13 @@ const OF_KERNEL: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"]
 #[derive(Debug, Default)]
 pub(super) struct RegionNames {
     labels: BTreeMap<SiteId, String>,
-    /// Those of anonymous mappings without a name.
+    /// The sites of anonymous mappings without a name.
     anonymous: BTreeSet<SiteId>,
 }
 
 impl RegionNames {
-    /// The regions of these mappings, by address. An anonymous mapping has the name of the region that was `before` in its place, of which it may be
-    /// what is left or what has grown; those before are by address.
+    /// The regions of these mappings, by address. An anonymous mapping keeps the name of the region that was in its place, which may
+    /// have shrunk or grown; `before` are the former regions, by address.
     pub(super) fn regions<'a>(
         &mut self,
         mappings: &[MappedRange<'_>],
@@ -91,7 +92,7 @@ impl RegionNames {
         regions
     }
 
-    /// A site of one of the names.
+    /// The site with this id, if it was named here.
     pub(super) fn site(&self, site: SiteId) -> Option<Site> {
         let label = self.labels.get(&site)?;
         Some(Site {
@@ -104,7 +105,7 @@ impl RegionNames {
         })
     }
 
-    /// The site of a mapping with this name that had none; `None` of what is too small for one.
+    /// The site of a mapping with this name that had no former one; `None` for a mapping of a file that is too small.
     fn name(
         &mut self,
         name: &[u8],
@@ -125,7 +126,7 @@ impl RegionNames {
         }
     }
 
-    /// The first site of anonymous mappings of this size that no other one has.
+    /// The first site of anonymous mappings of this size that no other mapping has.
     fn anonymous(&mut self, bytes: u64, used: &mut BTreeSet<SiteId>) -> SiteId {
         let size = Bytes(bytes).exact();
         for number in 1..=ANONYMOUS_AT_MOST {
@@ -175,7 +176,7 @@ fn is_unnamed(mapping: &MappedRange<'_>) -> bool {
     mapping.inode == 0 && mapping.name.is_empty()
 }
 
-/// The name of the first region that was in the place of an anonymous mapping; `former` are those, by address.
+/// The name of the first region that was in the place of an anonymous mapping; `former` are the earlier regions, by address.
 fn former_name(mapping: &MappedRange<'_>, former: &[&Region]) -> Option<SiteId> {
     if !is_unnamed(mapping) {
         return None;

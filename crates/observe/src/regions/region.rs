@@ -1,4 +1,4 @@
-//! A range of memory with one owner.
+//! A `Region` is a range of memory that counts for one site; `without` cuts ranges of other owners out of regions.
 
 use isotherm_model::site::SiteId;
 use isotherm_model::spans;
@@ -16,7 +16,7 @@ pub(super) struct Region {
     pub(super) is_object: bool,
 }
 
-/// What is left of regions outside these ranges. Both are sorted and without overlap, and so is the result.
+/// The parts of regions outside these ranges. Regions and ranges are sorted and without overlap, and so is the result.
 pub(super) fn without(regions: Vec<Region>, taken: &[Span]) -> Vec<Region> {
     let left = |region: Region| {
         let spans = spans::difference(std::slice::from_ref(&region.span), taken);

@@ -1,4 +1,6 @@
-//! The variables of static storage in a process, by the files of its program and libraries.
+//! `StaticRegions` finds the variables of static storage in a process that ran already, with their addresses and sites, from the files of
+//! its program and libraries: those of at least a page each as a site, the rest of a segment as one. Files with little static data, and the
+//! runtime's own, have none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -27,7 +29,7 @@ type FileKey = (PathBuf, u64);
 #[derive(Debug, Default)]
 pub(super) struct StaticRegions {
     modules: HashMap<FileKey, Option<LoadedModule>>,
-    /// Executable files that are not what is at their paths.
+    /// Paths of mapped executable files at which no file or another one is found.
     unread: BTreeSet<PathBuf>,
     sites: BTreeMap<SiteId, Site>,
 }

@@ -1,8 +1,9 @@
-//! Keeps a source within its budget: a source that costs more is slowed.
+//! [`CostBudget`] keeps a source within its budget, a share of one processor's time: a source that costs more is slowed, down to a 64th of
+//! its speed. [`rest_after`] gives the pause and [`affordable_hz`] the sample rate that keep to a budget.
 //!
 //! A source has an *interval*: 1 at full speed, 2 at half, and so on. After each epoch its cost is
-//! compared with its part of the budget. An excess slows it at once; it speeds up only when twice
-//! its speed would keep to the budget, so that it does not oscillate.
+//! compared with its part of the budget. An excess slows it at once; it speeds up only when it uses
+//! less than a third of its part, so that twice its speed keeps to the budget and it does not oscillate.
 //!
 //! The cost of samples to the programs is not part of the source's own cost: it limits the sample
 //! rate.
@@ -16,7 +17,7 @@ const SLOWEST: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostBudget {
     interval: u32,
-    /// Epochs since the source last ran.
+    /// Epochs in which the source could run, since it last ran.
     turn: u32,
     /// Part of one processor's time that the source may use, in millionths.
     budget_ppm: u64,

@@ -1,8 +1,8 @@
-//! Accessed bits by regions for the watcher: DAMON through its sysfs files.
+//! [`Damon`] (by process) and [`PhysicalDamon`] (by page frame), two sources of accessed bits for the daemon, read through sysfs files how
+//! often DAMON, the kernel's access monitor, found each region of memory accessed.
 //!
-//! DAMON checks one page of every region every few milliseconds, and splits and merges regions
-//! until all pages of one are accessed alike, so its cost depends on the number of regions and not
-//! of pages.
+//! A thread of DAMON, a *kdamond*, checks one page of every region every few milliseconds, and splits and merges regions until all pages of
+//! one are accessed alike, so its cost depends on the number of regions and not of pages.
 //!
 //! ```text
 //! processes   one kdamond a process: its regions are addresses of the process
@@ -12,9 +12,8 @@
 //! pace        when they are read, and how often they check regions
 //! ```
 //!
-//! The machine has one set of kdamonds. If another program has set some up, they are left alone and
-//! neither source is available. Ours are recorded in a file, so that the daemon recognizes its own
-//! after it was killed.
+//! The machine has one set of kdamonds. If another program has set some up, they are left alone and neither source is available. Ours are
+//! recorded in a file, so that the daemon recognizes its own after it was killed.
 //!
 //! Kernel document: `Documentation/admin-guide/mm/damon/usage.rst`.
 

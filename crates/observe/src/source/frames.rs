@@ -1,6 +1,5 @@
-//! Page frame numbers of a process's pages, for the sources of accessed bits that work on frames.
-//!
-//! Frame numbers are in `/proc/pid/pagemap`; they read as zero without `CAP_SYS_ADMIN`.
+//! `Frames` looks up the page frame numbers of a process's pages in `/proc/pid/pagemap`, for the sources of accessed bits that work on
+//! frames; the numbers read as zero without `CAP_SYS_ADMIN`. `word` reads one 64-bit word of this or a similar file.
 //!
 //! Kernel document: `admin-guide/mm/pagemap.rst`.
 

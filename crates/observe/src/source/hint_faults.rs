@@ -1,4 +1,4 @@
-//! Touches of pages that the kernel unmaps to observe them: NUMA hint faults, a source of the daemon.
+//! [`HintFaults`], a source of the daemon, samples NUMA hint faults by perf: touches of pages that the kernel unmapped to observe them.
 //!
 //! With `kernel.numa_balancing` on, the kernel makes the pages of a process inaccessible, part by part, and the next touch of
 //! each is a page fault that it serves at once. perf's page-fault event sees it with its address, so unmodified
@@ -43,7 +43,7 @@ const RING_BYTES: usize = 1 << 20;
 /// Most distinct pages of an epoch; further faults are dropped.
 const PAGES_AT_MOST: usize = 1 << 20;
 
-/// What a fault and its record cost a program.
+/// The cost of a fault and of its record to a program.
 const COST: &str = "1.7 us for a page-table zap and a minor fault of 4 KiB (2-core EPYC virtual machine, Linux 6.18), which the \
                     kernel's balancing costs with or without this source; the record of a fault: not measured";
 
@@ -88,7 +88,7 @@ impl HintFaults {
         self.report.warning.clone_from(&self.perf.report.warning);
     }
 
-    /// Opens the event with another period.
+    /// Opens the event with another period; its report goes on.
     fn open_again(&mut self) {
         let old = std::mem::replace(
             &mut self.perf,

@@ -1,5 +1,6 @@
-//! The source `instrumented`: accesses that the program counts itself, because `isotherm-cc --profile` compiled it
-//! ([`isotherm_abi::accesses`]).
+//! `Instrumented`, the source `instrumented`, reads from session files the accesses by page that a program counts itself, because
+//! `isotherm-cc --profile` compiled it ([`isotherm_abi::accesses`]): one access in a period, which stands for all of the period. With a
+//! cache filter, a small model of a cache in each thread, only accesses that miss it are counted.
 
 use isotherm_model::batch::{ObservedAccess, SourceReport};
 use isotherm_model::source_kind::SourceKind;

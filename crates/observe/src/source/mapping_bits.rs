@@ -1,5 +1,5 @@
-//! The source `accessed-bits`: clears the accessed bits of processes, waits for a short window, and reads which pages
-//! were accessed (`/proc/pid/clear_refs`, the `Referenced` lines of `/proc/pid/smaps`).
+//! [`MappingBits`], the source `accessed-bits`, clears the accessed bits of processes, waits for a short window, and reads how much of each
+//! mapping was accessed (`/proc/pid/clear_refs`, the `Referenced` lines of `/proc/pid/smaps`).
 //!
 //! It works on every kernel, but is coarse: the kernel reports kilobytes of a whole mapping, so hot and cold data in
 //! one mapping cannot be separated. DAMON finds regions inside mappings and adapts them to the access pattern; it
@@ -119,7 +119,7 @@ impl MappingBits {
         }
     }
 
-    /// Clears the bits of these processes; returns those for which that worked.
+    /// Clears the bits of these processes; returns the processes for which that worked.
     fn clear(&mut self, proc_root: &Path, processes: &[Process]) -> Vec<Process> {
         let mut open = Vec::new();
         for process in processes {

@@ -1,4 +1,5 @@
-//! Samples that Isotherm takes of its own thread, to try an event or to measure the cost of a sample.
+//! `samples` reads the samples of a perf event so far, where Isotherm samples a thread of its own: so `doctor` tries events, and
+//! `sample_cost` measures what a timer sample costs. `THIS_THREAD` names the calling thread to perf.
 
 use isotherm_sys::perf::Sampler;
 use isotherm_sys::perf::record::{PerfSample, Record, Records};

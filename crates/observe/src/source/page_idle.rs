@@ -1,4 +1,5 @@
-//! Accessed bits of single pages, a source of the watcher: the kernel's bitmap of idle pages.
+//! [`PageIdle`], a source of the daemon's watcher, reads the accessed bits of a few pages of each unit by the kernel's bitmap of idle
+//! pages.
 //!
 //! A window marks pages idle, waits, and reads which pages are no longer idle. The kernel checks the
 //! page tables of all processes that map a page and clears the bits there, about a microsecond a
@@ -6,7 +7,7 @@
 //! unit.
 //!
 //! ```text
-//! unit, 512 pages     | . . x . . . x . . . x . . . x . |   four of them are marked
+//! unit, 512 pages     | . . x . . . x . . . x . . . x . |   four of the eight that are marked
 //! after the window      idle    not      not     idle       result: 256 accessed pages
 //! ```
 //!

@@ -1,7 +1,8 @@
-//! A perf event on each processor, and the records that the kernel writes into its ring buffers.
+//! [`PerfSource`] opens a perf event on each processor, for a process, a thread or all processes, and turns the records that the kernel
+//! writes into its ring buffers into [`PerfEvent`]s: samples, forks, new threads, execs, exits and executable mappings. It also finds the
+//! instruction of a sample, and its data address unless a cache served it; [`refusal`] says why an event cannot be opened.
 //!
-//! [`PerfSource`] takes the event's attributes (timer, PEBS, IBS, SPE or page faults) and delivers each record as a
-//! [`PerfEvent`]: a sample, a fork, an exec, an exit or an executable mapping. Its report counts the samples and the lost
+//! The event is a timer, PEBS, IBS, SPE or page faults. The report of a source counts the samples and the lost
 //! records; its warning states why an event could not be opened, throttling by the kernel, and malformed records.
 
 use std::io;
@@ -86,7 +87,7 @@ pub enum EventKind {
         /// The new process.
         child: u32,
     },
-    /// A thread started in its process: the kernel's number of it.
+    /// A process started a thread with this number.
     Thread(u32),
     /// The process with this pid executed a program (`execve`), by which the kernel names it.
     Exec(u32, String),
@@ -202,8 +203,8 @@ impl PerfSource {
         samplers.all(|sampler| sampler.choose_period(period).is_ok())
     }
 
-    /// Opens the event, and the second one if there is one, for a further thread too: it is sampled at once, with those that it starts from
-    /// now on. Nothing is opened for a thread that has ended; another refusal becomes the report's warning.
+    /// Opens the event, and the second one if there is one, for a further thread too: it is sampled at once, and so are the threads that
+    /// it starts from now on. Nothing is opened for a thread that has ended; another refusal becomes the report's warning.
     pub(super) fn add_thread(&mut self, thread: u32) {
         for sampler in &mut self.samplers {
             match sampler.add_thread(thread) {
@@ -349,7 +350,7 @@ impl PerfSource {
         }
     }
 
-    /// The data address of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
+    /// The data of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
     /// or if it is a store and these are left out. Whether the sample is usable or lost is counted where the access is kept.
     pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<DataAddress> {
         let SampledData {
@@ -457,7 +458,7 @@ fn open(
     Ok((sampler, why))
 }
 
-/// What the record of a fork, of a thread of this process and by that one, says. `None` of a process whose first thread it is not.
+/// The event of a fork record: process `parent` made a thread of process `pid`. `None` for a later thread of another process.
 fn forked((pid, thread): (u32, u32), parent: u32) -> Option<EventKind> {
     match pid == parent {
         true => Some(EventKind::Thread(thread)),

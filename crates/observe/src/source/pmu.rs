@@ -1,5 +1,6 @@
-//! Hardware events that report data addresses (PEBS, IBS, SPE), found under
-//! `/sys/bus/event_source/devices`, for [`super::perf_ring`].
+//! [`Pmu`], a kind of hardware sampling that reports data addresses (PEBS, IBS, SPE), makes its perf event from the files under
+//! `/sys/bus/event_source/devices`, with a default period of its own, for [`super::sampled_event`] and `doctor`. Helpers read that
+//! directory for the counters of memory controllers, too.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,6 @@
-//! Samples of running processes, for the daemon: of all processes at once where the kernel allows
-//! that, else of each thread of the watched ones.
+//! [`ProcessSamples`] samples running processes for the daemon, at a rate that its cost lowers, that of a timer to 100 a second at the
+//! least: all processes at once where the kernel allows that (never with SPE, whose records do not name their process), else each thread of
+//! the watched ones. It also measures the cost of a timer sample, and estimates which of these samples the caches served.
 //!
 //! Sampling all at once needs one event a processor, and `CAP_PERFMON` or
 //! `kernel.perf_event_paranoid` of 0 or less. Otherwise one event for each thread and processor is
@@ -34,7 +35,7 @@ const EVENTS_AT_MOST: usize = 512;
 /// Processor time of watched programs after which a source without samples is broken, not slow.
 const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 
-/// How long this thread is sampled at a time to measure the cost of a sample: a thousandth of a second's time. At
+/// Time for which this thread is sampled at once to measure the cost of a sample: a thousandth of a second's time. At
 /// 340 samples a second every third measurement has a sample.
 const OWN: Nanos = Nanos(1_000_000);
 
@@ -98,9 +99,9 @@ pub struct ProcessSamples {
     /// This thread, where it is not among all processes: the cost of its samples represents the others.
     own: Option<PerfSource>,
     price: RunningSampleCost,
-    /// The cost of measuring that.
+    /// The cost of measuring the price.
     own_cost: Nanos,
-    /// How often samples were read since the last scan and in the part before it, the scan included.
+    /// How often samples were read since the last scan, and from the scan before it to that scan, itself included.
     reads: [u32; 2],
 }
 
@@ -309,7 +310,7 @@ impl ProcessSamples {
         self.interval.affords(times, last)
     }
 
-    /// As a scan, without adapting to the cost.
+    /// Adds the accesses since the last read, as a scan does, without adapting to the cost.
     pub fn gather_more(
         &mut self,
         clock: &dyn Clock,
@@ -529,12 +530,12 @@ struct TimedSample {
     physical: Option<u64>,
 }
 
-/// Number of samples by address: those that count, and those that the caches served.
+/// Numbers of samples by address: samples beyond the caches, and samples that the caches served.
 #[derive(Debug, Default)]
 struct AccessSums(BTreeMap<SampledAddress, [u64; 2]>);
 
 impl AccessSums {
-    /// Counts one; false where there are too many distinct ones.
+    /// Counts a sample; false where it is at a new address and there are too many distinct ones.
     fn add(&mut self, address: SampledAddress, served: bool) -> bool {
         let has_room = self.0.len() < ADDRESSES_AT_MOST;
         if has_room {

@@ -1,5 +1,6 @@
-//! Samples of one program and its child processes by perf events, for a live run. Records of forks, execs and mappings
-//! come through the same rings, so that each sample is decoded with the code that ran at its time.
+//! [`ProgramSamples`] samples the accesses of one program and its child processes by perf events, for a live run: it finds the accessed
+//! address (or Java site) of each sample and, for sources that cannot see the caches, what the program waited for. Records of forks, execs
+//! and mappings come through the same rings, so that each sample is decoded with the code that ran at its time.
 //!
 //! ```text
 //! perf rings ---> perf events, by time --> code, processes ---> data addresses --> accesses
@@ -48,7 +49,7 @@ struct RawSample {
     weight: u64,
     /// As [`ObservedAccess::sampled_hz`].
     hz: u32,
-    /// Where it counts instead of its data address: in the range of a Java site.
+    /// The address at which the sample counts instead of its data address: in the range of a Java site.
     place: Option<u64>,
 }
 
@@ -75,16 +76,16 @@ pub struct ProgramSamples {
     waits: WaitEstimates,
     /// Rates of the timer: the first, and those that it can change to.
     rates: Vec<u32>,
-    /// Which of them it has.
+    /// Index of the present rate.
     rate: usize,
-    /// When it got this rate, and the rate before.
+    /// The time of the last change, and the rate before it.
     change: (Nanos, u32),
-    /// Of a process that ran already: the last stack pointer of each thread that was sampled with its registers.
+    /// The last stack pointer of each thread that was sampled with its registers; `None` for a program that was started.
     stacks: Option<BTreeMap<u32, StackPointer>>,
 }
 
-/// How often threads are looked for that started while events were opened for others; each time finds those that threads without events
-/// started meanwhile.
+/// Most searches for threads that started while events were opened for other threads; each search finds the threads that a thread without
+/// events started meanwhile.
 const THREAD_ROUNDS: usize = 16;
 
 /// Time in which the record of a thread that has just started reaches its ring.
@@ -176,8 +177,8 @@ impl ProgramSamples {
         samples
     }
 
-    /// Opens the events for all threads of a process but the first: those that are there, and those that threads without events started
-    /// meanwhile. Threads that others with events started have them already, and a record says so.
+    /// Opens the events for all threads of a process but the first: threads that are there, and threads that a thread without events
+    /// started meanwhile. A thread that was started by one with events has inherited them, as a record shows.
     fn add_threads(&mut self, (pid, first): (u32, u32), proc_root: &Path, clock: &dyn Clock) {
         let mut sampled = BTreeSet::from([first]);
         for round in 0..THREAD_ROUNDS {
@@ -206,7 +207,7 @@ impl ProgramSamples {
         }
     }
 
-    /// Why nothing is sampled: what the kernel said of the last source. `None` where an event is open, or no source is perf's.
+    /// The kernel's refusal of the last source, where no event is open. `None` where one is, or no source is perf's.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         let (_, last) = self.sources.last()?;

@@ -1,4 +1,6 @@
-//! Every source, and how it is opened.
+//! Maps each [`SourceKind`] to its implementation: [`open`] opens a source that scans, and `sampled_event` describes the perf event of a
+//! source that samples; counts of Java virtual machines and imported profiles have neither. [`OF_PROGRAMS`] lists the sources of a live
+//! run.
 
 use std::path::Path;
 
@@ -107,8 +109,8 @@ pub const OF_PROGRAMS: [SourceKind; 9] = [
     SourceKind::JavaCounts,
 ];
 
-/// Opens a source that scans; None for one that samples by a perf event, that the agent in a Java virtual machine is
-/// ([`crate::java`]), or that no live machine has.
+/// Opens a source that scans; None for one that samples by a perf event, for counts of the agent in a Java virtual machine
+/// ([`crate::java`]), and for sources of imported profiles.
 ///
 /// # Errors
 /// A message with the reason and the remedy.

@@ -1,11 +1,12 @@
-//! The time that one timer sample takes of the interrupted program, measured from the samples themselves for the sample
-//! rate and `doctor`.
+//! [`sample_cost`] measures the time that one timer sample takes of the interrupted program: a thread that reads the clock in a loop is
+//! sampled, and sees each sample as a gap between two readings; the cost is twice the median gap, for what caches lose. The daemon and an
+//! optimization limit the sample rate by it, and `doctor` reports it; the daemon keeps measuring its own thread, in a
+//! [`RunningSampleCost`].
 //!
 //! No other program can measure it, and it differs tenfold: an interrupt takes a microsecond or two where the processor
-//! sets its timer itself, and twenty where a hypervisor does. A thread in a loop that reads the clock observes each
-//! interrupt as a gap between two readings. A sample records its time, so the gap that contains this time is the cost
-//! of the sample. Gaps without a sample have other causes. Comparing the run time of some work with and without the
-//! timer is inaccurate on a busy machine: other programs make more difference.
+//! sets its timer itself, and twenty where a hypervisor does. A sample records its time, so the gap that contains this
+//! time is the cost of the sample. Gaps without a sample have other causes. Comparing the run time of some work with and
+//! without the timer is inaccurate on a busy machine: other programs make more difference.
 //!
 //! ```text
 //! clock     | | | | | |            | | | | | |      | | | |

@@ -1,4 +1,5 @@
-//! The perf event behind a source of samples, and its measured cost to the program.
+//! `SampledEvent` describes the perf event of a source (a PMU, the timer or page faults), by the rates, the period and the choice of stores
+//! in [`EventSettings`]: its attributes, how a sample gives a data address, whether stores count, and its cost as text.
 
 use std::path::Path;
 
@@ -15,21 +16,21 @@ pub enum Addressing {
     Given,
 }
 
-/// What a consumer of samples chooses of their events.
+/// The choices of a consumer of samples: rates, period, and whether stores count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventSettings {
     /// Timer samples a second of processor time.
     pub hz: u32,
     /// Rates that the timer can change to while the program runs. Each opens one more event per thread and processor.
     pub other_hz: &'static [u32],
-    /// Sample period of a PMU's event, in loads (PEBS) or operations (IBS, SPE); `None` for the default.
+    /// Sample period of a PMU's event, in loads and in stores (PEBS) or operations (IBS, SPE); `None` for the default.
     pub period: Option<u64>,
-    /// Whether a PMU's samples of stores count.
+    /// Whether a PMU's samples of stores count; PEBS needs a second event for them.
     pub stores: bool,
 }
 
 impl EventSettings {
-    /// Timer samples at this rate; those of a PMU at its default period, of loads only.
+    /// Timer samples at this rate; PMU samples at the default period, of loads only.
     #[must_use]
     pub const fn at(hz: u32) -> Self {
         Self {
@@ -46,7 +47,7 @@ impl EventSettings {
 pub(crate) struct SampledEvent {
     /// The event; an error message where the machine has none.
     pub event: Result<PerfEventAttributes, String>,
-    /// The event to open beside it, where there is one.
+    /// A second event of the source, for the accesses that `event` omits; `None` where it omits none.
     pub beside: Option<PerfEventAttributes>,
     /// The method that yields addresses.
     pub addressing: Addressing,

@@ -1,5 +1,6 @@
-//! Decodes the records of Arm's statistical profiling extension (SPE) into samples, for
-//! [`super::perf_ring`].
+//! [`samples`] decodes the records of Arm's statistical profiling extension (SPE) into one perf sample an operation, for
+//! [`super::perf_ring`] and for trials of an event. The process, processor and time of a sample are those of the trace, the bytes that the
+//! kernel passed on together, not those in the record.
 //!
 //! The extension follows one operation in each sample period through the core and writes a record of
 //! packets about it into memory. A packet is a byte with its kind and length, and 1, 2, 4 or 8 bytes,

@@ -1,5 +1,6 @@
-//! TMP's rule for saving cost: a profiling method is off while the counter that it depends on is at most a fifth of the
-//! largest value seen (Choi et al., "Dancing in the Dark", section IV).
+//! `SourceThrottle` decides in each epoch whether a profiling method (accessed bits or trace samples) is off, by TMP's rule for saving cost
+//! (section IV): it is off while its counter, such as cache misses, counts at most a fifth of the most that an epoch has counted. A method
+//! without a counter is never off.
 
 use std::path::Path;
 
@@ -41,8 +42,8 @@ impl SourceThrottle {
         }
     }
 
-    /// Counts for one program and its child processes, where the event of the method can be; else as [`Self::open`],
-    /// which other programs affect, too.
+    /// Counts for one program and its child processes, where the event of the method can be opened for them; else as [`Self::open`],
+    /// whose counter other programs affect, too.
     pub(crate) fn of_program(method: ProfilingMethod, root: &Path, pid: u32) -> Self {
         let [own, ..] = CounterKind::for_method(method);
         let counter = own
@@ -62,7 +63,7 @@ impl SourceThrottle {
         }
     }
 
-    /// Never rests: an event counts for one thread of a process that runs already, and for those that it starts later.
+    /// Never rests: an event counts for one thread of a process that runs already, and for the threads that this one starts later.
     pub(crate) fn never(method: ProfilingMethod) -> Self {
         Self {
             method,

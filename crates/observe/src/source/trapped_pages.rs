@@ -1,5 +1,5 @@
-//! The source `trapped-pages`: accesses to slow pages of the emulated pair, which the runtime traps and writes into a
-//! ring of its session file.
+//! The source `trapped-pages` reads the accesses that the runtime traps in a random choice of the touched pages of the emulated pair, of
+//! both tiers, and writes into a ring of its session file.
 
 use isotherm_model::batch::{ObservedAccess, SourceReport};
 use isotherm_model::source_kind::SourceKind;

@@ -1,4 +1,6 @@
-//! Classifies each sample by what the program waited for (caches, memory latency or bandwidth), for sources that cannot see the caches.
+//! `WaitEstimates` judges what a program waited for at each sample (caches or no memory at all, memory latency, or bandwidth), for sources
+//! that cannot see the caches, such as the timer: by an estimate of the share that caches of a given size serve, and by the streams of each
+//! thread. Without a cache size, every sample counts as one of latency.
 //!
 //! ```text
 //! samples of a process, in time order --+--> CacheEstimate --> share served --+--> caches, latency, or bandwidth
@@ -62,7 +64,7 @@ pub(crate) struct WaitEstimates {
 struct Estimate {
     window: Box<CacheEstimate<WINDOW>>,
     threads: HashMap<u32, Streams>,
-    /// Samples since the last end of an epoch.
+    /// Samples of this epoch.
     fresh: u64,
 }
 
@@ -76,8 +78,8 @@ impl WaitEstimates {
         }
     }
 
-    /// What each of the samples, given in the order of time, waited for. A sample is judged by those before and after
-    /// it; what the samples of a process cannot tell yet counts as beyond the caches.
+    /// What each of the samples of an epoch, given in the order of time, waited for. A sample is judged by the samples before and after
+    /// it; where these are too few to judge by, it counts as beyond the caches. Processes without samples may be forgotten.
     pub(crate) fn judge(&mut self, samples: &[BlindSample]) -> Vec<WaitedFor> {
         let mut waits = vec![WaitedFor::Latency; samples.len()];
         if self.cache == Bytes::ZERO {
@@ -156,8 +158,8 @@ impl Estimate {
     }
 }
 
-/// What a sample waited for, given what it did if the caches served nothing of it, and the share that they served, where that
-/// is known yet.
+/// What a sample waited for: `beyond` is the answer if the caches served nothing of it, `share` the share that they served, where
+/// known.
 fn waited(beyond: WaitedFor, share: Option<f32>, turn: &mut u32) -> WaitedFor {
     match share {
         None if beyond == WaitedFor::Caches => WaitedFor::Latency,

@@ -1,6 +1,6 @@
-//! Chooses the processes that the daemon watches: the processes that the settings select, and of
-//! these the ones that are worth their cost by TMP's filter (section III: at least 5 % of a
-//! processor or 10 % of memory, evaluated every second).
+//! [`Candidates`] finds in `/proc` the processes that the daemon watches, or that a live run scans for accessed bits: those that are
+//! selected and, unless the [`Filter`] is off, are worth their cost by TMP's filter (section III: at least 5 % of a processor or 10 % of
+//! memory, evaluated every second).
 //!
 //! TMP mentions a more restrictive mode "to keep overhead stable" without details. Ours prefers the
 //! processes that pass both halves of the filter, and never takes more than a given number.
@@ -44,7 +44,7 @@ impl ProcessSelection {
     }
 }
 
-/// Which of the selected processes are worth their cost.
+/// The choice among the selected processes, by their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Processes with 5 % of a processor or 10 % of memory.
@@ -53,7 +53,7 @@ pub enum Filter {
     /// Processes with the most memory among them, at most this number, those that pass both halves
     /// first.
     Strict(usize),
-    /// All.
+    /// All selected processes.
     Off,
 }
 
@@ -175,8 +175,8 @@ impl Candidates {
         [self.known.len(), self.images.len()]
     }
 
-    /// The processes that have memory: all of them, or where the settings select by number alone, these. One that
-    /// ends during the scan is left out.
+    /// The processes that have memory: all processes, or the selected ones where the settings select by number alone. A process
+    /// that ends during the scan is left out.
     fn found(
         &mut self,
         selection: &ProcessSelection,

@@ -1,4 +1,5 @@
-//! The emulated machines of programs that run under the runtime: for the daemon, instead of the nodes of this machine.
+//! `EmulatedProcesses` reads the session files of watched processes on emulated machines, for the daemon: the resident and fast bytes of
+//! each unit, the tiers of samples, and the capacity and the use of these machines.
 //!
 //! `isotherm run --policy none --tiers emulated` starts such programs. Each process has its session file mapped, which is
 //! how it is found; only those of the daemon's own user are opened. The processes of one run are on one machine, whose
@@ -24,9 +25,9 @@ pub(super) struct EmulatedProcesses {
     proc_root: PathBuf,
     /// The session of each process; None where it has none, or one without tiers.
     sessions: BTreeMap<Process, Option<SessionFile>>,
-    /// Fast memory of each machine, by its directory, as its processes said in this epoch.
+    /// Fast memory of each machine, by its directory, as its processes reported in this epoch.
     machines: BTreeMap<PathBuf, Bytes>,
-    /// What each process had used of its machine when it was last asked.
+    /// The use of its machine by each process, up to the last call of `take_used`.
     used: BTreeMap<Process, EmulatedUse>,
 }
 
@@ -85,7 +86,7 @@ impl EmulatedProcesses {
         self.machines.values().copied().sum()
     }
 
-    /// What the processes have used of their machines since the last call, without those that it did not know.
+    /// The use of machines by the processes since the last call; nothing for processes that are new since then.
     pub(super) fn take_used(&mut self) -> EmulatedUse {
         let mut sum = EmulatedUse::default();
         for (process, session) in &self.sessions {
@@ -110,7 +111,7 @@ impl EmulatedProcesses {
         sum
     }
 
-    /// The tier that has the data of each sample of a process now.
+    /// The number of samples of a process whose data has a tier now, and of those in the fast tier.
     pub(super) fn placed(&self, process: Process, samples: &[ObservedAccess]) -> Placed {
         let own = samples.iter().filter(|one| one.process == process);
         let session = self.sessions.get(&process).and_then(Option::as_ref);

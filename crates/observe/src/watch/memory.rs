@@ -1,10 +1,11 @@
-//! The memory of watched processes: which ranges may be moved, how much of each unit is resident,
-//! and how much of that is on the fast tier's nodes.
+//! [`NodeLayout`] reads the memory of a process, for the daemon, its sources, and an *optimization* in a live run: which ranges may be
+//! moved, how much of each unit is resident, and how much of that, and of the samples, is on the fast tier's nodes. [`capacity`] computes
+//! how much of these nodes watched processes may use, and [`promotion_lacks_room`] whether the kernel's own promotion lacks free memory on
+//! them.
 //!
-//! Only private anonymous memory is movable: heaps, stacks and other data of one process. Files and
-//! shared memory are left out: the kernel refuses to move a page of two processes, and it has no
-//! single owner. The nodes of a few pages of each unit are queried, spread over it: querying all
-//! would cost a program of 4 GiB a third of a second an epoch.
+//! Only private anonymous memory is movable: heaps, stacks and other data of one process. Files and shared memory are left out: the kernel
+//! refuses to move a page that two processes map, and such a page has no single owner. The nodes of a few pages of each unit are queried,
+//! spread over it: querying all would cost a program of 4 GiB a third of a second an epoch.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -112,7 +113,7 @@ impl NodeLayout {
     }
 
     /// The current placement of samples of a process, as (address, number of samples). Unknown where it has ended, or
-    /// its nodes may not be queried. Of very many addresses a part represents all.
+    /// its nodes may not be queried. At most `CALL` addresses are looked up, which represent all.
     pub(super) fn placed(&self, pid: u32, samples: &[(u64, u64)]) -> Placed {
         let mut placed = Placed::default();
         if self.fast.is_empty() {

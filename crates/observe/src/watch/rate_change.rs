@@ -1,4 +1,5 @@
-//! Decides when the sampling rate of the timer changes. A change reopens all perf events, so small and frequent changes are avoided.
+//! `RateChange` decides when the wanted sampling rate of the daemon's timer takes the place of the present one. Each change reopens all
+//! perf events, so a rate near the wanted one is kept, and a new rate stays for some seconds.
 
 /// A rate is kept while the wanted rate differs from it by at most `1 / FITS` of it.
 const FITS: u32 = 4;
@@ -6,8 +7,8 @@ const FITS: u32 = 4;
 /// Seconds for which a rate stays.
 const STAYS: u32 = 8;
 
-/// The same for a rate that is half or twice the wanted one: the first measured costs of a sample, in a program that starts, are often
-/// far off.
+/// Seconds for which a rate stays that is at most half or at least twice the wanted one: the first measured costs of a sample, in a program
+/// that starts, are often far off.
 const FAR_STAYS: u32 = 2;
 
 /// The seconds since the rate was changed.

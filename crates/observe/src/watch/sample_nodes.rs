@@ -1,4 +1,4 @@
-//! Counts samples by the memory node of their data, for samples with a physical address.
+//! `SampleNodes` finds the memory node of each sample with a physical address, for the watcher, and counts the samples by node.
 //!
 //! sysfs names the memory blocks of each node, all of one size; every user may read that.
 //!

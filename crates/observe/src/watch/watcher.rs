@@ -1,4 +1,5 @@
-//! The daemon's watcher: joins all sources into one observation of the watched processes an epoch.
+//! [`Watcher`] opens the daemon's sources as its [`WatcherConfig`] says, reads them within a budget of cost, and joins them into one
+//! observation of the watched processes in each epoch: their memory and their accesses, and how much of both is in the fast tier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -74,7 +75,7 @@ pub struct WatcherConfig {
     pub bits: AccessedBitChoice,
     /// The source of samples; None for no samples.
     pub samples: Option<SourceKind>,
-    /// Bytes of cache of a watched process, for the estimate of what it served of timer samples; zero for no estimate.
+    /// Bytes of cache of a watched process, for the estimate of the timer samples that it served; zero for no estimate.
     pub cache: Bytes,
     /// Upper limits of the sample rate.
     pub sample_rate: SampleRate,
@@ -253,7 +254,7 @@ impl Watcher {
         }
     }
 
-    /// Bytes of the rings that the kernel writes samples to; 0 without samples.
+    /// The source of samples, if there is one.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         self.samples.as_ref().map_or(0, ProcessSamples::ring_bytes)
@@ -274,7 +275,7 @@ impl Watcher {
         self.sample_nodes.samples()
     }
 
-    /// The counter that throttles each kind of source, and whether it is off now.
+    /// The counter that throttles each kind of source, and whether the kind is off now.
     pub fn throttle(&self) -> impl Iterator<Item = ThrottleStatus> {
         [&self.bits_throttle, &self.samples_throttle]
             .into_iter()
@@ -292,7 +293,7 @@ impl Watcher {
         (self.config.selection, self.config.filter) = (selection, filter);
     }
 
-    /// The kernel promotes no more, or again: leaves it room only where it does.
+    /// Sets whether the kernel promotes: only then is room left for that.
     pub const fn set_kernel_promotes(&mut self, promotes: bool) {
         self.config.kernel_promotes = promotes;
     }
@@ -368,8 +369,8 @@ impl Watcher {
         }
     }
 
-    /// Reads the samples so far, and returns the sums of those of this epoch whose tier is known; `None` where reading them so often in an epoch
-    /// would cost more than the source's part of the budget.
+    /// Reads the samples so far, and returns the sums of this epoch's samples whose tier is known; `None` where reading so often in an
+    /// epoch would cost more than the source's part of the budget.
     pub fn read_samples(&mut self, times: u32) -> Option<Placed> {
         let (processes, before) = (self.processes(), self.accesses.as_slice().len());
         let samples = self.samples.as_mut();
@@ -652,7 +653,7 @@ impl Watcher {
         }
     }
 
-    /// What the watched processes have used of their emulated machines since the last call; nothing on memory nodes.
+    /// The use of emulated machines by the watched processes since the last call; nothing on memory nodes.
     pub fn take_emulated_use(&mut self) -> EmulatedUse {
         let emulated = self.emulated.as_mut();
         emulated.map_or_else(EmulatedUse::default, EmulatedProcesses::take_used)

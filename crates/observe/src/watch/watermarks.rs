@@ -1,4 +1,6 @@
-//! The free memory below which the kernel promotes nothing to a node: the high watermarks of its zones, in `/proc/zoneinfo`.
+//! [`high_pages`] reads from `/proc/zoneinfo` the high watermarks of a node's zones, as a sum: the free pages below which the kernel
+//! promotes nothing to the node. The capacity of the fast tier leaves at least as much free or reclaimable on each fast node, and too
+//! little free memory above it, over all fast nodes together, shows that the kernel's own promotion lacks room.
 //!
 //! ```text
 //! Node 0, zone   Normal

@@ -1,4 +1,4 @@
-//! The costs of accesses and moves, and the other parameters of the online policy.
+//! [`OnlineConfig`] holds the costs of accesses and moves and the other parameters of the online policy.
 
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};

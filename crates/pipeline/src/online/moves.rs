@@ -1,4 +1,6 @@
-//! Selects the requested moves that pay for themselves.
+//! [`select`] chooses those moves of an epoch's plan that pay for themselves, and sets the tier of each such [`Candidate`]: demotions that
+//! relieve an overfull tier, and promotions with the demotions that make room for them. It returns the sites whose spilled part can now
+//! enter their tier.
 //!
 //! ```text
 //! gain  = accesses a second * (cost there - cost here) * horizon       (of the part that fits)

@@ -1,3 +1,5 @@
+//! Tests the online policy on a modelled machine that grants each request at once.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! The chunks that are to be fast: by ATMem's selection, or by a policy that chooses among the parts of regions.
+//! `choose` finds the addresses of an optimization's regions that are to be fast ([`Choice`]): whole chunks by ATMem's selection, or parts
+//! of even heat by a site policy, for which each region is a site. It also finds the hot data for which the capacity has no room.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -23,7 +24,7 @@ use crate::sampling_rate::SAMPLES_PER_CHUNK;
 /// Samples from which a region may be divided.
 const SAMPLES_AT_LEAST: f64 = 64.0;
 
-/// The addresses that a choice names, of each process.
+/// The addresses that are hot: those to be fast, and those without room.
 #[derive(Default)]
 pub(super) struct Choice {
     /// They are to be fast.
@@ -90,7 +91,7 @@ fn planned(
     let items: Vec<Item> = regions.iter().enumerate().map(item).collect();
     let of_region = |(number, region): (usize, &Region)| (name(number), parts(region, input));
     let parts: BTreeMap<_, _> = regions.iter().enumerate().map(of_region).collect();
-    // The page trap's costs, as any other's, are no part of a choice.
+    // The costs of the page trap do not influence the choice; any others would do.
     let tiers = Tiers::emulated(input.capacity, Bytes(u64::MAX), Emulation::TMP);
     let plan = plan(&PlanRequest {
         parts: Some(&parts),
@@ -107,7 +108,7 @@ fn planned(
             TierIndex::FASTEST => spans::difference(std::slice::from_ref(&region.range), &apart),
             _ => apart,
         };
-        // What was not accessed fills the room that a policy leaves: no reason to move it.
+        // Parts without accesses that a policy takes to fill the room are left out: there is no reason to move them.
         let accessed = parts[&site.site].iter().filter(|part| part.value > 0);
         for part in accessed {
             let density = part.value as f64 / part.weight.0.max(1) as f64;
@@ -120,7 +121,7 @@ fn planned(
     (selected, beyond)
 }
 
-/// The accessed parts that were not selected, of those that are larger than the room that the selection leaves.
+/// The accessed parts that were not selected and are larger than the room that the selection leaves.
 fn without_room(
     regions: &[Region],
     parts: &BTreeMap<SiteId, Vec<PartItem>>,
@@ -161,7 +162,7 @@ fn bounded(
     ranges.into_iter().map(cut).collect()
 }
 
-/// The parts of even heat of a region; one where the samples do not prove more.
+/// The parts of even heat of a region; a single part where the samples do not prove more.
 fn parts(region: &Region, input: &OptimizationInput<'_>) -> Vec<PartItem> {
     let all = input.counts.total(region.process).max(1);
     let samples_per_count = input.counts.samples(region.process) as f64 / all as f64;

@@ -1,4 +1,4 @@
-//! The hints of programs about the heat of their memory. An optimization obeys them, and chooses among all other data by samples.
+//! [`HeatHints`] holds the hints of programs on the heat of their memory. An optimization obeys them, and chooses other data by samples.
 //!
 //! | hint | |
 //! |---|---|
@@ -16,10 +16,10 @@ use isotherm_policy::PAGE;
 
 use super::resident::ResidentByTier;
 
-/// How hot memory is, by its program.
+/// The heat of memory as its program states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeatHint {
-    /// Before everything else.
+    /// To be in fast memory before all other data.
     Hot,
     /// Not to be in fast memory.
     Cold,
@@ -39,8 +39,8 @@ struct Hinted {
 }
 
 impl HeatHints {
-    /// Adds a hint, which replaces those of the same pages. A page that is hot in part is hot, one that is cold or streamed in part has
-    /// no hint.
+    /// Adds a hint in place of earlier hints of the same pages. A page of which a part is hot is hot; a page of which only a part is cold
+    /// or streamed has no hint.
     pub fn add(&mut self, process: Process, range: AddressRange, hint: HeatHint) {
         let outer = range.start / PAGE * PAGE..range.end().next_multiple_of(PAGE);
         let inner = range.start.next_multiple_of(PAGE)..range.end() / PAGE * PAGE;

@@ -1,4 +1,4 @@
-//! The input of an optimization: data objects, extents, resident pages, access counts, hints and the capacity of the fast tier.
+//! [`OptimizationInput`] holds the data on which an optimization is based, such as counts and hints; [`ChunkChoice`] its rule of choice.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use isotherm_policy::chunks::ChunkParameters;
 use super::hints::HeatHints;
 use crate::access_counts::AccessCounts;
 
-/// How chunks are chosen.
+/// The rule by which chunks are chosen.
 pub enum ChunkChoice {
-    /// By ATMem's selection.
+    /// Chooses by ATMem's selection.
     Selection(ChunkParameters),
-    /// By a policy that chooses among regions, and among the parts of those of uneven heat.
+    /// Chooses by a policy, among regions and among the parts of regions with uneven heat.
     Policy(Box<dyn SitePolicy>),
 }
 
-/// What a decision is made from.
+/// The data on which a decision is based.
 #[derive(Clone, Copy)]
 pub struct OptimizationInput<'a> {
-    /// The data objects of all processes; those that were freed may be among them.
+    /// The data objects of all processes; objects that were freed may be among them.
     pub objects: &'a [AllocatedObject],
     /// The extents of all processes.
     pub extents: &'a [Extent],
     /// The resident pages of each process that the decision is for, by address.
     pub resident: &'a BTreeMap<Process, Vec<ResidentRun>>,
-    /// The accesses.
+    /// The sampled accesses.
     pub counts: &'a AccessCounts,
     /// The hints of the processes about their memory.
     pub hints: &'a HeatHints,

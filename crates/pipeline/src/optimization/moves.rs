@@ -1,4 +1,5 @@
-//! The moves that put the chosen addresses into the fast tier, so that its capacity holds.
+//! Computes the moves that put the chosen addresses into the fast tier without exceeding its capacity: their promotion, and the demotion of
+//! what a hint calls cold and of the coldest of the other data.
 //!
 //! ```text
 //! fast now     | a b c d |          capacity: 4

@@ -1,4 +1,5 @@
-//! The outcome of an optimization for each data object: the totals of the result, divided among the objects at these addresses.
+//! [`object_outcomes`] computes the outcome of an optimization for each data object, and for the data of a site between objects: how many
+//! of its bytes were chosen, moved or stayed, and how many are fast then.
 //!
 //! ```text
 //! objects          |     a     |   |  b  |
@@ -28,23 +29,23 @@ use crate::access_counts::AccessCounts;
 /// The input of an optimization, and the result of its moves.
 #[derive(Clone, Copy)]
 pub struct CarriedOut<'a> {
-    /// The data objects of all processes; those that were freed may be among them.
+    /// The data objects of all processes; objects that were freed may be among them.
     pub objects: &'a [AllocatedObject],
     /// The extents of all processes.
     pub extents: &'a [Extent],
     /// The accesses.
     pub counts: &'a AccessCounts,
-    /// The resident pages of each process before the moves, and after them.
+    /// The resident pages of each process before the moves.
     pub before: &'a BTreeMap<Process, Vec<ResidentRun>>,
-    /// As `before`.
+    /// The resident pages of each process after the moves.
     pub after: &'a BTreeMap<Process, Vec<ResidentRun>>,
-    /// What was chosen for the fast tier.
+    /// Ranges that were chosen for the fast tier.
     pub selected: &'a [ProcessRange],
-    /// What moved to the fast tier.
+    /// Ranges that moved to the fast tier.
     pub promoted: &'a [ProcessRange],
-    /// What moved to the slow tier.
+    /// Ranges that moved to the slow tier.
     pub demoted: &'a [ProcessRange],
-    /// What is in slow memory or did not move.
+    /// Ranges that are in slow memory or did not move, each with the reason.
     pub stayed: &'a [StayedRange],
 }
 
@@ -55,15 +56,15 @@ pub struct ObjectOutcome {
     pub site: SiteId,
     /// Its addresses.
     pub range: AddressRange,
-    /// Samples in it.
+    /// Number of samples in its addresses.
     pub samples: u64,
     /// Resident bytes after the moves.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier.
+    /// Resident bytes that are in the fast tier after the moves.
     pub fast: Bytes,
     /// Resident bytes that were chosen for the fast tier.
     pub selected: Bytes,
-    /// Of these, bytes that were there before the moves.
+    /// Bytes that were chosen and were in the fast tier before the moves.
     pub placed: Bytes,
     /// Bytes that moved to the fast tier.
     pub promoted: Bytes,
@@ -81,8 +82,8 @@ impl ObjectOutcome {
     }
 }
 
-/// The outcomes of a process's objects and of what its sites have between them, by address. Those without a page and without a reason are
-/// left out.
+/// The outcomes of a process's objects and of the data of its sites between objects, by address. Those without a page and without a reason
+/// are left out.
 #[must_use]
 pub fn object_outcomes(process: Process, done: &CarriedOut<'_>) -> Vec<ObjectOutcome> {
     let sets = Sets::of(process, done);
@@ -127,7 +128,7 @@ fn data_of(process: Process, done: &CarriedOut<'_>) -> Vec<(Range<u64>, SiteId)>
     all
 }
 
-/// The addresses of a process that the numbers of a result are about.
+/// The addresses of a process by each total of a result.
 struct Sets<'a> {
     process: Process,
     counts: &'a AccessCounts,

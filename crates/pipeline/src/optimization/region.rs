@@ -1,4 +1,5 @@
-//! A region: what is chosen, chunk by chunk.
+//! `Region` is a data object, or a stretch of an extent outside data objects, from its first resident page to its last, with the accesses
+//! of each of its chunks. An optimization chooses chunks of regions by ATMem's selection, or parts of regions by a policy.
 
 use std::ops::Range;
 
@@ -7,13 +8,13 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use isotherm_policy::chunks::DataObject;
 
-/// A stretch of memory that is chosen or not, chunk by chunk.
+/// A stretch of memory of which each chunk is chosen or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) process: Process,
-    /// Whole pages; whole huge pages where most of it is in these.
+    /// Whole pages; whole huge pages where most of the region is in huge pages.
     pub(super) range: Range<u64>,
-    /// Bytes of the pages that most of it is in.
+    /// Size of the pages that most of the region is in.
     pub(super) page: u64,
     /// Bytes of a chunk.
     pub(super) grain: u64,
@@ -37,11 +38,11 @@ impl Region {
         at(chunks.start)..at(chunks.end)
     }
 
-    /// It as chunk selection takes it.
+    /// The region as a data object of chunk selection.
     pub(super) fn object(&self) -> DataObject<'_> {
         DataObject {
             process: self.process,
-            // Objects are known by their addresses here.
+            // Here objects are identified by their addresses.
             site: SiteId::UNATTRIBUTED,
             address: self.range.start,
             bytes: Bytes(self.range.end - self.range.start),

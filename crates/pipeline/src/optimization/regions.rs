@@ -1,4 +1,6 @@
-//! The regions of the processes, and the accesses of their chunks.
+//! `regions` finds the regions among which an optimization chooses: the data objects of the processes and the stretches of extents outside
+//! them, trimmed to resident pages, without small stretches that have hardly a sample. It adds up the accesses of their chunks, which are
+//! as small as the samples allow and fit the capacity.
 
 use std::ops::Range;
 
@@ -64,7 +66,7 @@ fn objects(input: &OptimizationInput<'_>, process: Process) -> Vec<Range<u64>> {
 /// The resident pages of a process.
 struct Memory {
     pages: Vec<Range<u64>>,
-    /// Those in huge pages.
+    /// The pages of these that are huge.
     huge: Vec<Range<u64>>,
 }
 
@@ -90,8 +92,8 @@ impl Memory {
         huge > self.resident(range.clone()) / 2
     }
 
-    /// The range from its first resident page to its last, behind `end`, where the region before it ends. The kernel moves huge pages as
-    /// a whole: one that a range shares with another belongs to the first of them.
+    /// The range from its first resident page to its last, after `end`, the end of the region before it. The kernel moves huge pages as a
+    /// whole: a huge page that two ranges share belongs to the first of them.
     fn trimmed(&self, range: Range<u64>, end: u64) -> Option<Range<u64>> {
         let mut resident = spans::within(&self.pages, range);
         let first = resident.next()?;
@@ -105,8 +107,8 @@ impl Memory {
     }
 }
 
-/// A region with its counts. Of memory between data objects, stretches that are small and hardly accessed are left out: each would be hot
-/// by a single sample.
+/// A region with its counts. Between data objects, stretches that are small and hardly accessed are left out: a single sample would make
+/// each of them hot.
 fn region(
     input: &OptimizationInput<'_>,
     process: Process,
@@ -125,7 +127,7 @@ fn region(
     let page = if memory.is_huge(&range) { HUGE } else { PAGE };
     // A chunk that is larger than the capacity could never be fast, however hot.
     let room = match input.capacity.0 / page * page {
-        // Nothing can be fast, and what is hot does not depend on that.
+        // Nothing can be fast then, so the capacity does not limit the chunks that are reported as hot.
         0 => u64::MAX,
         room => room,
     };
@@ -134,7 +136,7 @@ fn region(
     let grain = grain.checked_next_multiple_of(page)?;
     let mut counts = vec![0_u64; bytes.div_ceil(grain) as usize];
     for (page, count) in counted() {
-        // A page that begins in the region is within it.
+        // The page begins in the region, so its chunk exists.
         let sum = &mut counts[((page - range.start) / grain) as usize];
         *sum = sum.saturating_add(count);
     }

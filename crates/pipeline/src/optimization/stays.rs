@@ -1,9 +1,11 @@
-//! The reasons why data is in slow memory after an optimization: it was not chosen, or a hint calls it hot and it is not resident.
+//! Finds, from the decision of an optimization and before its moves, why each range that was not chosen is not in fast memory afterwards:
+//! hot but beyond the capacity, or not hot; and of ranges that a hint calls hot and that are not resident: not touched yet, or not movable
+//! (in no extent). The reasons of moves that fail are not found here.
 //!
 //! ```text
 //! slow, or leaves fast memory    | a b c d |      hot by a hint and not resident     | e f |
 //! chosen                           a                                       extents     e
-//! hot, no room                       b            Capacity: b   NotHot: c, d   NotTouched: e   NotMovable: f
+//! hot, beyond the capacity           b            Capacity: b   NotHot: c, d   NotTouched: e   NotMovable: f
 //! ```
 
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ use super::resident::ResidentByTier;
 /// Addresses by process.
 type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
 
-/// The ranges of all processes. `beyond` are addresses that the samples prove hot and the capacity has no room for.
+/// The ranges of all processes, each with its reason. `beyond` are addresses that samples prove hot and that lack room.
 pub(super) fn stays(
     input: &OptimizationInput<'_>,
     tiers: &ResidentByTier,

@@ -172,7 +172,7 @@ fn the_hot_part_of_an_array_takes_the_place_of_cold_data_as_far_as_it_needs_room
         );
         assert_eq!(figures.placed, Bytes(0));
         assert_eq!(figures.fast, Bytes(256 * PAGE));
-        // With room for all nothing has to leave.
+        // If there is room for all data, no page has to leave.
         assert!(machine.optimize(1024, &choice).demotions.is_empty());
     }
 }
@@ -218,11 +218,11 @@ fn slow_data_that_is_not_chosen_has_no_room_or_is_not_hot() {
 #[test]
 fn a_hot_hint_without_pages_or_without_data_of_the_run_says_so() {
     let mut machine = uneven();
-    // Of the data object that follows, no page was touched; the last pages are of a stack.
+    // No page of the data object that follows was touched; the last pages are of a stack.
     machine.extent(3000, 16);
     machine.hint(3000..3016, HeatHint::Hot);
     machine.hint(9000..9008, HeatHint::Hot);
-    // Of 64 hot pages the capacity takes 32.
+    // The capacity takes 32 of the 64 hot pages.
     machine.hint(1900..1964, HeatHint::Hot);
     let found = machine.optimize(32, &atmem());
     assert_eq!(pages(&found.promotions), [(1900, 32)]);

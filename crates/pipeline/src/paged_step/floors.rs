@@ -1,4 +1,4 @@
-//! Finds the processes that keep all their memory, because their control group has no more than its floor in memory.
+//! `Floors` finds the processes that the [`SavingRule`](super::SavingRule) spares: their control group has at most its floor in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::unit_step::{GroupLimit, entry_of};
 pub(super) struct Floors(BTreeSet<Process>);
 
 impl Floors {
-    /// Those of all groups that have a floor and no more than that in memory.
+    /// The processes of all groups that have a floor and no more than that in memory.
     pub(super) fn find(seen: &PagedObservation, groups: &BTreeMap<String, GroupLimit>) -> Self {
         let mut of_process = BTreeMap::new();
         for watched in &seen.seen.processes {
@@ -33,7 +33,7 @@ impl Floors {
         Self(low.map(|(process, _)| *process).collect())
     }
 
-    /// True of a process whose memory stays.
+    /// True for a process whose memory stays.
     pub(super) fn keeps(&self, process: Process) -> bool {
         self.0.contains(&process)
     }

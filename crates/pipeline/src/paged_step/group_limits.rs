@@ -1,8 +1,10 @@
-//! Control groups that are near the limit of their owner: room is made for them before the kernel does.
+//! Finds the control groups that are near the kernel's memory limit that their owner set, and how much of each is to be paged out so that
+//! there is room before the kernel reclaims (`over_full`, `most_of_all`). Also finds the processes to which nothing is brought back because
+//! their group is near its limit (`near_limit`), and the groups of which not enough could be paged out ([`GroupShortage`]).
 //!
-//! The kernel reclaims what was least recently used, whatever that costs the program. Here the coldest units leave, as soon as a group
-//! has more than fifteen sixteenths of its limit, whatever the budget of lost time says: a page must leave in any case. The
-//! limit itself stays its owner's.
+//! The kernel reclaims the least recently used pages, whatever that costs the program. Here the coldest units leave, as soon as a group has
+//! more than fifteen sixteenths of its limit, whatever the budget of lost time says: a page must leave in any case. The limit itself is not
+//! changed.
 //!
 //! ```text
 //! 0 ------- memory without cached files -- 14/16 --------- 15/16 ---------- limit
@@ -19,10 +21,10 @@ use isotherm_model::outcome::{Fate, NO_RIGHT};
 use isotherm_model::paged::{LimitedGroup, PAGED_OUT, PagedObservation};
 use isotherm_model::units::Bytes;
 
-/// The part of a limit that is kept free, one in this number; below twice as much nothing is brought back.
+/// 1/`FREE` of a limit is kept free; with less than twice that free, nothing is brought back.
 const FREE: u64 = 16;
 
-/// A group for which too little left, because memory of its processes is out of reach.
+/// A group from which too little was paged out, because memory of its processes cannot be seen or paged out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupShortage {
     /// Its path in the hierarchy.
@@ -33,8 +35,8 @@ pub struct GroupShortage {
     pub bytes: Bytes,
 }
 
-/// What all watched processes together may have in memory, for the groups that hold all of them: the limit of a group, less what is kept
-/// free and what others in it have.
+/// The most that all watched processes together may have in memory by the groups that hold all of them: the limit of a group, less what is
+/// kept free and what other processes in it have.
 pub(super) fn most_of_all(seen: &PagedObservation) -> Bytes {
     let present: Bytes = seen.units.iter().map(|held| held.present).sum();
     let groups = seen.groups.iter().filter(|group| holds_all(group, seen));
@@ -45,7 +47,7 @@ pub(super) fn most_of_all(seen: &PagedObservation) -> Bytes {
     most.min().unwrap_or(Bytes(u64::MAX))
 }
 
-/// The groups for which memory must leave, and how much; without those that hold all processes, where these are kept to `most_of_all`.
+/// The groups for which memory must leave, and how much. Groups that hold all processes are left out where these are kept to `most_of_all`.
 pub(super) fn over_full(
     seen: &PagedObservation,
     most_of_all: Bytes,
@@ -57,14 +59,14 @@ pub(super) fn over_full(
     over.filter(|(_, excess)| *excess > Bytes::ZERO).collect()
 }
 
-/// The processes for which nothing is brought back, because a group of theirs has little room.
+/// The processes for which nothing is brought back, because one of their groups has little room.
 pub(super) fn near_limit(seen: &PagedObservation) -> BTreeSet<Process> {
     let near = seen.groups.iter();
     let near = near.filter(|group| group.without_files > less_part(group.limit, 2));
     near.flat_map(|group| &group.processes).copied().collect()
 }
 
-/// The groups of which too little left by these outcomes, if memory of a process in them cannot be seen or paged out.
+/// The groups from which too little was paged out by these outcomes, if memory of a process in them cannot be seen or paged out.
 pub(super) fn shortages(seen: &PagedObservation, outcomes: &[RangeOutcome]) -> Vec<GroupShortage> {
     let mut reached: BTreeSet<Process> = seen.units.iter().map(|held| held.unit.process).collect();
     let out = outcomes.iter();
@@ -99,14 +101,14 @@ fn holds_all(group: &LimitedGroup, seen: &PagedObservation) -> bool {
     processes.all(|watched| group.processes.contains(&watched.process))
 }
 
-/// Bytes of a group beyond what leaves a part of its limit free.
+/// Bytes by which a group exceeds fifteen sixteenths of its limit.
 fn excess(group: &LimitedGroup) -> Bytes {
     group
         .without_files
         .saturating_sub(less_part(group.limit, 1))
 }
 
-/// A limit less so many parts that are kept free.
+/// A limit less this number of sixteenths, which are kept free.
 const fn less_part(limit: Bytes, parts: u64) -> Bytes {
     Bytes(limit.0 - limit.0 / FREE * parts)
 }

@@ -1,4 +1,6 @@
-//! Keeps units in memory that were paged out by mistake, and remembers the outcome of every action.
+//! `Guard` wraps the executor for the moves that a memory limit causes: for a number of epochs it refuses to page out a unit that was paged
+//! out by mistake, and it keeps the outcomes of these moves. What leaves by the budget of lost time, or for a control group near its own
+//! limit, does not pass it. [`by_unit`] divides an outcome among the units of its range.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +12,7 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Unit;
 
-/// Why a unit stays.
+/// The reason for which such a unit stays.
 pub(super) const WAS_A_MISTAKE: &str = "it was needed again soon after it was paged out";
 
 /// The executor of one epoch.
@@ -72,13 +74,13 @@ const fn unit_end(address: u64, unit: u64) -> u64 {
 pub(super) enum UnitOutcome {
     /// Most of its bytes reached the target.
     There,
-    /// Most of its bytes stay, for a reason of the unit itself, such as locked pages.
+    /// Most of its bytes stay, for a reason in the unit itself, such as locked pages.
     Stays,
     /// There was no time or no room, or the unit has no pages.
     Later,
 }
 
-/// The outcome of each unit of a range; in a model, what would have moved counts as moved.
+/// The outcome of each unit of a range; if `modelled`, bytes that would have moved count as moved.
 pub(super) fn by_unit(
     outcome: &RangeOutcome,
     unit: u64,

@@ -1,4 +1,6 @@
-//! Settings and limits of the step.
+//! [`PagedConfig`] holds the settings of a [`PagedStep`](super::PagedStep), [`PagedLimits`] its limits in one epoch. [`SavingRule`] chooses
+//! what is paged out below the limits: units whose probes stayed out, as far as the budget of lost time allows, or the least recently used
+//! units, while the program waits for less than the budget's share of its time (TMO).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +9,7 @@ use isotherm_model::units::Bytes;
 
 use crate::unit_step::GroupLimit;
 
-/// The rule by which memory leaves that no limit forces out.
+/// The rule by which memory below the limits is paged out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SavingRule {
     /// Units whose probes stayed out, as far as the budget of lost time allows.
@@ -26,9 +28,9 @@ pub struct PagedConfig {
     pub page: Bytes,
     /// Measured costs of a page of 4 KiB.
     pub costs: RefaultCosts,
-    /// Share of the time that may be lost; from 1 on there is no budget.
+    /// Share of the time that may be lost; at 1 and above there is no budget.
     pub slowdown: f64,
-    /// What leaves under the budget.
+    /// The rule by which memory leaves under the budget.
     pub rule: SavingRule,
     /// True if no data really moves.
     pub modelled: bool,
@@ -37,13 +39,13 @@ pub struct PagedConfig {
 /// Limits that may change from epoch to epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagedLimits {
-    /// Bytes that stay in memory whatever the budget allows: no more than the rest leaves.
+    /// Bytes that stay in memory whatever the budget allows: at most the rest leaves.
     pub keep: Bytes,
-    /// Bytes that may stay in memory: the rest leaves, whatever it costs.
+    /// Most bytes that may be in memory: the rest leaves, whatever it costs.
     pub most: Bytes,
     /// Bytes that may be moved in one epoch.
     pub moves: Bytes,
-    /// Limits of control groups, as of [`StepLimits`](crate::StepLimits).
+    /// Limits of control groups, as in [`StepLimits`](crate::StepLimits).
     pub groups: BTreeMap<String, GroupLimit>,
     /// Epochs for which a new process keeps a fair share of memory.
     pub fair_start: u32,

@@ -1,4 +1,4 @@
-//! The step on a modelled program: pages leave, and come back when they are touched.
+//! Tests the step on a modelled program: pages leave, and come back when they are touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -303,7 +303,7 @@ fn a_change_of_phase_recalls_what_the_next_ones_need() {
     assert!(returned <= 80, "{returned} pages, of which 40 are probes");
 }
 
-/// Has time for so many ranges that come back.
+/// Has time for this number of ranges that come back.
 struct Hurried<'a>(&'a mut Program, u32);
 
 impl RangeExecutor for Hurried<'_> {
@@ -436,7 +436,7 @@ fn what_exceeds_the_most_leaves_whatever_the_budget() {
     assert!(program.units_out().len() >= 5, "{:?}", program.out);
 }
 
-/// Puts the program into a control group with a limit of so many units, alone or beside a watched process in another one.
+/// Puts the program into a control group with a limit of `units` units, alone or beside a watched process in another one.
 fn in_group(seen: &mut PagedObservation, units: u64, is_alone: bool) {
     seen.groups.push(LimitedGroup {
         name: "/app".to_owned(),

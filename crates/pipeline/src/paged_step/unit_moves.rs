@@ -1,4 +1,4 @@
-//! Converts decisions about units into moves of ranges, and the outcomes of these moves into outcomes of units.
+//! Converts decisions about units and probes into moves of ranges, outcomes of probes into pages that left, and touches into accesses.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Unit;
 
-/// One action for each run of neighbouring units of a process, each of these bytes.
+/// One action for each run of neighbouring units of a process; a unit has `bytes` bytes.
 pub(super) fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeAction> {
     let mut actions: Vec<RangeAction> = Vec::new();
     let mut last: Option<(Process, u64)> = None;
@@ -34,7 +34,7 @@ pub(super) fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeActi
     actions
 }
 
-/// One action for each page of a probe, by the numbers of pages of this size within the unit.
+/// One action for each page of a probe; pages have `page` bytes and are numbered within the unit.
 pub(super) fn probe_actions(probes: &[(Unit, Vec<u64>)], page: u64) -> Vec<RangeAction> {
     let action = |unit: &Unit, number: &u64| RangeAction {
         process: unit.process,
@@ -69,7 +69,7 @@ pub(super) fn probes_that_left(
     left
 }
 
-/// The touches of units of this size as accesses to the whole unit, which the policies of a limit rank by.
+/// The touches of units as accesses to the whole unit, by which the policies of a limit rank.
 pub(super) fn accesses(touches: Vec<(Unit, u64)>, unit: Bytes) -> Vec<ObservedAccess> {
     let source = SourceKind::PageFaults;
     let access = |(touched, parts): (Unit, u64)| ObservedAccess {

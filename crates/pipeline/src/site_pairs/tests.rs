@@ -1,3 +1,5 @@
+//! Tests the pairs of sites of two profiles with frames of invented builds.
+
 use super::{module_name, site_pairs};
 use isotherm_model::calls::MatchedBy;
 use isotherm_model::profile::{Meta, Profile};

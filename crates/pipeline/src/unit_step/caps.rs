@@ -1,5 +1,5 @@
-//! Caps: the most of the fast tier that a control group may use, applied to the input and the
-//! output of the policy.
+//! Caps limit how much of the fast tier a control group may use: [`hide`] applies them to the input of the policy and [`cut`] to its
+//! output.
 //!
 //! The heat of units beyond the group's hottest ones is hidden from the policy, and none of them is
 //! wanted. The room goes to other groups.

@@ -1,9 +1,9 @@
-//! Floors: fast memory that a control group keeps regardless of other groups.
+//! `Floors` keeps for each control group the fast memory that its floor guarantees, regardless of other groups, as far as the group has
+//! that much memory with any heat. A newcomer's fair share is such a floor.
 //!
-//! The policy decides first and ignores floors. If it wants less of a group than the group's *due*,
-//! more of the group is added, and the coldest units that are not due are dropped. The due is the
-//! floor, or the group's memory with any heat in the last epochs if that is less: a floor does not
-//! keep cold data in fast memory. A cap has precedence.
+//! The policy decides first and ignores floors. If it wants less of a group than the group's *due*, more of the group is added, and the
+//! coldest units that are not due are dropped. The due is the floor, or the group's memory with any heat in the last epochs if that is
+//! less: a floor does not keep cold data in fast memory. A cap has precedence.
 //!
 //! ```text
 //! capacity 4, floor of b 2       hottest first
@@ -11,14 +11,14 @@
 //! wanted                         a1 a2    b1 b2      b2 has some heat; a3 gives way
 //! ```
 //!
-//! Dues are bytes: a unit at the edge of a mapping holds less than its size, and is counted by what it holds.
+//! Dues are bytes: a unit at the edge of a mapping counts with the bytes that it has.
 //!
 //! Units that the kernel moves as a whole are due and added as a whole, so a group may have up to a
 //! huge page more than its floor: demoting one part demotes all of it, and breaks the floor. If the
 //! tier has no room to round all floors up, the huge pages beyond the floors are dropped first.
 //!
-//! The fair share of a newcomer is a floor, too, but the last of them: in a tier without room for all,
-//! the floors of the settings are kept first, rounded up. A newcomer's is rounded down.
+//! The fair share of a newcomer is a floor, too, but of lower priority: in a tier without room for all, the floors of the settings are kept
+//! first, rounded up. A newcomer's is rounded down.
 //!
 //! In the next epoch the added units and their room are hidden from the policy. Otherwise it would
 //! offer that room to other groups again and again.
@@ -61,7 +61,7 @@ pub(super) struct PlacementState<'a> {
     pub fast: &'a [bool],
     /// True for units that may be moved now.
     pub movable: &'a [bool],
-    /// Units that move together.
+    /// The huge pages, whose units move together.
     pub grains: &'a HugePageGroups,
 }
 
@@ -213,8 +213,8 @@ fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>)
     }
 }
 
-/// Marks the units that a floor of so many bytes keeps, the best first. The last of them may hold more than is left of the floor; where it
-/// is a huge page of several units, it extends beyond the floor.
+/// Marks the units that a floor of these bytes keeps, the best first. The last of them may have more bytes than are left of the floor; if
+/// it is a huge page of several units, it extends beyond the floor.
 fn mark_due(
     due: &mut [Due],
     kept: &[PageIndex],

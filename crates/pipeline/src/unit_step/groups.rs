@@ -1,9 +1,9 @@
-//! The operator's settings for control groups: a cap and a floor of the fast tier, and the priority
-//! of their heat.
+//! `Groups` finds the operator's settings ([`GroupLimit`]) that the control group of each process obeys, a cap and a floor of the fast tier
+//! and the priority of its heat, lists the units under each, and weighs their heat. A newcomer with heat that obeys no settings gets an
+//! entry of its own, with its fair share as the floor.
 //!
-//! A process obeys one entry: the longest name that is its control group or a group above it. So no
-//! process counts in two entries, and floors can be added. A newcomer that obeys none gets an entry
-//! for itself.
+//! A process obeys one entry: the longest name that is its control group or a group above it. So no process counts in two entries, and
+//! floors can be added.
 //!
 //! ```text
 //! entries           /system.slice        /system.slice/redis.service
@@ -43,8 +43,7 @@ impl Priority {
 pub struct GroupLimit {
     /// Most bytes of the fast tier for them; `None` for no limit. It has precedence over the floor.
     pub cap: Option<Bytes>,
-    /// Bytes of it that they keep regardless of others, as long as they have that much with any
-    /// heat.
+    /// Bytes of the fast tier that they keep regardless of others, as long as they have that much with any heat.
     pub floor: Bytes,
     /// Weight of their heat compared with others.
     pub priority: Priority,
@@ -101,11 +100,11 @@ impl Bounds {
     }
 }
 
-/// The entries, those of newcomers after those of the settings, and the entry of each unit.
+/// The entries, first those of the settings and then those of newcomers, and the entry of each unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     bounds: Vec<Bounds>,
-    /// By number of the unit; `None` if no entry applies.
+    /// The entry of each unit, by the unit's number; `None` if no entry applies.
     of: Vec<Option<u32>>,
     /// The processes that have an entry as newcomers.
     newcomers: BTreeMap<Process, usize>,

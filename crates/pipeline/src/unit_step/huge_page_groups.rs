@@ -1,9 +1,9 @@
-//! Units that the kernel moves together: those in one huge page.
+//! `HugePageGroups` holds the units that the kernel moves together, those in one huge page: they share its heat, are all wanted in the fast
+//! tier or none, and are moved in one action.
 //!
 //! The kernel moves a huge page as a whole, for any address in it. If units are smaller and are
 //! decided one by one, a hot unit enters the fast tier and a cold one leaves it in turn, and the
-//! whole page moves back and forth. So the units of a huge page share its heat, are all wanted or
-//! none, and are moved in one action.
+//! whole page moves back and forth.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl HugePageGroups {
     pub(super) fn find(index: &Index, unit_bytes: u64) -> Self {
         let is_part = |known: &UnitState| known.grain > unit_bytes;
         let mut found = Self::default();
-        // Units as large as a huge page, the default, need no walk through the index.
+        // If units are as large as a huge page, the default, the walk through the index is skipped.
         if !index.known().iter().any(is_part) {
             return found;
         }

@@ -1,4 +1,4 @@
-//! Assigns dense numbers to units, in the order of first observation.
+//! `Index` assigns dense numbers to units, in the order of first observation, and holds the bytes by tier and the recent use of each.
 //!
 //! Policies store the state of a page under its number, so a number is never reused: the numbers of
 //! removed units stay empty until they outnumber the living units. Then all units are renumbered,
@@ -10,8 +10,8 @@ use isotherm_model::batch::Process;
 use isotherm_model::page::PageIndex;
 use isotherm_model::watch::{Unit, UnitResidency};
 
-/// Empty numbers up to which the policy's state is worth keeping: 4,096 units of 2 MiB are 8 GiB of
-/// programs that ended, and some 0.3 MiB of lists.
+/// Up to this many empty numbers the policy's state is kept: 4,096 units of 2 MiB are 8 GiB of programs that ended, and about 0.3 MiB of
+/// lists.
 pub(super) const EMPTY_AT_LEAST: usize = 4096;
 
 /// Epochs for which a unit counts as warm after its last observed access: the horizon of Payback.
@@ -25,7 +25,7 @@ pub(super) struct UnitState {
     pub unit: Option<Unit>,
     /// Bytes resident.
     pub resident: u64,
-    /// Of these, bytes in the fast tier.
+    /// Resident bytes that are in the fast tier.
     pub fast: u64,
     /// Bytes that the kernel moves as a whole with it.
     pub grain: u64,
@@ -38,7 +38,7 @@ pub(super) struct UnitState {
 /// The units by number, and the numbers by unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// By process and address, to find the units of a range without walking the range.
+    /// The numbers by process and address, to find the units of a range without walking the range.
     numbers: BTreeMap<Unit, u32>,
     known: Vec<UnitState>,
     /// The numbers of the units that the last update removed, ascending.
@@ -193,7 +193,7 @@ impl UnitState {
         self.unit.is_some()
     }
 
-    /// True where most of it is in the fast tier.
+    /// True where most of its bytes are in the fast tier.
     pub(super) const fn is_fast(&self) -> bool {
         self.fast > self.resident / 2
     }

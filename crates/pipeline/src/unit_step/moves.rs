@@ -1,8 +1,8 @@
-//! Selects the policy's requests that are carried out in this epoch, and their order.
+//! [`choose`] selects which promotions and demotions towards the wanted state are carried out in this epoch ([`Moves`]), and their order,
+//! within the bytes that may be moved and the floors of groups. [`actions`] joins neighbours to moves of ranges for the executor.
 //!
-//! Demotions make the room. Promotions follow batch by batch, hottest first, as far as there is
-//! actual room: a failed demotion makes none. No group falls below its floor, even while its own
-//! units change places.
+//! Demotions make the room for promotions, of groups below their floors first and then hottest first; the step promotes batch by batch as
+//! far as there is actual room, as a failed demotion makes none. No group falls below its floor, even while its own units change places.
 
 mod demotion_queue;
 
@@ -34,8 +34,8 @@ pub(super) struct FastTier {
     pub capacity: u64,
 }
 
-/// Chooses moves from the wanted state, at most `bytes` of them. What exceeds the capacity leaves
-/// first, without anything in exchange. `spare` is the fast bytes that each group may lose.
+/// Chooses moves towards the wanted state, of at most `bytes` bytes. Bytes above the capacity leave first, without anything in exchange.
+/// `spare` is the fast bytes that each group may lose.
 pub(super) fn choose(
     requests: PlacementRequests<'_>,
     spare: Vec<i64>,
@@ -88,8 +88,8 @@ pub(super) fn choose(
     moves
 }
 
-/// Joins neighbours of one process that go to the same node: one action for each run, and the units
-/// in each. This needs fewer system calls and names no page twice.
+/// Joins neighbours of one process that go to the same node: one action for each run, with the units of the run. This needs fewer system
+/// calls and names no page twice.
 pub(super) fn actions(
     index: &Index,
     pages: &[PageIndex],

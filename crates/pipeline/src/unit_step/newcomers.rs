@@ -1,8 +1,9 @@
-//! Newcomers: processes that have been watched for a few epochs only.
+//! `Newcomers` finds the processes that appeared after the first observation and have been watched for a few epochs only, and `fair_share`
+//! computes the fast memory that each of them keeps.
 //!
-//! Heat that one epoch showed says little, and a program that has filled the fast tier for hours
-//! has much of it. So a newcomer without an entry of its own has a floor at first, its *fair share*:
-//! what configured floors leave of the fast tier, divided among the processes with heat.
+//! Heat that one epoch showed proves little, and a program that has filled the fast tier for hours has much of it. So a newcomer without an
+//! entry of its own has a floor at first, its *fair share*: the part of the fast tier without configured floors, divided among the
+//! processes with heat.
 //!
 //! ```text
 //! capacity 12 units, a floor of 2, three processes with heat      fair share (12 - 2) / 3 = 3
@@ -10,8 +11,8 @@
 //! floor              3                     none: heat alone decides
 //! ```
 //!
-//! Processes of the first observation are no newcomers: a daemon that is restarted moves nothing for
-//! their sake. A process that the filter drops for a while is not new when it returns.
+//! Processes of the first observation are no newcomers: a daemon that is restarted moves nothing for their sake. A process that the filter
+//! drops for a while is not new when it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,18 +21,17 @@ use isotherm_model::watch::Watched;
 
 use super::index::Index;
 
-/// Epochs for which a process that is not watched any more is remembered: more than a program with
-/// pauses rests, and little memory.
+/// Epochs for which a process that is no longer watched is remembered: longer than a program pauses, at the cost of little memory.
 const REMEMBERED: u32 = 256;
 
-/// For how long processes have been watched.
+/// The number of epochs for which each process has been watched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Newcomers {
     /// `None` before the first observation.
     ages: Option<BTreeMap<Process, Age>>,
 }
 
-/// For how long one process has been watched.
+/// The number of epochs for which one process has been watched.
 #[derive(Clone, Copy, Debug, Default)]
 struct Age {
     /// Epochs with an observed access, of any process, in which it was watched.
@@ -75,7 +75,7 @@ impl Newcomers {
     }
 }
 
-/// The processes with heat, and the part of `units` for each of them; nothing where one has all heat.
+/// The fair share of each process with heat, in units, and these processes; nothing where one process has all heat.
 pub(super) fn fair_share(index: &Index, units: usize) -> (usize, BTreeSet<Process>) {
     let known = index.known();
     let processes = index.warm().filter_map(|page| known[page.at()].unit);

@@ -1,4 +1,5 @@
-//! The requests of the policy for each unit, with the step's state of the units.
+//! `PlacementRequests` joins the units that should be fast, by the policy with caps and floors applied, with the step's state of the units,
+//! and lists the candidates for promotion and demotion. The moves of the epoch are chosen from these.
 
 use isotherm_model::page::PageIndex;
 
@@ -24,8 +25,7 @@ pub(super) struct PlacementRequests<'a> {
 }
 
 impl PlacementRequests<'_> {
-    /// Resident bytes of a unit with those that move with it. The next function gives the fast part
-    /// of them.
+    /// Resident bytes of a unit and those that move with it; [`Self::fast`] gives the fast part.
     pub(super) fn resident(&self, page: PageIndex) -> u64 {
         self.sum(page, |known| known.resident)
     }

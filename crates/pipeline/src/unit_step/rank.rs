@@ -1,4 +1,5 @@
-//! Computes the rank of a unit: the observations of all sources in an epoch.
+//! `Ranks` computes the rank of each unit, its heat in an epoch, by which policies order units: the sum of the hits of accessed bits and of
+//! samples, converted to the accesses that they represent or, as TMP does, as they are.
 //!
 //! TMP (section IV) adds the hits of accessed bits and of trace samples, because on its machines
 //! both numbers had the same order of magnitude (figure 2). Without a PMU they do not: a scan of 1
@@ -11,10 +12,10 @@
 //!
 //! [`Combine::Sum`] leaves the hits as they are, as TMP does.
 //!
-//! Some accessed bits are of slow memory only ([`SourceKind::sees_slow_only`]): NUMA hint faults. They
-//! represent as many accesses as the samples of slow memory, and where they did not look, on fast memory, they are taken to agree
-//! with the samples. Without samples they say nothing: not whether what is fast is colder than what they saw. A unit that the kernel
-//! promoted at its faults has no more of them, and few samples yet: its rank is not below that of the faults, halved in each further epoch.
+//! Some accessed bits are of slow memory only (`SourceKind::sees_slow_only`): NUMA hint faults. Together they represent as many accesses
+//! as the samples of slow memory; for fast memory, which they do not observe, they are assumed to agree with the samples. Without samples
+//! they are ignored, because they do not show whether fast data is colder. A unit that the kernel promoted at its faults has no more faults
+//! and few samples yet: its rank is at least that of the faults, halved in each further epoch.
 //!
 //! ```text
 //! samples x worth      slow unit 300        fast unit 300
@@ -30,7 +31,7 @@ use crate::division::Division;
 /// Bytes of a cache line, and so of one access to memory.
 const LINE_BYTES: u64 = 64;
 
-/// The least rank of a promoted unit ends below a part of a sample in this number: five epochs after faults that stood for a sample or two.
+/// A least rank ends below 1/`PARTS_OF_SAMPLE` of a sample: five epochs after faults that represented one or two samples.
 const PARTS_OF_SAMPLE: u64 = 16;
 
 /// The combination of the hits of both kinds into one rank.
@@ -47,9 +48,9 @@ pub enum Combine {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranks {
     hits: [Vec<u64>; 2],
-    /// By number of the unit: the least rank of one that was promoted at its faults.
+    /// The least rank of each unit that was promoted at its faults, by number of the unit.
     promoted: Vec<u64>,
-    /// By number of the unit.
+    /// The rank of each unit, by number of the unit.
     pub ranks: Vec<u64>,
     /// Rank of one hit of the source whose hits vary most by chance.
     pub hit: u64,
@@ -136,7 +137,7 @@ impl Ranks {
         }
     }
 
-    /// Ranks every unit where the accessed bits are of slow memory only.
+    /// Ranks every unit if the accessed bits are of slow memory only.
     fn take_of_slow(
         &mut self,
         index: &Index,
@@ -190,8 +191,8 @@ fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
 }
 
-/// Spreads a access over the units in its range, in proportion to their resident bytes: only
-/// resident memory was accessed. No hit is lost in rounding.
+/// Spreads an access over the units in its range, in proportion to their resident bytes: only resident memory was accessed. No hit is lost
+/// in rounding.
 fn spread(index: &Index, access: &ObservedAccess, unit_bytes: u64, hits: &mut [u64]) {
     if access.bytes.0 == 0 || unit_bytes == 0 {
         return;
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(after(&index, &[faults, sample(4)]), 400);
         assert_eq!(after(&index, &[sample(4)]), 200);
         assert_eq!(after(&index, &[sample(4)]), 100);
-        // It ends, so that a unit without an access is cold in time.
+        // The least rank ends, so that a unit without an access is cold in time.
         let rests: Vec<u64> = (0..6).map(|_| after(&index, &[sample(4)])).collect();
         assert_eq!(rests, [50, 25, 12, 6, 0, 0]);
         assert_eq!(after(&index, &[faults, sample(4)]), 400);

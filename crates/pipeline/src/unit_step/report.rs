@@ -1,4 +1,4 @@
-//! The results of an epoch of the daemon, for people and for metrics.
+//! [`EpochReport`] holds the results of an epoch of the unit step, in all and by process and control group, for people and for metrics.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +24,11 @@ pub struct EpochReport {
     pub capacity: Bytes,
     /// Bytes that watched processes have resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier after the epoch's moves.
+    /// Resident bytes that are in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Bytes that the policy wants there.
+    /// Bytes that the policy wants in the fast tier.
     pub wanted: Bytes,
-    /// The units that it wants there.
+    /// Units that the policy wants in the fast tier.
     pub wanted_units: Vec<Unit>,
     /// Units that are watched.
     pub units: usize,
@@ -36,7 +36,7 @@ pub struct EpochReport {
     pub backoff: usize,
     /// Units of which little is hot, with their hot parts in the fast tier and the rest in the slow one.
     pub split_units: usize,
-    /// Bytes that they have in the fast tier.
+    /// Bytes that these units have in the fast tier.
     pub split_fast: Bytes,
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
@@ -45,13 +45,13 @@ pub struct EpochReport {
     /// Observed accesses: trace samples if there were any, else accessed bits. The latter count a
     /// page once per scan, regardless of its accesses.
     pub accesses: u64,
-    /// Of these, accesses to memory that was fast at that time.
+    /// Observed accesses to memory that was fast at that time.
     pub accesses_fast: u64,
     /// The outcome of the moves.
     pub moves: Sums,
-    /// By process, in the order of the observation.
+    /// The share of each process, in the order of the observation.
     pub processes: Vec<ProcessShare>,
-    /// By control group with an entry, in the order of names.
+    /// The share of each control group with an entry, in the order of names.
     pub groups: Vec<GroupShare>,
     /// Reports of the sources, cumulative.
     pub sources: Vec<SourceReport>,
@@ -96,14 +96,14 @@ pub struct ProcessShare {
     pub warning: String,
     /// Bytes resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier after the epoch's moves.
+    /// Resident bytes that are in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Bytes of it that the process keeps as a newcomer, as long as it has that much with heat; 0
-    /// for a process that is not new, obeys an entry, or is alone.
+    /// Bytes of the fast tier that the process keeps as a newcomer, as long as it has that much with heat; 0 for a process that is not new,
+    /// obeys an entry, or is alone.
     pub fair_share: Bytes,
     /// Observed accesses, of the kind that the report counts.
     pub accesses: u64,
-    /// Of these, accesses to memory that was fast at that time.
+    /// Observed accesses to memory that was fast at that time.
     pub accesses_fast: u64,
 }
 
@@ -118,15 +118,15 @@ pub struct GroupShare {
     pub processes: usize,
     /// Bytes that they have resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier after the epoch's moves.
+    /// Resident bytes that are in the fast tier after the epoch's moves.
     pub fast: Bytes,
     /// Observed accesses, of the kind that the report counts, before the priority.
     pub accesses: u64,
-    /// Of these, accesses to memory that was fast at that time.
+    /// Observed accesses to memory that was fast at that time.
     pub accesses_fast: u64,
 }
 
-/// Bytes by outcome.
+/// Bytes of moves by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Moved to the fast tier; in a dry run, bytes that would have been moved.
@@ -177,8 +177,7 @@ impl Sums {
     }
 }
 
-/// The report before any move. `modelled`: no data really moves, so the machine's own placement
-/// says little.
+/// The report before any move. If `modelled`, no data really moves, so the machine's own placement is not the model's.
 pub(super) fn begin(
     seen: &Observation,
     index: &Index,
@@ -232,7 +231,7 @@ const fn seen_by(totals: [u64; 2]) -> Option<ProfilingMethod> {
     }
 }
 
-/// Hits of one kind by process, of each unit in proportion to its part that was fast in the epoch.
+/// Hits of one kind by process; the hits of each unit are divided by the part of it that was fast in the epoch.
 fn by_units(
     index: &Index,
     ranks: &Ranks,

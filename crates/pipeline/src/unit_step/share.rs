@@ -1,4 +1,4 @@
-//! The outcome of a move by unit: how much of each is in the tier to which it was to move.
+//! [`shares`] divides the outcome of a move among its units: bytes in the target tier, bytes kept out by a dry run, bytes that stayed.
 
 use isotherm_model::movement::RangeOutcome;
 use isotherm_model::outcome::{Fate, Reason};
@@ -9,7 +9,7 @@ pub(super) struct Share {
     pub there: u64,
     pub dry: u64,
     pub not_there: u64,
-    /// Of these, bytes for which the target had no room, or the epoch no time.
+    /// Bytes not at the target because it had no room, or the epoch no time.
     pub missed: u64,
 }
 
@@ -23,7 +23,7 @@ impl Share {
     }
 }
 
-/// The outcome of each of the equal units in a run.
+/// The outcome of each unit of a run of units of equal size.
 pub(super) fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
     let mut shares = vec![Share::default(); units];
     let unit = outcome.action.range.bytes.0 / (units as u64).max(1);

@@ -1,8 +1,9 @@
-//! Units of which little is hot: their hot parts are placed in the fast tier, and the rest of them in the slow one.
+//! `SparseUnits` finds the units of which little is hot and decides when they are split, with their hot parts in the fast tier and the rest
+//! in the slow one, and when they are whole again.
 //!
-//! A unit is a huge page by default, and takes the fast memory of a whole one although a few of its objects are hot. Where that leaves
-//! other units without room that are warmer than the rest of it, such a unit is split, as the executor splits its huge page, instead of
-//! being promoted or kept whole:
+//! A unit is a huge page by default, and takes the fast memory of a whole one although a few of its objects are hot. If that leaves other
+//! units without room that are warmer than the rest of it, such a unit is split, as the executor splits its huge page, instead of being
+//! promoted or kept whole:
 //!
 //! ```text
 //! promoted, kept --few hot parts, others lack room--> split --hits in many parts, or the rest--> whole again
@@ -32,10 +33,10 @@ pub(super) const QUIET_EPOCHS: u32 = 32;
 /// Epochs after which all hits are halved.
 const HALVED_AFTER: u32 = 16;
 
-/// Times that warm units without room are hotter than the rest of a unit that is split. While it is split they may be as hot.
+/// A unit is split if the warm units without room are this many times as hot as the rest of it. While it is split they may be as hot.
 const HOTTER: u64 = 2;
 
-/// Hits of the rest of a split unit up to which they are chance.
+/// Up to this many hits, the hits of the rest of a split unit count as chance.
 const REST_AT_LEAST: u64 = 8;
 
 /// Epochs after which a unit may be split anew.
@@ -53,7 +54,7 @@ pub(super) struct SparseUnits {
     split: BTreeMap<PageIndex, SplitState>,
     /// Epochs since the hits were halved.
     since_halved: u32,
-    /// Hits of a warm unit that has no room, on average; 0 where all have.
+    /// Hits of a warm unit that has no room, on average; 0 if all have room.
     waiting: u64,
 }
 
@@ -62,7 +63,7 @@ pub(super) struct SparseUnits {
 struct SplitState {
     /// The parts that were promoted.
     hot: Parts,
-    /// Bytes of them in the fast tier.
+    /// Bytes of these parts in the fast tier.
     fast: u64,
     /// Epochs since its last hit.
     quiet: u32,
@@ -70,7 +71,7 @@ struct SplitState {
     age: u32,
 }
 
-/// The parts of a unit that belong into each tier.
+/// The parts of a unit that belong in each tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnitSplit {
     /// The unit.
@@ -140,8 +141,8 @@ impl SparseUnits {
         }
     }
 
-    /// Ends the split of units that are hot in many parts, or cold, or of which the rest is hotter than what has no room. Returns those that
-    /// are cold and have fast memory.
+    /// Ends the split of units that are hot in many parts, or cold, or whose rest is hotter than units without room. Returns those that are
+    /// cold and have fast memory.
     pub(super) fn end(&mut self) -> Vec<PageIndex> {
         let (hits, waiting) = (&self.hits, self.waiting);
         let is_hot = |page: &PageIndex, hot: Parts| {
@@ -179,7 +180,7 @@ impl SparseUnits {
         self.split.len()
     }
 
-    /// The units to split: those of the promotions, which are taken out of them, then other slow ones, those that would stay in the fast
+    /// The units to split: first promotions, which are removed from the list, then other slow units, units that would stay in the fast
     /// tier, and split ones with further hot parts. `spare` is the fast bytes that each group may lose, and `bytes` the most that leave the
     /// fast tier.
     pub(super) fn choose(
@@ -251,8 +252,8 @@ impl SparseUnits {
         [slow, kept.collect()]
     }
 
-    /// The few hot parts of a unit that may be split: the rest of it is colder than what has no room, it is not moved with others, and its
-    /// group has no cap, which counts whole units.
+    /// The few hot parts of a unit that may be split: the rest of it is colder than units without room, it does not move with others, and
+    /// its group has no cap, which counts whole units.
     fn few(&self, page: PageIndex, requests: PlacementRequests<'_>) -> Option<Parts> {
         let hits = self.hits.get(&page)?;
         let hot = hits.few()?;
@@ -298,7 +299,7 @@ impl SparseUnits {
         self.split.remove(&page);
     }
 
-    /// Records that a unit is split, with so many bytes of its hot parts in the fast tier.
+    /// Records that a unit is split, with this many bytes of its hot parts in the fast tier.
     pub(super) fn set_split(&mut self, split: UnitSplit, fast: u64) {
         let state = self.split.entry(split.page).or_default();
         (state.hot, state.fast, state.age) = (split.hot, fast, 0);

@@ -264,7 +264,7 @@ fn bits(unit: Unit, hits: u64) -> ObservedAccess {
 #[test]
 fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
-    // It was moved in this epoch, after most of its samples had been taken.
+    // The unit was moved in this epoch, after most of its samples had been taken.
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[(unit(7, 0), 30), (unit(7, 1), 10)]);
     // Bits show how many pages were accessed and not how often, so they are not counted.
@@ -309,7 +309,7 @@ fn few_samples_leave_a_wide_interval_and_many_a_narrow_one() {
         };
         report.hit_interval()
     };
-    // By the tables of Wilson's interval.
+    // The values are from tables of Wilson's interval.
     for (samples, fast, low, high) in [(10, 8, 0.490, 0.943), (1_000, 800, 0.774, 0.824)] {
         let [lower, upper] = interval(samples, fast).expect("samples");
         let is_near = (lower - low).abs() < 1e-3 && (upper - high).abs() < 1e-3;

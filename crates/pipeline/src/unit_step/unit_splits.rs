@@ -1,4 +1,5 @@
-//! Moves the parts of units: cold ones to the slow tier, hot ones to the fast tier.
+//! `PartMoves` moves the parts of split units, which are 64 equal ranges of each unit: cold ones to the slow tier, or hot ones to the fast
+//! tier.
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
@@ -11,7 +12,7 @@ use super::report::Sums;
 use super::share::{Share, shares};
 use super::sparse_units::UnitSplit;
 
-/// Where parts are moved.
+/// The settings of moves of parts to one tier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PartMoves<'a> {
     pub index: &'a Index,
@@ -19,14 +20,14 @@ pub(super) struct PartMoves<'a> {
     pub unit: u64,
     /// The nodes of the target tier, in the order of filling.
     pub nodes: &'a [NodeId],
-    /// True if it is the fast tier.
+    /// True if the target is the fast tier.
     pub to_fast: bool,
     /// True if no data really moves.
     pub modelled: bool,
 }
 
 impl PartMoves<'_> {
-    /// Moves the parts of each unit that belong into the tier to the first of its nodes that accepts them. Returns the outcome by unit.
+    /// Moves the parts of each unit that belong in the tier to the first of its nodes that accepts them. Returns the outcome by unit.
     pub(super) fn carry_out(
         self,
         splits: &[UnitSplit],
@@ -64,7 +65,7 @@ impl PartMoves<'_> {
         moved
     }
 
-    /// The process and addresses of a unit's parts that belong into the tier, those side by side together.
+    /// The process and addresses of a unit's parts that belong in the tier; neighbouring parts are one range.
     fn parts(self, split: &UnitSplit) -> impl Iterator<Item = (Process, AddressRange)> {
         let unit = self.index.known()[split.page.at()].unit;
         let part = self.unit / PARTS as u64;

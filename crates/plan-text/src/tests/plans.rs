@@ -1,4 +1,4 @@
-//! Any plan that can be written.
+//! Generates any plan that can be written, for the property tests.
 
 use proptest::prelude::*;
 
@@ -229,7 +229,7 @@ fn callers() -> impl Strategy<Value = Caller> {
     ]
 }
 
-/// As the callers of small sites are: which others a caller has is said of the sites with a tier only.
+/// The caller as small sites have it: which other contexts a caller has is said only of sites with a tier.
 fn without_others(caller: Caller) -> Caller {
     match caller {
         Caller::Direct { id, .. } => Caller::Direct {

@@ -1,5 +1,6 @@
-//! Limits a selection to the capacity: the best chunks first, until the fast tier is full. The
-//! paper ignores the capacity and controls the size of the selection by the parameters.
+//! Limits the critical chunks of a selection, which are to be fast, to the capacity of the fast tier: [`bound`] keeps those of most missed
+//! reads a byte, up to the first that does not fit, and reports the others. ATMem's paper ignores the capacity and controls the size of the
+//! selection by the parameters.
 //!
 //! ```text
 //! ranges of critical chunks    | 9 7 2 8 |   | 3 5 |
@@ -10,7 +11,7 @@
 
 use isotherm_model::units::Bytes;
 
-/// A critical chunk, as the capacity sees it.
+/// A critical chunk with the numbers by which the capacity is divided.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     /// The bits of its priority, which are in the order of the priorities because none is negative.
@@ -29,14 +30,14 @@ impl Candidate {
         }
     }
 
-    /// Highest priority first; of equal ones, that of the lower number.
+    /// The sort key: highest priority first, then the lower number.
     fn rank(&self) -> (std::cmp::Reverse<u64>, usize) {
         (std::cmp::Reverse(self.priority), self.chunk)
     }
 }
 
-/// Passes to `leave` the chunks for which the capacity has no room, and returns their bytes. Chunks are kept in order of rank up to the
-/// first that does not fit, and no worse one is considered: more capacity never keeps fewer missed reads. Linear in the chunks.
+/// Passes the chunks for which the capacity has no room to `leave`, and returns their bytes. Chunks are kept in order of rank up to the
+/// first that does not fit; all after it are left: more capacity never keeps fewer missed reads. Linear in the chunks.
 pub(super) fn bound(
     candidates: &mut [Candidate],
     capacity: Bytes,
@@ -44,7 +45,7 @@ pub(super) fn bound(
 ) -> Bytes {
     let mut room = u128::from(capacity.0);
     let mut open = candidates;
-    // The first of `open` that does not fit is unknown; all before them are kept, all after them are left.
+    // The first chunk in `open` that does not fit is unknown; all before them are kept, all after them are left.
     let mut left_out = 0;
     while !open.is_empty() {
         let middle = open.len() / 2;

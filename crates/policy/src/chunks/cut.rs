@@ -1,4 +1,6 @@
-//! The two readings of equation 2 (ATMem, section 4.2): the priority at which top-N selection is cut.
+//! Finds the cut of top-N selection, one of the lower bounds of the priority (missed reads a byte) of a critical chunk (ATMem, section 4.2,
+//! equation 2): the lowest priority among the hottest N per cent of an object's chunks ([`percentile`], the equation as printed) or before
+//! the first steep fall ([`search`], the paper's text). [`CutReading`] names the choice.
 //!
 //! The printed equation takes the N-th percentile. The text around it says that this is inefficient in two cases: where the
 //! distribution is skewed, the first N/2 % have a much higher priority than the next N/2 %, which should be left out; where it is
@@ -14,10 +16,10 @@
 //! ```
 
 isotherm_model::variant_words! {
-    /// How the cut of equation 2 is found. The readings are in the order of the paper.
+    /// A reading of equation 2. The readings are in the order of the paper.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum CutReading {
-        /// P_n, as the equation is printed: N per cent of the chunks and those that tie.
+        /// P_n, as the equation is printed: N per cent of the chunks and those with the same priority.
         Printed = "printed",
         /// The search of the paper's text: fewer than N per cent of a skewed distribution, more of an even one.
         Prose = "prose",
@@ -33,15 +35,15 @@ pub(super) fn percentile(priorities: &mut [f64], top: usize) -> f64 {
     *percentile
 }
 
-/// The lowest priority before the first fall that is at least `steep`, of priorities that have passed the other bounds; the lowest of
-/// all where there is none. `top` is the number of chunks in N per cent of the object, at least 1. The priorities become sorted.
+/// The lowest priority before the first fall of at least `steep`, among priorities that have passed the other bounds; the lowest of all if
+/// there is none. `top` is the number of chunks in N per cent of the object, at least 1. The priorities become sorted.
 pub(super) fn search(priorities: &mut [f64], top: usize, steep: f64) -> f64 {
     let (mut lowest, mut highest) = (f64::INFINITY, 0.0_f64);
     for &priority in &*priorities {
         lowest = lowest.min(priority);
         highest = highest.max(priority);
     }
-    // An even object needs no order.
+    // An even object needs no sorting.
     if highest - lowest < steep {
         return lowest;
     }
@@ -66,8 +68,8 @@ fn mean(priorities: &[f64]) -> f64 {
     priorities.iter().sum::<f64>() / priorities.len() as f64
 }
 
-/// How many of these descending priorities are in the first of the two clusters with the least variance inside: 2-means, which in one
-/// dimension is a single pass.
+/// The number of these descending priorities that are in the first of the two clusters with the least variance inside: 2-means, which in
+/// one dimension is a single pass.
 fn first_of_two_clusters(descending: &[f64]) -> usize {
     let all: f64 = descending.iter().sum();
     let (mut before, mut best, mut most) = (0.0, 1, f64::NEG_INFINITY);
@@ -98,7 +100,7 @@ mod tests {
     fn a_fall_within_the_top_n_per_cent_selects_fewer() {
         let skewed = (0..100).map(|rank| if rank < 3 { 100 } else { 20 });
         assert_eq!(cut(skewed), 100.0);
-        // Where the fall is does not depend on the windows.
+        // The place of the fall does not depend on the windows.
         for hot in 1..10 {
             let skewed = (0..100).map(|rank| if rank < hot { 90 } else { 30 });
             assert_eq!(cut(skewed), 90.0, "{hot} are hot");

@@ -1,5 +1,5 @@
-//! The global adaptive threshold (ATMem, section 4.3.2) of tree promotion: objects of high weight
-//! promote at a low tree ratio, objects of low weight only at a high one.
+//! Computes θ' of each object (ATMem, section 4.3.2): the share of critical chunks below a node of its tree from which all chunks below the
+//! node become critical. It is low for objects of high weight (mean priority of the critical chunks), and high for objects of low weight.
 
 use super::parameters::ChunkParameters;
 

@@ -1,8 +1,6 @@
-//! Divides objects into adaptive chunks (ATMem, section 4.1): equal within an object, page
-//! multiples, bounded in number.
-//!
-//! A small object has chunks of one count each. In a large one each chunk covers enough counts to
-//! keep the number of chunks within the bound. Only the last chunk of an object may be shorter.
+//! Divides each data object into chunks (ATMem, section 4.1): equal, but for a shorter last one, of as few grains as keep their number
+//! within a bound; a grain is the page, or the larger piece, for which the profile has one count. [`Chunks`] has the missed reads of each
+//! chunk of an object, the sum of its counts, and computes the priority of each chunk, its missed reads a byte.
 
 use isotherm_model::units::Bytes;
 

@@ -1,5 +1,5 @@
-//! Hybrid local selection (ATMem, section 4.2): finds the critical chunks of one object by its
-//! samples, and the weight of the object among all.
+//! [`select`] finds the critical chunks of one object, those whose priority (missed reads a byte) is at least the highest of three bounds,
+//! and the object's weight, which is the mean priority of these chunks: hybrid local selection (ATMem, section 4.2).
 
 use super::cut::{CutReading, percentile, search};
 use super::granularity::Chunks;
@@ -26,7 +26,7 @@ pub(super) struct Local {
     pub(super) weight: Option<f64>,
 }
 
-/// Storage for the priorities of one object after another: all in order of address, and those to be sorted.
+/// Storage for the priorities of one object after another: all in order of address, and a copy to be sorted.
 #[derive(Default)]
 pub(super) struct Priorities {
     chunks: Vec<f64>,
@@ -51,11 +51,11 @@ fn threshold(priorities: &mut Priorities, chunk_bytes: f64, parameters: &ChunkPa
     if scratch.is_empty() {
         return floor;
     }
-    // Multiplied before the division: whole per cent of a whole number are exact.
+    // The product comes before the division: whole per cent of a whole number are exact.
     let top = (parameters.top_percent * chunks.len() as f64 / 100.0).ceil() as usize;
     let top = top.clamp(1, chunks.len());
     match parameters.cut {
-        // The last of the top is below the other bounds.
+        // The last chunk of the top is below the other bounds.
         CutReading::Printed if top > scratch.len() => floor,
         CutReading::Printed => percentile(scratch, top),
         CutReading::Prose => {
@@ -65,8 +65,8 @@ fn threshold(priorities: &mut Priorities, chunk_bytes: f64, parameters: &ChunkPa
     }
 }
 
-/// The fall of priority that sampling makes by chance: twice the standard deviation of the hottest chunk's, whose n samples deviate by
-/// the square root of n.
+/// The fall of priority that sampling makes by chance: twice the standard deviation of the hottest chunk, whose n samples deviate by the
+/// square root of n.
 fn chance(highest: f64, one_sample: f64) -> f64 {
     2.0 * (highest * one_sample).sqrt()
 }

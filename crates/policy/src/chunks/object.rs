@@ -1,5 +1,5 @@
-//! Data objects, the input of chunk selection: one contiguous range each, with counts in address
-//! order.
+//! [`DataObject`] is the input of chunk selection: one contiguous range of memory with a count of missed reads for each page, or each
+//! larger grain, in address order. [`in_order`] checks and sorts the objects; an [`ObjectError`] says why they were rejected.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
@@ -20,12 +20,12 @@ pub struct DataObject<'a> {
     pub bytes: Bytes,
     /// Bytes that one count covers, a multiple of the page: a page, or the chunk of a profile.
     pub grain: Bytes,
-    /// Reads that missed the last-level cache, one count for each grain from the first address on.
-    /// For a source that samples: samples times the period.
+    /// Reads that missed the last-level cache, one count for each grain from the first address on: of a sampling source, its samples
+    /// times the period.
     pub missed_reads: &'a [u64],
 }
 
-/// Why objects were rejected. Addresses name the object.
+/// The reason why objects were rejected. Addresses name the object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// The first address is not a multiple of the page.
@@ -60,7 +60,7 @@ pub enum ObjectError {
         /// Counts required by its length and grain.
         wanted: u64,
     },
-    /// It ends beyond the last address.
+    /// The object ends beyond the last address.
     #[error(
         "the object at {address:#x} has {}, more than the address space after it",
         bytes.exact()

@@ -1,4 +1,6 @@
-//! The results of chunk selection for one object, filled in by its stages.
+//! [`ObjectSelection`] is what ATMem's chunk selection computed for one data object: the size and number of its chunks, the missed reads
+//! per byte from which a chunk is critical (θ), the missed reads per byte of its critical chunks (W, the paper's "weight"), and the share
+//! of critical chunks from which their neighbours are promoted (θ'). It stands beside the chosen [`FastRange`](super::FastRange)s.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;

@@ -1,4 +1,5 @@
-//! The parameters of chunk selection, by the paper's names, checked once.
+//! [`ChunkParameters`] holds the parameters of chunk selection: those of ATMem's paper (m, α, N, ε, θ(TR), Freq), the reading of its
+//! equation 2, and the most chunks of an object; it checks their ranges ([`ParameterError`]).
 
 use super::cut::CutReading;
 
@@ -13,9 +14,9 @@ pub struct ChunkParameters {
     /// α (equation 2): a critical chunk has at least this fraction of its object's highest
     /// priority, from 0 to 1. To [`CutReading::Prose`] it is also the fall of priority, as a fraction of the highest, that is significant.
     pub alpha: f64,
-    /// N (equation 2): the percentage of an object's chunks, the hottest, that can be critical by
-    /// sampling by [`CutReading::Printed`] (more where the last of them ties with others), and the width of the windows that
-    /// [`CutReading::Prose`] compares; above 0, at most 100.
+    /// N (equation 2): the percentage of an object's chunks, the hottest, that can be critical by sampling by [`CutReading::Printed`] (more
+    /// where several have the priority of the last), and the width of the windows that [`CutReading::Prose`] compares; above 0, at most
+    /// 100.
     pub top_percent: f64,
     /// ε (equation 5): the tree ratio that suffices in the object of the highest weight, from 1/m
     /// to 1.

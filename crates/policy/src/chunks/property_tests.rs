@@ -1,5 +1,4 @@
-//! Properties of every selection, and a reference implementation: the equations written again, leaf
-//! by leaf.
+//! Tests properties of every selection, and compares it with a reference implementation: the equations written again, leaf by leaf.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;

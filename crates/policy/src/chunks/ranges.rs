@@ -1,5 +1,6 @@
-//! The output of chunk selection: contiguous ranges of critical chunks, each with the numbers of
-//! its reason.
+//! [`FastRange`] is the output of chunk selection: a contiguous range of critical chunks that goes to fast memory, or for which there is no
+//! room. It has the missed reads, how many chunks are critical by samples and how many by neighbours, and whether the capacity cut it
+//! ([`Fit`]). [`Categorised`] makes the ranges from the chunks of an object, each of which is cold or critical.
 
 use std::ops::Range;
 
@@ -40,7 +41,7 @@ pub struct FastRange {
 pub enum Fit {
     /// The whole range.
     Whole,
-    /// A part of a range of this length: its other chunks are worse than all that are kept.
+    /// A part of a range: its other chunks are worse than all that are kept.
     Cut {
         /// Length of the range without a capacity.
         of: Bytes,
@@ -88,7 +89,7 @@ impl Categorised<'_> {
             None | Some(Category::Cold) => 0,
             Some(_) => self.chunks.chunk.0 - self.chunks.bytes_between(last, last + 1).0,
         };
-        // The last multiple may exceed the address space that the object ends in.
+        // The last chunk may extend beyond the end of the address space.
         let bytes = critical.count() as u128 * u128::from(self.chunks.chunk.0);
         Bytes(u64::try_from(bytes - u128::from(lacking)).unwrap_or(u64::MAX))
     }

@@ -1,4 +1,5 @@
-//! Chunk selection: runs the stages one after another over all objects, for the pipeline.
+//! [`select`] runs the stages of chunk selection over all objects (critical by samples, promoted by neighbours, limited to the capacity),
+//! and returns the ranges that go to fast memory, and those without room, as a [`ChunkSelection`].
 
 use isotherm_model::units::Bytes;
 
@@ -12,20 +13,20 @@ use super::parameters::{ChunkParameters, ParameterError};
 use super::ranges::{Categorised, FastRange};
 use super::tree::Tree;
 
-/// The ranges that go fast, and the numbers behind them.
+/// The ranges that go to fast memory, and the numbers behind them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChunkSelection {
     /// The objects, by process and address.
     pub objects: Vec<ObjectSelection>,
     /// The ranges, by process and address; none touches another of the same object.
     pub ranges: Vec<FastRange>,
-    /// The critical ranges for which the capacity had no room, likewise.
+    /// The critical ranges for which the capacity had no room, by process and address.
     pub left: Vec<FastRange>,
     /// Critical bytes for which the capacity had no room.
     pub left_out: Bytes,
 }
 
-/// Why no selection was made.
+/// The reason why no selection was made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SelectionError {
     /// A parameter is out of range.
@@ -109,7 +110,7 @@ pub fn select(
     })
 }
 
-/// The last stage: marks the critical chunks for which there is no room, and adds up their bytes. No marks where all fit.
+/// The last stage: marks the critical chunks for which there is no room, and adds up their bytes. No marks if all chunks fit.
 fn left_by_capacity(
     facts: &[ObjectSelection],
     all: &AllChunks,
@@ -131,7 +132,7 @@ fn left_by_capacity(
     (left, left_out)
 }
 
-/// The first stage: chunks, and the critical ones of each object by its own samples.
+/// The first stage: makes the chunks, and finds the critical ones of each object by its own samples.
 fn sampled(
     objects: &[&DataObject<'_>],
     parameters: &ChunkParameters,
@@ -157,7 +158,7 @@ fn sampled(
             address: object.address,
             bytes: object.bytes,
             chunk,
-            // Bounded by `most_chunks`.
+            // `most_chunks` bounds the number.
             chunks: (all.reads.len() - start) as u32,
             threshold,
             weight,
@@ -168,7 +169,7 @@ fn sampled(
     facts
 }
 
-/// The second stage: chunks among many critical ones, by thresholds that compare all objects.
+/// The second stage: promotes chunks among many critical ones, by thresholds that compare all objects.
 fn promote(facts: &mut [ObjectSelection], parameters: &ChunkParameters, all: &mut AllChunks) {
     let space = WeightSpace::of(facts.iter().filter_map(|object| object.weight));
     let mut tree = Tree::default();

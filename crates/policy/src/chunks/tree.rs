@@ -1,5 +1,5 @@
-//! The m-ary tree over the chunks of an object and the promotion from its root downwards (ATMem,
-//! sections 4.3.1 and 4.3.3).
+//! `Tree` is the m-ary tree over the chunks of an object. From its root downwards, chunks among many critical ones are promoted to
+//! critical, because sampling misses some (ATMem, sections 4.3.1 and 4.3.3).
 //!
 //! The leaves are the chunks; each node has m children, up to the root. The last node of a level
 //! may have fewer. All levels are stored in one array, so a tree needs no allocation once the array
@@ -22,7 +22,7 @@ pub(super) struct Tree {
     critical: Vec<u32>,
     /// First index of each level in `critical`.
     levels: Vec<usize>,
-    /// Nodes of one level that are still to be visited, and of the next.
+    /// Nodes of one level that are still to be visited, and those of the next level.
     open: Vec<usize>,
     below: Vec<usize>,
 }

@@ -1,5 +1,5 @@
-//! The number of devices that hot data needs for a bandwidth (Cross-Layer, section 7.2 and table
-//! 2).
+//! [`BandwidthModel`] gives the fewest memory devices on which hot data is not slowed at a given bandwidth, that of hot and cold data
+//! together (Cross-Layer, section 7.2): by the paper's table 2, by given bounds, or fitted to runs of a load on the machine ([`LoadRun`]).
 //!
 //! Fewer devices cost less energy, but the channels of too few devices slow the hot data. So a load
 //! with adjustable bandwidth runs on the machine once with each number of devices. The fewest
@@ -35,7 +35,7 @@ pub struct LoadRun {
     pub work: u64,
 }
 
-/// Why there is no model.
+/// The reason why there is no model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandwidthModelError {
     /// There is no run.
@@ -44,7 +44,7 @@ pub enum BandwidthModelError {
     /// Nothing was measured in any run, so no load can be compared with another.
     #[error("every run of the load has a {quantity} of 0; measure its {quantity}, and fit again")]
     NotMeasured {
-        /// What is 0 in every run, a column of the runs.
+        /// The column of the runs that is 0 in every run.
         quantity: &'static str,
     },
     /// A bound is lower than the one before it.
@@ -112,10 +112,9 @@ impl BandwidthModel {
     /// highest of any run. A number of devices slows a load if the load completes less work than
     /// with all devices, by more than `tolerance` percent.
     ///
-    /// The bound above a number is the lowest bandwidth that a slowed load has *with that number*, less the tolerance:
-    /// this is what is read of the machine when the question is asked. With all devices a slowed
-    /// load has more, which too few devices never show, so that it would stay on them. Without the
-    /// tolerance half of the samples of a load that fills its devices would be below the bound.
+    /// The bound above a number is the lowest bandwidth that a slowed load has *with that number*, less the tolerance: this bandwidth is
+    /// measured when the model is queried. With all devices a slowed load has more, which too few devices never reach, so that it would
+    /// stay on them. Without the tolerance half of the samples of a load that fills its devices would be below the bound.
     ///
     /// ```text
     ///     load, by its bandwidth with all devices     3    6   11   15   20
@@ -123,8 +122,7 @@ impl BandwidthModel {
     ///     slowed by it                                          x    x    x      bound: 5 % below 9.6
     /// ```
     ///
-    /// Where noise slows a load and not a greater one, the loads are divided so that the fewest are
-    /// on the wrong side.
+    /// Where noise slows a load and not a greater one, the loads are divided so that the fewest are on the wrong side.
     ///
     /// # Errors
     /// No runs, runs without devices, only runs without bandwidth or without work, a load that lacks a number of devices or has one twice.
@@ -213,7 +211,7 @@ fn check_measured(runs: &[LoadRun]) -> Result<(), BandwidthModelError> {
 /// A load with some devices and with all of them.
 #[derive(Clone, Copy, Debug)]
 struct ComparedLoad {
-    /// Bandwidth with all devices: what it asks for.
+    /// Bandwidth with all devices, which the load asks for.
     asked: u64,
     /// Bandwidth with the fewer devices.
     got: u64,
@@ -232,8 +230,8 @@ impl ComparedLoad {
     }
 }
 
-/// The lowest bandwidth of the loads from the least that counts as slowed on, less this percentage of it; the highest possible one where none
-/// counts as slowed.
+/// The lowest bandwidth of a slowed load in the part of the loads that counts as slowed, less this percentage; the highest possible number
+/// if that part has none.
 fn bound(mut loads: Vec<ComparedLoad>, tolerance: u32) -> u64 {
     loads.sort_by_key(|load| load.asked);
     let wrong = |first: usize| {
@@ -241,7 +239,7 @@ fn bound(mut loads: Vec<ComparedLoad>, tolerance: u32) -> u64 {
         let slowed = below.iter().filter(|load| load.is_slowed).count();
         slowed + above.iter().filter(|load| !load.is_slowed).count()
     };
-    // Of divisions that are equally good the first: too many devices cost energy, too few cost time.
+    // Of equally good divisions the first is used: too many devices cost energy, too few cost time.
     let first = (0..=loads.len()).min_by_key(|first| wrong(*first));
     let slowed = loads.iter().skip(first.unwrap_or(0));
     let slowed = slowed.filter(|load| load.is_slowed);

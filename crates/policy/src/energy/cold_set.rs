@@ -1,5 +1,5 @@
-//! The cold set (Cross-Layer, section 7.1.1): the sites with the most total bytes whose accesses
-//! together stay within a share of all accesses. The more bytes are cold, the more devices sleep.
+//! [`cold_set`] finds the cold sites (Cross-Layer, section 7.1.1): those with the most total bytes whose accesses together stay within a
+//! share of all accesses ([`AccessShare`]), so that the most devices sleep. [`ColdSetPolicy`] is the site policy `cold-set`.
 //!
 //! It is a 0/1 knapsack with the roles exchanged: bytes are the value and accesses the weight. The
 //! same exact search as for the fast tier solves it (`minknap`); the paper approximates.
@@ -55,7 +55,7 @@ impl fmt::Display for AccessShare {
     }
 }
 
-/// Why a text is no share of the accesses.
+/// The error for a text that is not a share of the accesses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is no share of the accesses; use 0% to 100%, such as 5% or 0.25%")]
 pub struct AccessShareError(String);
@@ -87,7 +87,7 @@ pub struct ColdSetPolicy {
 }
 
 impl ColdSetPolicy {
-    /// The share in the middle of the paper's, 5 %.
+    /// The middle one of the paper's shares, 5 %.
     pub const DEFAULT: Self = Self {
         share: AccessShare::PAPER[2],
     };

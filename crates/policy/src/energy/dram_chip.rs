@@ -1,4 +1,6 @@
-//! The current and timing of DRAM chips from their data sheets: the parameters of the power model.
+//! [`DramChip`] holds the currents, timings and sizes of a DRAM chip: the parameters of the power model ([`DramRank`](super::DramRank)).
+//! The constants are four chips (DDR4, DDR5, LPDDR4 and HBM2), with the figures of data sheets as public programs quote them; those of HBM2
+//! are of a simulator, which names no data sheet.
 //!
 //! The currents have the names that JEDEC gives them, IDD0 to IDD6N, and are drawn from VDD. A data
 //! sheet prints the maximum current of its kind of chip; measured chips draw less. The results of

@@ -1,5 +1,5 @@
-//! The energy of a DRAM rank (Cross-Layer, section 3.2): background power by its power state, and
-//! operation power by its reads, writes and activations.
+//! [`DramRank`] computes the energy of a DRAM rank (Cross-Layer, section 3.2): background power by its power state, and operation power by
+//! its reads, writes and activations. It also computes the time that accesses wait for the rank to wake up.
 //!
 //! After Micron's technical notes on memory power (TN-40-07 for DDR4), per chip:
 //!
@@ -28,7 +28,7 @@ use super::power_state::{PowerState, Residency};
 const PER_NANOJOULE: u128 = 1_000_000_000_000;
 const PICOSECONDS_PER_NANOSECOND: u128 = 1_000;
 
-/// Chips that are accessed, and sleep, together.
+/// Chips that are accessed together and sleep together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramRank {
     /// The chips of the rank.
@@ -112,7 +112,7 @@ impl DramRank {
         Bytes(self.chip.row.0.saturating_mul(self.chips as u64))
     }
 
-    /// Power of the whole rank in a state without operations.
+    /// Power of the whole rank in a state, without operations.
     #[must_use]
     pub fn background(&self, state: PowerState) -> Nanowatts {
         let chip = &self.chip;

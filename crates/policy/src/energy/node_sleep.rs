@@ -1,4 +1,5 @@
-//! Chooses the memory nodes to empty, so that their devices can sleep: nodes whose data fits on the other nodes, beside a reserve.
+//! [`NodeSleep`] chooses memory nodes to empty, so that their devices sleep: nodes whose data fits on the other nodes, beside a reserve. It
+//! also chooses the node to wake, when less than half of the reserve is free. The daemon carries both out.
 //!
 //! On a machine where a node is one set of devices (a CXL expander, the DIMMs of a socket, HBM) this is Cross-Layer's goal for all
 //! programs together: data on as few devices as hold it (Olson et al., TACO 2018, section 4). The paper colours data; an operator has
@@ -10,18 +11,18 @@
 //!      half of the reserve    ------------- below it: wake the last one
 //! ```
 //!
-//! Between the two nothing changes, so that a program that breathes does not make a node go to and fro. After an attempt that failed the
-//! node is left alone for twice as many looks as after the one before.
+//! Between the two bounds nothing changes, so that a program whose memory grows and shrinks does not empty and wake a node in turn. After a
+//! failed attempt the node is left alone for twice as many calls as after the one before.
 
 use std::collections::BTreeMap;
 
 use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Capacity};
 
-/// Looks in a row at which a node's data must fit elsewhere.
+/// Calls in a row at which a node's data must fit elsewhere.
 const LOOKS: u32 = 2;
 
-/// Most looks for which a node is left alone after attempts that failed.
+/// Most calls for which a node is left alone after failed attempts.
 const REST_AT_MOST: u32 = 1 << 12;
 
 /// The memory of a node that is awake.
@@ -31,9 +32,9 @@ pub struct AwakeNode {
     pub node: NodeId,
     /// Bytes of memory that are online.
     pub capacity: Bytes,
-    /// Bytes that hold data which is not merely a copy of a file.
+    /// Bytes that hold data other than copies of files.
     pub used: Bytes,
-    /// Whether it may be empty.
+    /// Whether it may be emptied.
     pub may_sleep: bool,
 }
 
@@ -46,19 +47,19 @@ pub enum NodeChange {
     Wake(NodeId),
 }
 
-/// Follows the memory of a machine.
+/// Follows the memory of a machine and chooses which nodes sleep.
 #[derive(Clone, Debug)]
 pub struct NodeSleep {
-    /// Memory that stays free on the nodes that are awake; a share is of their capacity.
+    /// Memory that stays free on the nodes that are awake; a share refers to their capacity.
     reserve: Capacity,
-    /// The nodes that sleep, the last one last.
+    /// The nodes that sleep, in the order in which they were emptied.
     asleep: Vec<NodeId>,
-    /// The node whose data fits elsewhere, and at how many looks in a row it did.
+    /// The node whose data fits elsewhere, and the number of calls in a row at which it did.
     fits: Option<(NodeId, u32)>,
     failed: BTreeMap<NodeId, Rest>,
 }
 
-/// How long a node is left alone.
+/// The time for which a node is left alone.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     looks: u32,
@@ -66,7 +67,7 @@ struct Rest {
 }
 
 impl NodeSleep {
-    /// With all nodes awake.
+    /// All nodes are awake at first.
     #[must_use]
     pub const fn new(reserve: Capacity) -> Self {
         Self {
@@ -83,7 +84,7 @@ impl NodeSleep {
         &self.asleep
     }
 
-    /// Decides by a look at all nodes that are awake. The caller carries the change out and says how it ended, by [`Self::changed`] or
+    /// Decides from the state of all nodes that are awake. The caller carries the change out and reports the result by [`Self::changed`] or
     /// [`Self::failed`].
     pub fn decide(&mut self, awake: &[AwakeNode]) -> Option<NodeChange> {
         for rest in self.failed.values_mut() {
@@ -116,7 +117,7 @@ impl NodeSleep {
         Some(NodeChange::Empty(node))
     }
 
-    /// The change was carried out.
+    /// Records that the change was carried out.
     pub fn changed(&mut self, change: NodeChange) {
         match change {
             NodeChange::Empty(node) => {
@@ -130,7 +131,7 @@ impl NodeSleep {
         }
     }
 
-    /// The change was tried, and all is as before.
+    /// Records that the change was tried and failed, so that all is as before.
     pub fn failed(&mut self, change: NodeChange) {
         let (NodeChange::Empty(node) | NodeChange::Wake(node)) = change;
         let before = self.failed.get(&node).map_or(1, |rest| rest.looks);
@@ -152,7 +153,7 @@ mod tests {
 
     const RESERVE: Capacity = Capacity::Share(0.2);
 
-    /// Nodes of 100 bytes of which so many are used; all but the first may sleep.
+    /// Nodes of 100 bytes, with these bytes used; all but the first may sleep.
     fn nodes(used: &[u64]) -> Vec<AwakeNode> {
         let node = |(number, used): (u32, &u64)| AwakeNode {
             node: NodeId(number),

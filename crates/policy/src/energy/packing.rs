@@ -1,13 +1,14 @@
-//! Computes how many devices hold hot data: as few as its bytes and its bandwidth allow (Cross-Layer, sections 7.2 and 8.2.2).
+//! [`DeviceSet`] computes how many of its equal memory devices hold the hot data of a plan by `cold-set`, and why: the fewest that have
+//! room for its bytes and, where that is known, its bandwidth (Cross-Layer, 7.2 and 8.2.2), or all if these are too few. The others hold
+//! cold data and may sleep. During a run, [`Remapper`](super::Remapper) chooses the number instead.
 //!
 //! ```text
 //!     devices   [ hot ]  [ hot ]  [ cold, asleep ]  [ cold, asleep ]
 //!               by bytes: hot data / capacity       by bandwidth: table 2
 //! ```
 //!
-//! With a large capacity one device holds all hot data, and only its bandwidth asks for more: the paper's unconstrained
-//! environment. In the constrained one a device holds a quarter of the footprint, and a device is added whenever hot data
-//! exceeds those it has.
+//! With a large capacity one device holds all hot data, and only its bandwidth needs more: the paper's unconstrained environment. In the
+//! constrained one a device holds a quarter of the footprint, and a device is added whenever hot data exceeds those it has.
 
 use isotherm_model::units::Bytes;
 
@@ -20,16 +21,16 @@ pub struct DeviceSet {
     pub capacity: Bytes,
 }
 
-/// What decided the number of hot devices.
+/// The cause of the number of hot devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackingLimit {
     /// One device is enough.
     OneIsEnough,
     /// The bytes of hot data.
     Capacity,
-    /// Its bandwidth, by the model.
+    /// The bandwidth of hot data, by the model.
     Bandwidth,
-    /// There are fewer devices than it needs.
+    /// The number of devices: hot data needs more than there are.
     Devices,
 }
 
@@ -38,14 +39,14 @@ pub enum PackingLimit {
 pub struct Packing {
     /// Devices that hold hot data.
     pub hot: u32,
-    /// The others, which hold cold data and may sleep.
+    /// The other devices, which hold cold data and may sleep.
     pub cold: u32,
-    /// What decided it.
+    /// The cause of this number.
     pub limit: PackingLimit,
 }
 
 impl DeviceSet {
-    /// The fewest devices of this capacity that hold so many bytes; at least 1.
+    /// The fewest devices of this capacity that hold these bytes; at least 1.
     #[must_use]
     pub fn holding(bytes: Bytes, capacity: Bytes) -> Self {
         let devices = bytes.0.div_ceil(capacity.0.max(1)).max(1);
@@ -55,7 +56,7 @@ impl DeviceSet {
         }
     }
 
-    /// The fewest devices for so many bytes of hot data, and at least as many as its bandwidth needs, where that is known.
+    /// The fewest devices for these bytes of hot data, and at least as many as its bandwidth needs, where that is known.
     #[must_use]
     pub fn pack(&self, hot: Bytes, by_bandwidth: Option<u32>) -> Packing {
         let by_bytes = Self::holding(hot, self.capacity).devices;
@@ -75,7 +76,7 @@ impl DeviceSet {
         }
     }
 
-    /// Bytes that so many of the devices hold.
+    /// Bytes that this number of devices holds.
     #[must_use]
     pub fn capacity_of(&self, devices: u32) -> Bytes {
         Bytes(self.capacity.0.saturating_mul(u64::from(devices)))

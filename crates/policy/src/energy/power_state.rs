@@ -1,4 +1,5 @@
-//! The time that a DRAM rank spends in each power state (Cross-Layer, section 3.2).
+//! [`Residency`] is the time that a DRAM rank spends in each power state and the number of times that an access wakes it (Cross-Layer,
+//! section 3.2), computed from the gaps between its accesses and the [`Thresholds`] of the memory controller.
 //!
 //! After an access a rank is in active standby. The memory controller closes its rows, then puts it
 //! into power-down, then into self-refresh, each after its own threshold of idle time. The next
@@ -58,7 +59,7 @@ impl Thresholds {
     pub(super) fn rising(later: [Option<u64>; 3]) -> Self {
         let given = [Some(0), later[0], later[1], later[2]];
         let mut starts = given.map(|start| start.unwrap_or(u64::MAX));
-        // A state that is never entered starts where the next one does.
+        // A state that is never entered begins where the next one does.
         for index in (0..3).rev() {
             if given[index].is_none() {
                 starts[index] = starts[index + 1];

@@ -1,5 +1,6 @@
-//! Decides when to remap hot data to more or fewer devices (Cross-Layer, section 7.2), and when to
-//! undo a remap (its section 8.2.3 names this as future work).
+//! [`Remapper`] decides from samples of the bandwidth when to remap hot data to more or fewer devices (Cross-Layer, section 7.2), and when
+//! to undo a remap that gained nothing (section 8.2.3 names this as future work). Where the devices lack room for the hot data, it adds
+//! some at once.
 //!
 //! Bandwidth is sampled once a second. A remap costs 0.75 to 1.15 seconds a gigabyte, so it is made
 //! only when two consecutive samples are in the range of the same other number of devices:
@@ -12,7 +13,7 @@
 //! ```
 //!
 //! Near a bound, samples fall into one range and then into the next one, and never twice into the same. [`RemapSettings::nearest`] counts
-//! samples on one side of the own range together, and moves to the nearest range among them: the next samples show whether that is enough.
+//! samples on one side of the present range together, and moves to the nearest range among them: later samples show whether that is enough.
 //!
 //! A program that is itself the bottleneck (`sparse` with one thread in the paper) does not get
 //! faster with more devices. So after a remap to more devices the remapper waits for the same
@@ -20,8 +21,8 @@
 //! undone. It is not tried again until a higher bandwidth is observed, or until the bandwidth has
 //! meanwhile fallen below half of it, which is another phase of the program.
 //!
-//! Devices are also limited in size: [`Remapper::require`] names the fewest that have room for the hot data (its section 8.2.3,
-//! with constrained capacity). More are taken at once, and given back as the bandwidth's are.
+//! [`Remapper::require`] sets the fewest devices that have room for the hot data (section 8.2.3, with constrained capacity). Devices that
+//! were added for room are given back like those for bandwidth.
 
 use super::bandwidth_model::BandwidthModel;
 
@@ -33,7 +34,7 @@ pub struct RemapSettings {
     /// Percentage by which bandwidth must rise to keep a remap to more devices; `None` keeps every
     /// remap, as the paper's implementation does.
     pub least_gain: Option<u32>,
-    /// Whether samples in different ranges on one side of the own one count together, for the nearest of these ranges.
+    /// Whether samples in different ranges on one side of the present one count together, for the nearest of these ranges.
     pub nearest: bool,
 }
 
@@ -177,8 +178,8 @@ impl Remapper {
         Remap::To { from, to }
     }
 
-    /// Takes the fewest devices that have room for the hot data, limited to 1 up to the most of the model. With fewer now the data moves
-    /// before the next sample, and a trial that was not judged yet is kept.
+    /// Sets the fewest devices that have room for the hot data, limited to 1 up to the most of the model. If it has fewer now, the data
+    /// moves before the next sample, and a trial without a result yet is kept.
     pub fn require(&mut self, least: u32) -> Remap {
         self.least = least.clamp(1, self.model.most());
         if self.devices >= self.least {
@@ -206,7 +207,7 @@ impl Remapper {
         };
     }
 
-    /// The range that the streak is for once a sample in `range` continues it; `None` where it does not.
+    /// The range of the streak if a sample in `range` continues it; else `None`.
     fn continued(&self, range: u32) -> Option<u32> {
         let former = self.streak.devices;
         let (above, below) = (

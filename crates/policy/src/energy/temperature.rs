@@ -1,8 +1,8 @@
-//! Temperatures of methods from sampled call stacks (Cross-Layer, section 7.1.2).
+//! [`Temperatures`] finds which methods of a program are hot by sampled call stacks (Cross-Layer, section 7.1.2): those on top of one in
+//! this or the former interval. During a run with `--remap`, allocation sites take the place of methods, sampled accesses that of stacks.
 //!
-//! A method becomes hot when it is sampled at the top of a stack. Time is divided into intervals; at the end of each, every method
-//! without a sample in it becomes cold (section 8.2: every 0.1 s). The temperatures of classes follow from those of the methods
-//! (`crate::class_colours`).
+//! A method becomes hot when it is sampled at the top of a stack. Time is divided into intervals; at the end of each, every method without
+//! a sample in it becomes cold (section 8.2: every 0.1 s).
 //!
 //! ```text
 //!     interval   0        1        2        3
@@ -10,8 +10,7 @@
 //!     hot         ~~~~~~~~~~~~~~~~~         ~~~ ...      cold again at the end of interval 1
 //! ```
 //!
-//! So a sample lasts through the interval after its own. The state is computed on query; no code
-//! has to run at the end of an interval, and time is an argument.
+//! So a sample lasts through the interval after its own. The state is computed on query, and time is an argument.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +25,7 @@ pub const COOL_DOWN: Nanos = Nanos(100_000_000);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodId(pub u64);
 
-/// The last sample of each method. All are cold at first.
+/// The time of the last sample of each method. All are cold at first.
 #[derive(Clone, Debug)]
 pub struct Temperatures {
     interval: u64,

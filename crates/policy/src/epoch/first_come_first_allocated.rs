@@ -1,8 +1,5 @@
-//! First come first allocated (TMP, section VI): pages enter the fast tier in the order of first
-//! touch while it has room, and never move.
-//!
-//! This is the kernel's behaviour without a policy, the paper's baseline, and the lower bound
-//! beside every other policy.
+//! [`FirstComeFirstAllocated`] is the epoch policy that moves no page: pages that entered the fast tier by first touch, while it had room,
+//! stay there (TMP, section VI). It is the kernel's behaviour without a policy, with which every other policy is compared.
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;

@@ -1,4 +1,4 @@
-//! History (TMP, table II): the fast tier holds the pages of highest rank in the epoch that ended.
+//! [`History`] is the epoch policy that fills the fast tier with the pages of highest rank (accesses) in the epoch before (TMP, table II).
 //!
 //! It assumes that hot pages stay hot for one more epoch. Noise costs it only moves: ranks that
 //! differ by chance reorder the pages every epoch, and each reordering moves pages.

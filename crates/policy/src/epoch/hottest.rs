@@ -1,5 +1,4 @@
-//! Selects the pages of highest rank that fit, without sorting; used by History, Oracle and
-//! payback.
+//! `Hottest` selects the pages of highest rank (observed or expected accesses) that fit, without sorting; for History, Oracle and payback.
 
 use isotherm_model::page::PageIndex;
 
@@ -23,8 +22,7 @@ impl Hottest {
         capacity: u32,
         chosen: &mut Vec<PageIndex>,
     ) {
-        // Rank and, in the lowest bit, whether it is fast. Ranks from 2^63 on would tie; none is
-        // that high.
+        // The key is the rank and, in the lowest bit, whether the page is fast. Ranks from 2^63 on would tie; no rank is that high.
         let key = |rank: u64, fast: bool| rank.min(u64::MAX >> 1) << 1 | u64::from(fast);
         self.candidates.clear();
         self.candidates.extend(

@@ -1,14 +1,15 @@
-//! Balances the load of two tiers while programs run: fast memory gets the share of the heat at which both tiers have the same latency.
+//! [`LoadBalance`] is the epoch policy that balances the load of two tiers: step by step, it moves hot pages until fast memory serves the
+//! share of heat at which the loaded latencies of both tiers are equal.
 //!
 //! BATMAN (Chou, Jaleel, Qureshi, MEMSYS 2017) divides the accesses as the bandwidths of the tiers; Colloid (Vuppalapati, Agarwal, SOSP
-//! 2024) moves hot pages until the loaded latencies are equal. Pages are ranked as History ranks them; how much of their heat is to be
-//! fast is decided by a controller ([`share_control`]), from the latencies under the load of the epoch that ended.
+//! 2024) moves hot pages until the loaded latencies are equal. Pages are ranked as History ranks them; a controller ([`share_control`])
+//! decides how much of their heat is to be fast, from the latencies under the load of the epoch that ended.
 //!
-//! - Fast memory is the faster one: the hottest slow pages enter, into free room or in the place of colder ones.
-//! - Fast memory is the slower one: the hottest pages leave, because the fewest of them carry the load away. Its room stays free.
+//! - Fast memory is the faster one: the hottest slow pages enter, into free room or in place of colder pages.
+//! - Fast memory is the slower one: the hottest pages leave, because these are the fewest that reduce the load. Their room stays free.
 //! - The latencies are equal, or not known: no page moves.
 //!
-//! The load of the epoch in which pages move is that of neither placement, so no decision follows it. Epochs of few hits are added up
+//! In an epoch in which pages move the load belongs to neither placement, so no decision follows it. Epochs of few hits are added up
 //! ([`evidence`]).
 //!
 //! ```text
@@ -31,13 +32,13 @@ use isotherm_model::tier_loads::TierLoads;
 use evidence::{EpochSum, Evidence};
 use share_control::{ShareControl, Shift};
 
-/// Moves hot pages until both tiers are as slow under their loads.
+/// Moves hot pages until both tiers have the same latency under their loads.
 #[derive(Clone, Debug, Default)]
 pub struct LoadBalance {
     control: ShareControl,
     /// The epochs since the last decision.
     evidence: Evidence,
-    /// True where the last decision moved pages, so that the load that follows is that of no placement.
+    /// True where the last decision moved pages, so that the load of the next epoch belongs to neither placement.
     is_settling: bool,
     tiers: RankedPages,
 }
@@ -95,11 +96,11 @@ struct Moved {
 /// The pages of both tiers by rank, kept between epochs to avoid allocation.
 #[derive(Clone, Debug, Default)]
 struct RankedPages {
-    /// The fast pages that fit, coldest first; of two with the same rank the younger one.
+    /// The fast pages that fit, coldest first; at the same rank the younger page first.
     fast: Vec<RankedPage>,
-    /// The slow pages with a rank, hottest first; of two with the same rank the older one.
+    /// The slow pages with a rank, hottest first; at the same rank the older page first.
     slow: Vec<RankedPage>,
-    /// Pages for which fast memory has room beside these.
+    /// Number of further pages for which fast memory has room.
     room: usize,
     /// The sum of all ranks.
     heat: f64,
@@ -108,7 +109,7 @@ struct RankedPages {
 }
 
 impl RankedPages {
-    /// Ranks the pages of a view by the heat of some epochs. Returns the share of the heat that is fast; 0 where there is none.
+    /// Ranks the pages of a view by the heat of some epochs. Returns the share of the heat that is fast; 0 without heat.
     fn rank(&mut self, view: &EpochView<'_>, seen: &EpochSum) -> f64 {
         self.fast.clear();
         self.slow.clear();
@@ -128,7 +129,7 @@ impl RankedPages {
         let (fast, slow) = (sum(&self.fast), sum(&self.slow));
         self.heat = fast + slow;
         let capacity = view.capacity as usize;
-        // What does not fit leaves, whatever the load.
+        // Pages that do not fit leave, whatever the load.
         let excess = self.fast.len().saturating_sub(capacity);
         self.fast.drain(..excess);
         self.room = capacity - self.fast.len();
@@ -183,8 +184,8 @@ impl RankedPages {
         })
     }
 
-    /// The share of all heat that fast memory gains by a page of this rank, into free room or in the place of the other page; `None` where it
-    /// gains nothing, or no more than two pages of one heat differ by chance: a standard deviation.
+    /// The share of all heat that fast memory gains by a page of this rank, into free room or in place of the other page; `None` if it
+    /// gains nothing, or no more than two pages of equal heat differ by chance: a standard deviation.
     fn gain(&self, rank: u64, (room, leaver): (usize, Option<&RankedPage>)) -> Option<f64> {
         let rank = rank as f64;
         let (replaced, chance) = match (room, leaver) {

@@ -1,7 +1,7 @@
-//! Oracle (TMP, table II): the fast tier holds the pages of highest rank in the epoch that begins.
-//!
-//! Only a replay can run it. No placement that is fixed within an epoch serves more accesses of
-//! that epoch, so its hit rate is an upper bound for all policies. Its number of moves is no bound.
+//! [`Oracle`] is the epoch policy that fills the fast tier with the pages of highest rank (accesses) in the epoch that begins (TMP, table
+//! II). A replay in the simulator knows these ranks: no placement that is fixed within an epoch serves more accesses of it, so the policy's
+//! hit rate there is an upper bound for all others; its number of moves is no bound. In a run the ranks are a prediction from an earlier
+//! recording, and prove no bound; without ranks no page moves.
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;

@@ -1,4 +1,6 @@
-//! Payback, our own epoch policy: a page moves only if the move pays for itself.
+//! [`Payback`], our own epoch policy and the daemon's default, moves a page into the fast tier, in place of another or into free room, only
+//! if the accesses that this is expected to gain save more time than the moves take ([`MoveCosts`]), and as long as History would have made
+//! as many moves. Pages beyond the capacity leave in any case.
 //!
 //! History (TMP, table II) predicts the next count of a page by the last. This fails where counts
 //! differ by chance, where hot pages do not stay hot, and where a move costs more than it gains.
@@ -6,12 +8,11 @@
 //!
 //! - *Chance.* A page's counts are averaged until a count deviates more than chance explains
 //!   ([`heat`]).
-//! - *A new phase.* Where the hot pages together lose their share of the hits, the average of each ends, and that of another
-//!   page by a smaller deviation ([`phase`]).
+//! - *A new phase.* If the hot pages together lose their share of the hits, the mean of each begins again, and that of any other page at a
+//!   smaller deviation ([`phase`]).
 //! - *Change.* The share of heat that pages of one kind keep in the following epochs is learnt from
 //!   all pages of the run. It gives the expected accesses of a page over a horizon ([`outlook`]).
-//! - *Cost.* Two pages change places if the accesses gained over the horizon save more time than
-//!   the moves take. No more pages move than History would have moved by now ([`budget`]).
+//! - *Cost.* The accesses gained over the horizon must pay for the moves, which are no more than History would have made ([`budget`]).
 //!
 //! ```text
 //! expected, 8 epochs   slow  n1 600   n2 90      fast  l1 10   l2 80
@@ -57,7 +58,7 @@ impl MoveCosts {
         moved_page: Nanos(2_000),
     };
 
-    /// Of a unit of this size that is paged out: a touched page comes back and leaves again later, and each move is half of that.
+    /// Costs for a unit of this size that is paged out: a touched page comes back and leaves again later, and each move is half of that.
     #[must_use]
     pub fn of_refaults(costs: RefaultCosts, unit: Bytes) -> Self {
         let both = costs.out.0.saturating_add(costs.back.0);
@@ -104,8 +105,8 @@ impl Payback {
         }
     }
 
-    /// Learns from the epoch that ended: how well each kind kept its promise, then the present
-    /// promise of each page. All of it is in hits, because chance acts on hits.
+    /// Learns from the epoch that ended: how well each kind kept its promise, then the present promise of each page. All of it is counted
+    /// in hits, because chance acts on hits.
     fn follow(&mut self, view: &EpochView<'_>) {
         self.count_in_hits_of(view.hit.max(1));
         let hit = self.hit as f64;
@@ -161,7 +162,7 @@ impl Payback {
         leavers.sort_unstable_by_key(|page| (expected(page), *page));
         let capacity = view.capacity as usize;
         let room = capacity.saturating_sub(held);
-        // These leave in any case, so they cost the newcomers nothing.
+        // These pages leave in any case, so they cost the newcomers nothing.
         let excess = held.saturating_sub(capacity).min(leavers.len());
         let leavers = &leavers[excess..];
         for (i, newcomer) in newcomers.iter().enumerate() {

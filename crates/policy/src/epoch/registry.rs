@@ -1,4 +1,5 @@
-//! The epoch policies by name, for the command line and the simulator.
+//! Lists the epoch policies by name ([`POLICIES`]) and makes them, for the command line, the daemon and the simulator; [`LoadBalance`]
+//! is not among them, and is made for runs and the daemon only.
 
 use isotherm_model::port::EpochPolicy;
 

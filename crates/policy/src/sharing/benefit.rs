@@ -1,5 +1,6 @@
-//! The benefit of one object in the fast tier to its program (CoMerge, section 3.2), and the
-//! co-benefit, weighted by the program's sensitivity (section 4.2).
+//! [`Benefit`] is the part of a program's gain from fast memory that one object brings when it alone is fast (CoMerge, section 3.2), or the
+//! co-benefit, which is weighted by the program's sensitivity (section 4.2). The paper's sharing policies order objects by it, and
+//! `isotherm sensitivity` reports it.
 //!
 //! With S and F the times with all data slow and fast, and t the time with only this object fast:
 //!
@@ -55,8 +56,8 @@ impl Benefit {
         }
     }
 
-    /// The co-benefit by the formula that the paper prints: the factor is S / F without its fraction, which has no upper end and is 1 for
-    /// class none. Its own table has [`Benefit::co_benefit`].
+    /// The co-benefit by the formula that the paper prints: the factor is S / F without its fraction, which has no upper limit and is 1 for
+    /// class none. The paper's own table has [`Benefit::co_benefit`].
     #[must_use]
     pub fn printed_co_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
         let benefit = Self::of(program, object);

@@ -1,4 +1,6 @@
-//! Sharing one fast tier among programs: the measurements of each program, and the share of each.
+//! [`Colocation`] holds the run times, measured or predicted, and object sizes of programs that share one fast tier, the input of a sharing
+//! policy, and how sensitive each program is ([`SensitivityClass`]). [`SharedPlan`] is the output: the fast bytes of each object
+//! ([`Grant`]), the reason, and the object of another program that competes with it ([`Rival`]).
 //!
 //! A *co-located* program runs beside others on the same machine. Three run times of each are
 //! measured: all data in the fast tier, all data in the slow tier, and one *data object* at a time
@@ -49,7 +51,7 @@ pub enum SensitivityClass {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Colocation(Vec<MeasuredProgram>);
 
-/// Why measurements were rejected.
+/// The reason why measurements were rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColocationError {
     /// A run of this program has a time of zero, or longer than [`LONGEST_RUN`].
@@ -266,13 +268,13 @@ pub struct Rival {
     pub program: String,
     /// Its object.
     pub object: String,
-    /// Whether that object comes before the granted one in the order of the policy, and is placed; else it comes after it, and is left out at
-    /// least in part.
+    /// True if that object is placed and comes before the granted one in the order of the policy; false if it comes after it and is left
+    /// out, at least in part.
     pub comes_before: bool,
 }
 
 impl Rival {
-    /// In words, with a name of its object for people.
+    /// The rival in words, with `object` as the name of its object for people.
     #[must_use]
     pub fn text(&self, object: &str) -> String {
         let program = &self.program;
@@ -292,12 +294,12 @@ pub struct Grant {
     pub object: String,
     /// Its size.
     pub size: Bytes,
-    /// Its bytes in the fast tier, from its first on; 0 where it is left out.
+    /// Its bytes in the fast tier, from its first byte on; 0 if it is left out.
     pub fast: Bytes,
     /// The reason for this number of bytes, one sentence.
     pub reason: String,
-    /// The object of another program that comes next to it, on the other side of what is fast. Policies that give each program a part of
-    /// the tier have none.
+    /// The nearest object of another program in the order of the policy with the opposite outcome. `None` for policies that give each
+    /// program a part of the tier.
     pub rival: Option<Rival>,
 }
 

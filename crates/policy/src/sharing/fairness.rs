@@ -1,4 +1,6 @@
-//! The fairness of [`LeastSlowdown`](super::LeastSlowdown): no program is slowed by more than a factor over what equal split gives it.
+//! `Reserve` is the fast memory that [`LeastSlowdown`](super::LeastSlowdown) sets aside for each program before it shares the rest: for its
+//! floor, the percentage of its possible gain that it must get; and, by `made_fair`, enough that its slowdown is at most a factor of that
+//! under equal split, where each program gets an equal part of the tier. If that does not fit beside the floors, only they are kept.
 //!
 //! ```text
 //!     slow-down       all slow |....................... nothing fast
@@ -17,7 +19,7 @@ use super::floor::fewest;
 use super::policy::SharingPolicy;
 use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain};
 
-/// The least gain of each program, and fast bytes with which each has it.
+/// The least gain of each program, and fast bytes with which each has that gain.
 pub(super) struct Reserve {
     /// Gains from 0 to 1, by program.
     pub(super) targets: Vec<f64>,
@@ -26,9 +28,9 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Adds the bytes with which no program is slowed by more than this percentage of what equal split gives it: the fewest chunks, or the
-    /// objects of equal split itself where these are fewer bytes, so that all programs' bytes fit. Where they do not fit beside the floors,
-    /// which come first, nothing is added.
+    /// Adds the bytes with which no program is slowed by more than this percentage of its slowdown under equal split: the fewest chunks, or
+    /// the objects of equal split itself if these are fewer bytes, so that the bytes of all programs fit. If they do not fit beside the
+    /// floors, which come first, nothing is added.
     pub(super) fn made_fair(
         self,
         percent: NonZeroU32,

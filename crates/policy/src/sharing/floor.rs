@@ -1,5 +1,5 @@
-//! Floors of [`LeastSlowdown`](super::LeastSlowdown): the least that a program must get, in percent
-//! of the most that fast memory can gain it.
+//! Reserves the fast memory of the floors of [`LeastSlowdown`](super::LeastSlowdown): the least that a program must get, in percent of the
+//! most that fast memory can gain it. A [`FloorError`] says why floors cannot be kept.
 //!
 //! A floor is a percentage of the gain and not a number of bytes, because equal bytes save unequal
 //! time: 30 MB of XSBench gain 0.91 of its gap, 250 MB of CLOMP 0.02 (CoMerge, table 3).
@@ -15,7 +15,7 @@ use super::slowdown::{Allotment, gain, useful_benefit};
 /// Tolerance of a gain below its floor: the rounding of sums of fractions.
 const ROUNDING: f64 = 1e-9;
 
-/// Why floors cannot be kept.
+/// The reason why floors cannot be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FloorError {
     /// There is no program of this name.
@@ -43,7 +43,7 @@ pub enum FloorError {
         /// The gain with all objects fast, in percent, rounded down.
         reachable: u32,
     },
-    /// The floors together need more than the tier has.
+    /// The floors together need more bytes than the tier has.
     #[error(
         "the floors need {total} and the fast tier has {capacity}:{list} so lower one of them or add fast memory",
         total = .needed.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(),
@@ -111,7 +111,7 @@ pub(super) fn reserve(
         }
         reserved.push(fast);
     }
-    // The sizes of all objects sum to at most 64 bits, so these do too.
+    // The sizes of all objects together fit 64 bits, so these bytes do too.
     let total: Bytes = needed.iter().map(|(_, bytes)| *bytes).sum();
     if total > capacity {
         return Err(FloorError::NoRoom { capacity, needed });

@@ -1,6 +1,6 @@
-//! Tests the numbers printed in CoMerge (Doudali and Gavrilovska, MEMSYS 2017), tables 3 and 4 and
-//! section 4, from the times and sizes alone. Sizes count as in the paper: 1 GB is 1000 MB, and a
-//! program is as large as its objects together (STREAM 1602 MB, not 1600).
+//! Tests the numbers printed in CoMerge (Doudali and Gavrilovska, MEMSYS 2017), tables 3 and 4 and section 4, from the times and sizes
+//! alone, and where the paper's printed formula differs from its tables. Sizes count as in the paper: 1 GB is 1000 MB, and a program is as
+//! large as its objects together (STREAM 1602 MB, not 1600).
 
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -147,7 +147,7 @@ fn placed(plan: &SharedPlan) -> Vec<String> {
         .collect()
 }
 
-/// The same, sorted: for the partitions, whose order has no meaning.
+/// The objects in the fast tier, sorted: for the partitions, whose order has no meaning.
 fn placed_by_name(plan: &SharedPlan) -> Vec<String> {
     let mut placed = placed(plan);
     placed.sort();

@@ -1,4 +1,5 @@
-//! The bytes of all objects in the order of their worth: the steps of [`LeastSlowdown`].
+//! `Increment` is a stretch of a data object in which each byte of fast memory saves its program the same slowdown, the worth of the
+//! stretch. The stretches of all programs, by worth descending, are the steps in which [`LeastSlowdown`] gives out fast memory.
 //!
 //! Within a program the objects go by benefit per byte. Once their benefits sum to 1 the program is
 //! at its best, and every further byte is worth nothing. So an object is divided into at most three
@@ -29,7 +30,7 @@ pub(super) struct Increment {
     pub(super) upto: Bytes,
     /// Summed slowdown that a byte saves.
     pub(super) worth: f64,
-    /// The same if the program were not yet at its best.
+    /// The slowdown that a byte would save if the program were not yet at its best.
     pub(super) plain: f64,
 }
 

@@ -1,14 +1,15 @@
-//! Least slowdown, our own policy: objects may be fast in part, the sum of the slowdowns in the
-//! model of [`super::slowdown`] is minimal, no program falls below its floor, and none is slowed much
-//! more than equal split would slow it.
+//! [`LeastSlowdown`] is our own sharing policy: fast memory goes, chunk by chunk, to the parts of objects that save most of the summed
+//! slowdown in the model of [`super::slowdown`], unless a plan of CoMerge's policies is better in it. Before that each program gets what
+//! keeps its floor, a percentage of its possible gain, and, if there is room, what keeps it from being slowed much more than if all had
+//! equal parts of the tier (equal split). [`least_possible`] is the bound of that sum.
 //!
 //! The paper's policies place whole objects, which leaves holes (0.45 to 0.96 of the tier used on
 //! its own example), rank by benefit and not by benefit per byte, and may leave a program without
 //! fast memory. Here:
 //!
 //! 1. Each program with a floor gets the fewest chunks that keep it, or the plan is refused.
-//! 2. Each program that would be slowed by more than the fairness allows over equal split gets what it
-//!    needs for that ([`super::fairness`]).
+//! 2. Each program that would be slowed by more over equal split than the fairness allows gets the bytes that it needs
+//!    ([`super::fairness`]).
 //! 3. The rest goes to the bytes that save the most of the summed slowdown, chunk by chunk.
 //! 4. If a plan of the paper's policies is better in the same model and keeps the floors and the
 //!    fairness, it is used instead: with chunks as large as objects the third step alone could be
@@ -41,7 +42,7 @@ pub const DEFAULT_CHUNK: NonZeroU64 = NonZeroU64::new(2 << 20).unwrap();
 /// Default fairness, in percent: a slowdown of at most 1.25 times that under equal split.
 pub const DEFAULT_FAIRNESS: NonZeroU32 = NonZeroU32::new(125).unwrap();
 
-/// Objects in chunks, the least summed slowdown, an optional floor for each program.
+/// Shares objects in chunks for the least summed slowdown, with an optional floor for each program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlowdown {
     /// Bytes of a chunk. An object is fast in whole chunks from its first byte on; its last chunk
@@ -50,8 +51,8 @@ pub struct LeastSlowdown {
     /// The least that a program must get, by its name: 0 to 100 percent of the most that fast
     /// memory can gain it. A program without a gain from fast memory keeps every floor.
     pub floors: BTreeMap<String, u32>,
-    /// The most that a program may be slowed, in percent of its slowdown under equal split, 100 or more; `None` for no bound. Where the
-    /// floors leave too little room for it, they alone are kept.
+    /// The most that a program may be slowed, in percent of its slowdown under equal split, 100 or more; `None` for no limit. If the floors
+    /// leave too little room for it, only they are kept.
     pub fairness: Option<NonZeroU32>,
 }
 
@@ -123,7 +124,7 @@ fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) 
     }
 }
 
-/// Every object with its bytes, the highest worth per byte first. `is_bound`: floors or the fairness changed what is fast.
+/// Every object with its fast bytes, the highest worth per byte first. `is_bound`: floors or the fairness changed which bytes are fast.
 fn grants(colocation: &Colocation, fast: &Allotment, is_bound: bool) -> Vec<Grant> {
     let worth = |program: &MeasuredProgram, object: &MeasuredObject| {
         avoidable(program) * useful_benefit(program, object)
@@ -161,7 +162,7 @@ fn grants(colocation: &Colocation, fast: &Allotment, is_bound: bool) -> Vec<Gran
     grants
 }
 
-/// The reason for these bytes; `end` says why there are no more.
+/// The reason for these bytes; `end` is the reason why there are no more.
 fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, end: &str) -> String {
     if fast == Bytes::ZERO && worth <= 0.0 {
         return "left out: alone in the fast tier it did not make its program faster".to_owned();
@@ -177,8 +178,8 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, end: &str) -> String
     }
 }
 
-/// The least summed slowdown that any plan without floors and fairness can reach in the model, the bound beside
-/// every result. Bytes are taken by worth, without rounding to chunks.
+/// The least summed slowdown that any plan without floors and fairness can reach in the model: the bound for every result. Bytes are taken
+/// by worth, without rounding to chunks.
 #[must_use]
 pub fn least_possible(colocation: &Colocation, capacity: Bytes) -> f64 {
     let mut taken = nothing(colocation);

@@ -1,4 +1,4 @@
-//! Properties of every sharing policy, and the additional promises of our own.
+//! Tests properties of every sharing policy, and the additional promises of [`LeastSlowdown`].
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -50,7 +50,7 @@ fn capacity() -> impl Strategy<Value = Bytes> {
     ]
 }
 
-/// Least slowdown without promises.
+/// [`LeastSlowdown`] without floors and fairness.
 fn ours(chunk: u64) -> LeastSlowdown {
     LeastSlowdown {
         fairness: None,
@@ -58,7 +58,7 @@ fn ours(chunk: u64) -> LeastSlowdown {
     }
 }
 
-/// Least slowdown with its default fairness.
+/// [`LeastSlowdown`] with its default fairness.
 fn fair(chunk: u64) -> LeastSlowdown {
     LeastSlowdown {
         chunk: NonZeroU64::new(chunk).unwrap(),

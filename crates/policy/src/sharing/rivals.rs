@@ -1,13 +1,14 @@
-//! Finds the object of another program that is next to an object in the policy's order: the reason why one program has memory that
-//! another lacks.
+//! [`name`] gives each object of a shared plan its rival, a part of the reason in the plan: for a placed object the next object of another
+//! program, in the policy's order, that is left out; for one left out at least in part, the last one before it that is placed. Policies
+//! that divide the tier into a part for each program have no common order, and no rivals.
 
 use isotherm_model::units::Bytes;
 
 use super::colocation::{Grant, Rival};
 
-/// Names the rivals of grants, which are in the order of the policy: to one that is placed, the next object of another program that is left
-/// out; to one that is left out at least in part, the last object of another program that was placed before it. `has_enough`: more memory
-/// would not make this program faster, so it lacks nothing.
+/// Names the rivals of grants, which are in the order of the policy: for a placed object, the next object of another program that is left
+/// out; for one left out at least in part, the last object of another program that was placed before it. `has_enough`: more memory would
+/// not make this program faster, so it lacks nothing.
 pub(super) fn name(grants: &mut [Grant], has_enough: impl Fn(&str) -> bool) {
     let is_left_out = |grant: &Grant| grant.fast < grant.size && !has_enough(&grant.program);
     let is_placed = |grant: &Grant| grant.fast > Bytes::ZERO;
@@ -31,12 +32,12 @@ pub(super) fn name(grants: &mut [Grant], has_enough: impl Fn(&str) -> bool) {
 /// A program and its object.
 type Named = (String, String);
 
-/// For each grant the last one before it that `counts` and is of another program.
+/// For each grant the last grant before it that `counts` and belongs to another program.
 fn nearest_others<'a>(
     grants: impl Iterator<Item = &'a Grant>,
     counts: impl Fn(&Grant) -> bool,
 ) -> Vec<Option<Named>> {
-    // The last grant, and the last of another program than that.
+    // The last grant, and the last grant of another program than that one's.
     let mut last = [None::<&Grant>; 2];
     let of_grant = |grant: &'a Grant| {
         let is_other = |last: &&Grant| last.program != grant.program;

@@ -1,4 +1,6 @@
-//! The slowdown of each program under a plan, by a model of its measured runs.
+//! [`slowdowns`] computes the slowdown of each program under a shared plan, its time over that with all data fast, by a model from the
+//! times of each program alone: all fast, all slow, and with each object fast by itself. The parts of the model, such as the gain of a
+//! program, are also those by which [`LeastSlowdown`](super::LeastSlowdown) chooses.
 //!
 //! An object that is fast in part gains that part of its benefit, and a program is never faster
 //! than with all its data fast:

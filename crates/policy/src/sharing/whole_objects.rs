@@ -1,8 +1,7 @@
-//! The common part of the paper's policies: whole objects, in an order, while they fit. An object
-//! that does not fit is skipped and the next one tried (CoMerge, section 4).
-//!
-//! Section 4 also states that benefits are between 0 and 1. An object whose run was slower than all
-//! slow is outside that range; it is left out even if there is room.
+//! [`in_order`] places whole objects of all programs in a given order while they fit, [`in_parts`] those of each program, by benefit,
+//! in a part of the tier: the common code of the paper's policies. An object that does not fit is skipped and the next one tried (CoMerge,
+//! section 4). An object that alone in the fast tier made its program slower than all slow is left out even if there is room: the paper
+//! states that benefits are between 0 and 1.
 
 use isotherm_model::units::Bytes;
 

@@ -1,4 +1,4 @@
-//! Which units leave, by probes, mistakes and the time that the program waits.
+//! Tests which units leave, by probes, mistakes and the time that the program waits.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn unit(number: u64) -> Unit {
     }
 }
 
-/// A unit of which so many pages are out, and so many came back.
+/// A unit with this number of pages out, and this number that came back.
 fn held(number: u64, out: u64, returned: u64) -> PagedUnit {
     PagedUnit {
         unit: unit(number),

@@ -1,4 +1,4 @@
-//! Invented profiles from a seed, and directories that remove themselves.
+//! Invents profiles from a seed, and makes directories that remove themselves.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -191,7 +191,7 @@ fn heat_object(random: &mut Random) -> Option<HeatObject> {
     }
 }
 
-/// What an instruction did to the data of a site. Columns that sites have and code has not are as read.
+/// The accesses of an instruction to the data of a site. Columns that sites have and code has not are as read.
 fn code(random: &mut Random) -> CodeAccess {
     let frame = Frame {
         function_line: None,
@@ -214,7 +214,7 @@ fn code(random: &mut Random) -> CodeAccess {
     }
 }
 
-/// What epoch `epoch` of the run with this seed adds. `size` scales the number of rows.
+/// The rows that epoch `epoch` of the run with this seed adds. `size` scales their number.
 pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
     let mut random = Random(seed ^ (u64::from(epoch) << 32));
     let epoch = Epoch(epoch);

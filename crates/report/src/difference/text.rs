@@ -1,11 +1,12 @@
-//! The difference of two profiles in a terminal.
+//! Formats a [`ProfileDifference`], the output of `isotherm diff`, for a terminal: notes, totals of both runs, how many sites were found
+//! again, the sites that changed beyond the noise, and the results of the conditions of `--fail-if`.
 //!
 //! ```text
 //!                before     after  change
 //! time           2.31 s    2.90 s   +26 %
 //! footprint     512 MiB   600 MiB   +17 %
 //!
-//! change          waiting before  after   peak RSS before  after    allocated in
+//! change          waiting before  after   RSS before       after    allocated in
 //! hotter, larger  120 ms          340 ms  12 MiB           20 MiB   graph.cc:88 load: edges
 //! new                             80 ms                    4 MiB    graph.cc:92 index
 //! ```
@@ -21,11 +22,11 @@ use crate::words::{and_more, clip, counted, grouped, percent, wrapped};
 
 /// Sites in the table at most.
 const SITES: usize = 20;
-/// What the further lines of a sentence begin with.
+/// Indent of the further lines of a sentence.
 const INDENT: &str = "  ";
 
 impl ProfileDifference {
-    /// For a terminal of so many columns; 60 at least are used.
+    /// The difference for a terminal of this width; 60 columns at least are used.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let columns = columns.max(60);
@@ -160,7 +161,7 @@ impl ProfileDifference {
             + &and_more(changed.len(), shown.len(), "changed site")
     }
 
-    /// The table but for the locations: the figures before and after, or in a narrow terminal those after alone, and before of what is gone.
+    /// The table without locations: figures before and after; in a narrow terminal after alone, or before for a site that is gone.
     fn figures(&self, shown: &[&SiteDifference], columns: usize, both: bool) -> String {
         let unit = self.heat_unit;
         let change = |site: &&SiteDifference| {
@@ -182,7 +183,7 @@ impl ProfileDifference {
     }
 }
 
-/// The table with a figure of its sites, before and after or the later one alone.
+/// Adds a figure of the sites to the table: before and after, or only the later one.
 fn compared<'a>(
     table: DataTable<'a, &'a SiteDifference>,
     title: &str,

@@ -1,4 +1,5 @@
-//! Whether the conditions of `isotherm diff --fail-if` hold.
+//! [`ProfileDifference::judged`] evaluates the conditions of `isotherm diff --fail-if`: whether each holds, and the values that decided
+//! it, or why the profiles cannot tell. A change of the heat of a site counts only beyond the noise; all else is compared as it is.
 
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -80,8 +81,8 @@ impl ProfileDifference {
         }
     }
 
-    /// The sites that are meant and for which the condition holds, the largest change first. The heat of a site changes only beyond the
-    /// noise.
+    /// The result for the sites that are meant: whether the condition holds for any, and for which, the largest change first. The heat of
+    /// a site changes only beyond the noise.
     fn of_sites(
         &self,
         condition: &FailCondition,

@@ -1,4 +1,5 @@
-//! The code that accesses the data: by line with its site, and by function with its sites.
+//! Renders the section of the report's page on the code that accesses data: a table of lines, with a row for each site that a line
+//! accesses, and a table of functions, each with the sites that it accesses most.
 
 use maud::{Markup, html};
 
@@ -8,7 +9,7 @@ use crate::summary::Summary;
 use crate::table::DataTable;
 use crate::words::{counted, percent};
 
-/// Rows of a table.
+/// Rows of a table at most.
 const ROWS: usize = 100;
 
 /// The section of both tables.

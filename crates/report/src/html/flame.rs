@@ -1,4 +1,5 @@
-//! The flame graphs: by the calls that allocate and by the code that accesses; as a call tree where no script runs.
+//! [`FlameGraphs`] makes the flame graphs of the report's page, by the calls that allocate and by the code that accesses: the figures that
+//! a script draws, their controls, the same frames as call trees, and the bar that names the selection.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +40,7 @@ impl<'a> FlameGraphs<'a> {
         }
     }
 
-    /// What the script draws; none where there is nothing to draw.
+    /// The figures that the script draws; none without frames.
     pub(super) fn figures(&self) -> Option<Value> {
         if self.allocation.is_empty() {
             return None;
@@ -120,7 +121,7 @@ impl<'a> FlameGraphs<'a> {
         }
     }
 
-    /// The same frames as nested lists.
+    /// The frames of both graphs as nested lists.
     fn call_tree(&self) -> Markup {
         let noun = self.unit.noun();
         html! {

@@ -1,4 +1,4 @@
-//! The tables of the page.
+//! Renders the tables of the report's page: sites, tiers of the plan, sites in parts, sources, counters and facts of the run.
 
 use isotherm_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
@@ -12,13 +12,13 @@ use crate::summary::{CounterSummary, Summary};
 use crate::table::DataTable;
 use crate::words::{clip, counted, grouped, percent, share};
 
-/// Callers of a context that are listed.
+/// Callers of a context that are listed at most.
 const CALLERS: usize = 16;
-/// Counters.
+/// Counters that are listed at most.
 const COUNTERS: usize = 300;
-/// Sites with parts.
+/// Sites with parts that are listed at most.
 const SPLIT_SITES: usize = 50;
-/// Facts of the machine.
+/// Facts of the machine that are listed at most.
 const FACTS: usize = 40;
 
 /// The head of a table: titles of text, then titles of numbers, then titles of text again.
@@ -216,7 +216,7 @@ fn badge(tier: &str, plan: &PlanSummary) -> Markup {
     html! { span.tier.fast[fast].slow[slow] { (name(tier)) } }
 }
 
-/// What the plan puts where.
+/// The tiers of a plan: their capacities, planned bytes and sites.
 pub(super) fn plan(plan: &PlanSummary) -> Markup {
     let table = html! {
         table {
@@ -306,7 +306,7 @@ fn ranges(site: &SplitSite) -> Markup {
     }
 }
 
-/// What each source delivered; one that delivered nothing stands out.
+/// The table of what each source delivered; one that delivered nothing stands out.
 pub(super) fn sources(summary: &Summary) -> Markup {
     let numbers = ["Samples", "Usable", "Lost", "Own cost"];
     let table = html! {
@@ -338,7 +338,7 @@ pub(super) fn sources(summary: &Summary) -> Markup {
     }
 }
 
-/// Counters, folded.
+/// The table of counters, folded.
 pub(super) fn counters(summary: &Summary) -> Markup {
     let process = |counter: &CounterSummary| match (counter.pid, counter.image) {
         (Some(pid), Some(image)) if image > 0 => format!("{pid}, image {image}"),
@@ -364,7 +364,7 @@ pub(super) fn counters(summary: &Summary) -> Markup {
     }
 }
 
-/// What was run, where and how, folded.
+/// The table of the run and its machine, folded.
 pub(super) fn run(summary: &Summary) -> Markup {
     let run = &summary.run;
     let depth = counted(run.context_depth, "caller");

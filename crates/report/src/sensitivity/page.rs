@@ -1,4 +1,4 @@
-//! The benefits as a page: bars for each object, measured beside predicted, and the table.
+//! Renders a [`SensitivityTable`] as an HTML page: bars for the benefit of each object, measured beside predicted, and the table.
 
 use maud::html;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! The hit rate by capacity as bars of text, so that a sweep is seen before it is read.
+//! Draws the hit rates of a simulation as bars of text, one for each capacity: a part for first touch, one for what the first policy adds,
+//! and one for what the oracle would add to that.
 //!
 //! ```text
 //! hit rate: █ first touch, ▓ payback beyond it, ░ up to the oracle
@@ -40,7 +41,7 @@ pub(super) fn bars(capacities: &[SimulatedCapacity]) -> String {
     text
 }
 
-/// What first touch serves solid, what the policy adds dark, what is left to the oracle light. A policy
+/// A bar: solid for what first touch serves, dark for what the policy adds, light for the rest up to the oracle. A policy
 /// that serves less than first touch is solid to its own rate.
 fn bar(first: &SimulatedPolicy, policy: &SimulatedPolicy, oracle: &SimulatedPolicy) -> String {
     let columns = |rate: f64| (rate.clamp(0.0, 1.0) * WIDTH).round() as usize;

@@ -1,4 +1,4 @@
-//! The hit rate by capacity as a page: a chart with a line for each policy, and a table.
+//! Renders the hit rate by capacity of a [`Simulation`] as an HTML page: a chart with a line for each policy, and a table.
 
 use isotherm_model::units::Bytes;
 use maud::html;

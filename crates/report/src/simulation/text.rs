@@ -1,4 +1,5 @@
-//! A simulation in a terminal.
+//! Formats a [`Simulation`] for a terminal: at a single capacity one table of all figures; at several the hit rates as bars, and a table
+//! for each figure but `fast used` and `gap closed`, with a column for each capacity.
 //!
 //! ```text
 //! policy       hit rate     time  modelled energy    moved  fast used  gap closed
@@ -16,11 +17,11 @@ use crate::words::{counted, percent};
 
 /// The title of joules: no meter reads them.
 const ENERGY: &str = "modelled energy";
-/// The title of the same as a share.
+/// The title of modelled energy as a share.
 const OF_INTERLEAVED: &str = "modelled energy of interleaved";
 
 impl Simulation {
-    /// For a terminal: one table for a capacity; for several, the hit rates as bars and side by side.
+    /// The tables for a terminal: one for a single capacity; for several, the hit rates as bars, and most figures side by side.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.heading();

@@ -1,4 +1,4 @@
-//! Folded stacks, one a line, as `flamegraph.pl`, `inferno-flamegraph` and speedscope read them.
+//! Formats stacks as folded stacks, one a line, which `flamegraph.pl`, `inferno-flamegraph` and speedscope read.
 
 use super::{StackFrame, StackWeight, WeightedStack};
 use crate::words::clip;
@@ -14,7 +14,7 @@ pub fn folded(stacks: &[WeightedStack], weight: StackWeight) -> String {
     text
 }
 
-/// A name cannot hold what separates names and lines.
+/// The name of a frame, without the characters that separate names and lines.
 fn frame(frame: &StackFrame) -> String {
     let file = frame
         .file

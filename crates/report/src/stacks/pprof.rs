@@ -1,4 +1,4 @@
-//! The file format of `pprof`: a message of Protocol Buffers, which `go tool pprof` reads uncompressed, too.
+//! Encodes stacks in the file format of `pprof`: a message of Protocol Buffers, which `go tool pprof` reads uncompressed, too.
 //!
 //! The messages are those of `profile.proto` of github.com/google/pprof, as far as they are used here.
 
@@ -143,7 +143,7 @@ impl PprofWriter {
     }
 }
 
-/// A file of stacks by these kinds of values, each with its word and unit, for a run of so many nanoseconds.
+/// A file of stacks by these kinds of values, each with its word and unit, for a run of `duration_ns`.
 #[must_use]
 pub fn pprof(
     stacks: &[WeightedStack],

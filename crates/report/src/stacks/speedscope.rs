@@ -1,4 +1,5 @@
-//! The file format of speedscope: all stacks by all widths in one file, which its menu chooses between.
+//! Formats groups of stacks, such as those of allocations by bytes, as one JSON file for the viewer speedscope, whose menu offers each
+//! group by its title.
 //!
 //! The schema is `https://www.speedscope.app/file-format-schema.json`.
 

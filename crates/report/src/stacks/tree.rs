@@ -1,4 +1,5 @@
-//! Stacks as a tree of bounded size, for the flame graph of the page. A frame that is too small to be drawn is part of the *rest* of its parent.
+//! Makes a tree of [`TreeFrame`]s, of bounded size, from the callers of sites or the code that accesses them, for the flame graphs of the
+//! HTML page. Frames that are too small or too deep to be drawn are in the *rest* of their parent.
 //!
 //! ```text
 //! by allocation   all > main > load_graph > operator new > graph.cc:88 load_graph: edges
@@ -56,7 +57,7 @@ impl FrameKind {
 /// A frame of a tree, with all that is below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeFrame<'a> {
-    /// The index of the frame that it is in; its own of the first, which is in none.
+    /// The index of the frame that it is in; 0, its own, for the first, which is in none.
     pub(crate) parent: usize,
     /// How many frames it is in.
     pub(crate) depth: usize,
@@ -70,7 +71,7 @@ pub(crate) struct TreeFrame<'a> {
     pub(crate) heat: u64,
     /// Peak resident bytes; 0 of code.
     pub(crate) bytes: u64,
-    /// The sites whose data it is, of those that the page shows elsewhere; of a function those are in the frames below.
+    /// The sites whose data it is, of those that the page shows elsewhere; those of a function are in the frames below.
     pub(crate) sites: Vec<&'a str>,
 }
 
@@ -218,7 +219,7 @@ impl<'a> GrowingTree<'a> {
         at
     }
 
-    /// The widest frames, by either width, and what is left of each.
+    /// The widest frames, by either width, and the rests that hold the others.
     fn bounded(self) -> Vec<TreeFrame<'a>> {
         let mut frames = self.frames;
         let whole = (frames[0].heat.max(1) as f64, frames[0].bytes.max(1) as f64);

@@ -1,4 +1,4 @@
-//! The grid and the distribution as charts of a page that needs no network, and the grid's rows as a table.
+//! Renders the daemon's [`HeatMap`] as an HTML page: charts of accessed bits, samples and their distribution, and a table of its rows.
 
 use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;

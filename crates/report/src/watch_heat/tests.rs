@@ -1,4 +1,4 @@
-//! The history against epochs made by hand.
+//! Tests the history of heat with epochs made by hand.
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::source_kind::ProfilingMethod;

@@ -1,4 +1,4 @@
-//! The grid and the distribution in a terminal.
+//! Formats the daemon's [`HeatMap`] for a terminal: maps of accessed bits and of trace samples, and their distribution over memory.
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
@@ -10,7 +10,7 @@ use crate::capacity_table::CapacityCurves;
 use crate::plot;
 use crate::words::clip;
 
-/// From no hit to the most.
+/// Characters for hits, from none to the most.
 const LEVELS: [char; 6] = [' ', '·', '░', '▒', '▓', '█'];
 
 /// Columns for the process, the program, the address and the share that is fast.
@@ -20,7 +20,7 @@ const LABEL: usize = 8 + 1 + 16 + 1 + 14 + 1 + 5 + 1;
 const LINES: usize = 32;
 
 impl HeatMap {
-    /// Maps of both kinds of hits and how these are distributed, in a terminal of so many columns.
+    /// Maps of both kinds of hits and how these are distributed, in a terminal of this width.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let mut text = String::new();
@@ -47,7 +47,7 @@ impl HeatMap {
         text
     }
 
-    /// The map of one kind of hits, with at most so many rows of so many columns.
+    /// The map of one kind of hits, in at most `lines` rows and `columns` columns.
     #[must_use]
     pub fn lines(&self, method: ProfilingMethod, columns: usize, lines: usize) -> String {
         let width = columns.saturating_sub(LABEL).max(10);

@@ -1,4 +1,4 @@
-//! The kernel's own promotion in the daemon's status.
+//! [`KernelPromotionStatus`] is the part of the daemon's status on the kernel's own promotion (NUMA balancing), which the daemon paces.
 
 use isotherm_model::units::Bytes;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct KernelPromotionStatus {
 }
 
 impl KernelPromotionStatus {
-    /// What it did, and the pace that the daemon set, or why it let go.
+    /// Its moves and the pace that the daemon set, or why it let go.
     pub(super) fn line(&self) -> String {
         let (up, down) = (Bytes(self.promoted_bytes), Bytes(self.demoted_bytes));
         let did = format!(

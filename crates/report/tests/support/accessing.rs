@@ -1,4 +1,4 @@
-//! Code that accesses the data of a profile's sites.
+//! Adds code that accesses the data to the sites of a profile.
 
 use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
 use isotherm_model::profile::Profile;

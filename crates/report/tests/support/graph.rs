@@ -1,4 +1,4 @@
-//! An invented recording of a graph program: a few small hot arrays, large cold ones, phases.
+//! Invents the recording of a graph program: a few small hot arrays, large cold ones, phases.
 
 use std::collections::BTreeMap;
 
@@ -223,7 +223,7 @@ fn count(process: Option<Process>, name: &str, value: u64) -> Count {
     }
 }
 
-/// Gives everything that has a name one that would run if it were taken for markup or script.
+/// Gives everything that has a name one that would run if a page read it as markup or script.
 pub(crate) fn make_hostile(profile: &mut Profile) {
     let name = |what: &str| {
         format!(

@@ -1,4 +1,4 @@
-//! A recording of 50,000 sites whose callers branch as those of a large program do, and the code that accesses them.
+//! Invents a recording of 50,000 sites whose callers branch as those of a large program do, and the code that accesses them.
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};

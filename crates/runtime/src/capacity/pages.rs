@@ -1,4 +1,4 @@
-//! The room of single pages of the pool: of objects that are placed in parts.
+//! Takes and gives back room in a limited tier for single pages of the pool: for objects that are placed in parts.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -29,8 +29,8 @@ fn charges(range: &Range<usize>) -> &'static [AtomicU8] {
     }
 }
 
-/// Takes room in a tier for the first pages of a range of the pool that has none. Returns their bytes. `make_slow` as in
-/// [`super::take`].
+/// Takes room in a tier for the first pages of a range of the pool that has none yet. Returns the bytes of these pages.
+/// `make_slow` is called as in [`super::take`].
 pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usize>)) -> usize {
     if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
         return range.len();

@@ -1,4 +1,5 @@
-//! The bandwidths of fast and slow memory that all threads of all programs on an emulated machine share ([`isotherm_abi::machine`]).
+//! [`Bandwidth`] tells how long a thread must wait for its bytes from the bandwidths of fast and slow memory that all programs on an
+//! emulated machine share: a shared file ([`isotherm_abi::machine`]) has the time until which each memory is busy, and bytes prolong it.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +26,7 @@ const IDLE_AT_MOST_NS: u64 = 16_000_000;
 pub(crate) struct Bandwidth(&'static MachineHeader);
 
 impl Bandwidth {
-    /// That of the session; `None` where it has no limit.
+    /// The bandwidths of the session's machine; `None` where none is limited.
     ///
     /// # Errors
     /// [`OffReason::NoSession`], [`OffReason::NoAddressSpace`], [`OffReason::BadConfig`] for a file of another version.
@@ -42,7 +43,7 @@ impl Bandwidth {
         }
     }
 
-    /// The bytes that a thread is served before others have their turn: those of 20 ms.
+    /// The bytes that a thread is served before others have their turn: as many as the memory delivers in 20 ms.
     pub(crate) fn of_a_turn(self) -> Traffic {
         let [fast, slow] = self.tiers().map(TierBandwidth::bytes_of_a_turn);
         Traffic { fast, slow }

@@ -1,4 +1,5 @@
-//! The costs of the slow tier of an emulation by time.
+//! [`delay_ns`] computes how much longer slow memory makes a thread's wait for an access, in the emulation by time: by the factor of the
+//! bandwidth where the access is one of a stream, by that of the latency elsewhere.
 
 use isotherm_cache_estimate::AccessPattern;
 

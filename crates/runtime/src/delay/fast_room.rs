@@ -1,11 +1,12 @@
-//! The room of the fast tier: the pages of this process in it, and on a machine with a name what other processes leave.
+//! [`FastRoom`] bounds the fast tier of the emulation by time: it counts the pages of this process in it, and on an emulated machine with a
+//! name takes room only from what other processes leave.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::emulation::PAGE_BYTES;
 use crate::shared_room::SharedRoom;
 
-/// Counts the fast pages.
+/// The fast pages of this process and their limit.
 pub(crate) struct FastRoom {
     pages: AtomicU64,
     /// Pages that there is room for.
@@ -15,7 +16,7 @@ pub(crate) struct FastRoom {
 }
 
 impl FastRoom {
-    /// Room for so many bytes, and no more than the machine has.
+    /// Room for this many bytes, and no more than the machine has.
     pub(crate) const fn new(bytes: u64, shared: Option<SharedRoom>) -> Self {
         Self {
             pages: AtomicU64::new(0),
@@ -38,7 +39,7 @@ impl FastRoom {
         is_taken
     }
 
-    /// The room that was taken is that of this page.
+    /// Assigns the room that [`Self::take`] took to this page.
     pub(crate) fn keep(&self, page: usize) {
         if let Some(shared) = &self.shared {
             shared.keep(page);
@@ -53,7 +54,7 @@ impl FastRoom {
         }
     }
 
-    /// A fast page is fast no more.
+    /// Gives back the room of a page that is fast no more.
     pub(crate) fn leave(&self, page: usize) {
         self.pages.fetch_sub(1, Ordering::Relaxed);
         if let Some(shared) = &self.shared {

@@ -1,4 +1,4 @@
-//! The registers of a thread at a signal, and the code around its next instruction.
+//! [`Interrupted`] reads the registers of a thread at a signal, and the code around its next instruction, to find the sampled access.
 
 use core::ffi::c_void;
 

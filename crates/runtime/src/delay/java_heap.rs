@@ -1,5 +1,6 @@
-//! The tiers of a Java heap with colours: the virtual machine of `java/build-jvm` shows its table ([`isotherm_abi::java_heap`]) when it
-//! starts, and each sample in the heap reads the byte of its region.
+//! [`side_of`] finds the tier of an address in a Java heap with colours, for the samples of the emulation by time: the virtual machine of
+//! `java/build-jvm` passes its table ([`isotherm_abi::java_heap`]) when it starts, and a byte of it for each region tells the colour whose
+//! memory the region is in, its place. The file also adds up the bytes of the heap in each tier.
 //!
 //! Place 0 is fast, all others are slow. The virtual machine bounds what is in place 0 (`-XX:IsothermHotHeapSize`), so the heap takes no
 //! room of the pool's fast tier. Where the run has place 0 on several devices, the fast tier is the first of them.
@@ -29,8 +30,8 @@ impl JavaHeap {
     /// The heap of a table; `None` for one of another version.
     ///
     /// # Safety
-    /// An aligned, readable header, which the bytes of its regions follow; both stay while the process lives. Bytes of regions and the number of
-    /// devices change by whole writes only.
+    /// The table is an aligned, readable header, and the bytes of its regions follow it; both stay while the process lives. Bytes of
+    /// regions and the number of devices change by whole writes only.
     unsafe fn of(table: *const JavaHeapHeader) -> Option<Self> {
         // SAFETY: the caller's promise. A copy, because sums and devices change; those of the copy are not used.
         let header = unsafe { table.read() };
@@ -63,9 +64,9 @@ impl JavaHeap {
     }
 }
 
-/// Whether a hot region is on the first of this number of devices, as one of n regions is. The multiples of the golden ratio lie evenly between
-/// whole numbers, and those of each second or third region do, too (Knuth, The Art of Computer Programming, volume 3, section 6.4), so that
-/// regions which a collector takes by a pattern are spread as well. With more devices regions leave the first one, and none comes.
+/// Whether a hot region is on the first of this number of devices, as one of n regions is. The multiples of the golden ratio lie
+/// evenly between whole numbers, also those of each second or third region (Knuth, The Art of Computer Programming, volume 3, section
+/// 6.4), so that regions which a collector takes by a pattern are spread as well. With more devices, regions only leave the first one.
 const fn is_on_first_device(region: usize, devices: u32) -> bool {
     const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
     let position = (region as u64).wrapping_mul(GOLDEN_RATIO);
@@ -93,7 +94,7 @@ pub(super) fn bytes() -> (u64, u64) {
     (fast, slow)
 }
 
-/// `isotherm_heap_colors`: a virtual machine shows the table of its heap. One of another version is not used.
+/// `isotherm_heap_colors`: a virtual machine passes the table of its heap. A table of another version is not used.
 ///
 /// # Safety
 /// As [`JavaHeap::of`].

@@ -1,6 +1,7 @@
-//! Obeys the observer's requests to move arenas, mappings and pages between the tiers, a few chunks at each sample.
-//!
-//! No content moves: the pages change their tier in the table. The thread that does a step pays the cost of its pages.
+//! [`Migration`] obeys requests of the observer, the Isotherm process outside, to move arenas, mappings and pages between the tiers of the
+//! emulation by time. No content moves: pages change their tier in [`PageTiers`], those of a few chunks in each step. A thread takes a step
+//! at a sample or while it waits for the moves, and pays for its pages. A request for an arena or a mapping also sets the tier of its pages
+//! that are first touched later.
 
 use core::cell::UnsafeCell;
 use core::ops::Range;
@@ -22,7 +23,7 @@ const PAGES_PER_STEP: usize = CHUNK_PAGES;
 struct Job {
     request: PlacementRequest,
     chunks: Range<usize>,
-    /// Of a request for pages: those left of a stretch whose numbers follow one another, and the addresses behind it.
+    /// Of a request for pages: the pages left of a stretch whose numbers follow one another, and the addresses behind the stretch.
     pages: Range<usize>,
     behind: Range<usize>,
 }
@@ -163,8 +164,8 @@ fn target(job: &Job, tiers: &[TierRecord]) -> (Side, SessionCounter) {
     }
 }
 
-/// Moves at most so many of the job's pages. Pages that the program touches first later are placed as before: the request
-/// is about data that exists.
+/// Moves the next pages of the job, at most `at_most`. Pages that the program first touches later are placed as before: the
+/// request is about data that exists.
 fn advance_pages(
     job: &mut Job,
     at_most: usize,
@@ -220,7 +221,7 @@ mod tests {
         }
     }
 
-    /// So many pages with data, of which the first `fast` are fast.
+    /// Tables with this many pages with data, of which the first `fast` are fast.
     fn tiers_of(pages: usize, fast: usize) -> PageTiers {
         let room = (fast * PAGE_BYTES) as u64;
         let tiers = PageTiers::map(BASE..BASE + 4 * CHUNK, room).expect("maps");

@@ -1,10 +1,11 @@
-//! The tier of each page of the pool, for the emulation by time: a byte for each page and one for each chunk.
+//! [`PageTiers`] keeps, for the emulation by time, the tier of each page of the pool and of static data, and the tier that the page is to
+//! have: two bytes for each page, and one for each chunk of the pool. It decides, changes, counts and publishes the tiers of pages within
+//! the room of the fast tier.
 //!
-//! A page gets its tier when it is first known to hold data: at a sample in it, or when its residency is looked up.
-//! It is fast where it is to be fast, by itself or as its chunk, and the fast tier has room, slow otherwise, as `MPOL_PREFERRED`
-//! does on real nodes. Any thread may change any entry, so there is no lock: the counts follow the entries.
-//!
-//! Static data of the program lies outside the pool: its segments have the entries behind those of the pool.
+//! A page gets its tier when it is first known to hold data: at a sample in it, or when its residency is looked up. It is fast where
+//! fast is wanted for the page or else for its chunk, and the fast tier has room; otherwise slow, as `MPOL_PREFERRED` does on real
+//! nodes. Any thread may change any entry without a lock: the counts follow the entries. Static data of the program lies outside
+//! the pool: its segments have the entries behind those of the pool.
 //!
 //! ```text
 //! entries  | pool ...                          | segment | segment | ...
@@ -62,7 +63,7 @@ impl Side {
 /// Chunks of all segments together.
 const SEGMENT_CHUNKS: usize = STATIC_PAGES as usize / CHUNK_PAGES;
 
-/// Most parts of writable segments that have tiers.
+/// Limit of the number of [`WritablePart`]s whose pages have tiers; the others are fast.
 pub(crate) const SEGMENTS: usize = STATIC_RANGES;
 
 /// The part of a writable segment that comes from the module's file (`.data`), or the part that does not (`.bss`), by whole pages.
@@ -81,6 +82,7 @@ struct Segment {
     /// Number of its first chunk, which begins where the segment does.
     first_chunk: usize,
     /// [`WritablePart::is_of_file`].
+    /// The tier of each page; [`UNKNOWN`] for pages that hold no data.
     is_of_file: bool,
 }
 
@@ -88,6 +90,7 @@ struct Segment {
 struct Segments {
     all: [Segment; SEGMENTS],
     count: usize,
+    /// Pages that were slow at first, and those of them that were to be fast: [`Self::first_touches`].
     /// The tier that static data is to have where no page of it was placed by itself.
     side: Side,
 }
@@ -106,7 +109,7 @@ pub(crate) struct PageTiers {
     /// First chunk that never had data.
     high: AtomicU32,
     fast: FastRoom,
-    /// Of the fast pages, those of segments.
+    /// The fast pages that belong to segments.
     fast_static_pages: AtomicU64,
     slow_pages: AtomicU64,
     first_touches: AtomicU64,
@@ -132,11 +135,11 @@ impl PageTiers {
         })
     }
 
-    /// The tables with a fast tier of so many bytes, of which other processes may have some: `shared` makes their part of it for so many
-    /// pages.
+    /// The tables with a fast tier of `fast_bytes` that other processes may use too: `shared` gets the number of pages of the tables,
+    /// and makes what the processes share.
     ///
     /// # Errors
-    /// Those of `shared`.
+    /// The error of `shared`.
     pub(crate) fn sharing<E>(
         self,
         fast_bytes: u64,
@@ -151,8 +154,8 @@ impl PageTiers {
         self.fast.finish();
     }
 
-    /// Adds the segments that hold static data, by whole pages, which is to be in this tier. What has no entry left, or comes in a
-    /// second call, is fast and takes no room.
+    /// Adds the segments that hold static data, by whole pages; their data is to be in this tier. Segments for which no entries are
+    /// left, and those of a second call, are fast and take no room.
     pub(crate) fn set_segments<'a>(
         &self,
         parts: impl Iterator<Item = &'a WritablePart>,
@@ -180,7 +183,7 @@ impl PageTiers {
             next += chunks;
             count += 1;
         }
-        // As stated above.
+        // A second call changes nothing.
         let _ = self.segments.set(Segments { all, count, side });
     }
 
@@ -214,8 +217,8 @@ impl PageTiers {
         })
     }
 
-    /// Says in which tier the pages of a range are to be, of an object that begins or of static data. What a page of another
-    /// tier holds is of no use.
+    /// Sets the wanted tier of the pages of a range: of an object that begins, or of static data. A page that is in the other tier
+    /// is released, because its content is of no use.
     pub(crate) fn want_pages(&self, range: &Range<usize>, side: Side) {
         for address in range.clone().step_by(PAGE_BYTES) {
             let Some(page) = self.page(address) else {
@@ -257,7 +260,7 @@ impl PageTiers {
         self.wanted_pages[page].load(Ordering::Relaxed) != UNKNOWN
     }
 
-    /// The number of the n-th of them.
+    /// The number of the n-th of the chunks that [`Self::chunks_with_data`] counts.
     pub(crate) fn nth_chunk(&self, nth: usize) -> usize {
         let used = self.used_chunks();
         match nth.checked_sub(used) {
@@ -276,8 +279,8 @@ impl PageTiers {
         start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES).min(self.wanted.len())
     }
 
-    /// The first pages in a range of addresses whose numbers follow one another, and the address behind them: the pool and each segment have
-    /// numbers of their own. `None` where no page of the range has one.
+    /// The first pages in a range of addresses whose numbers follow one another, and the address behind them: the pool and each
+    /// segment have numbers of their own. `None` where no page of the range has a number.
     pub(crate) fn first_pages_in(&self, range: &Range<usize>) -> Option<(Range<usize>, usize)> {
         let of_segment = |segment: &Segment| {
             (
@@ -296,7 +299,7 @@ impl PageTiers {
         Some((pages, end))
     }
 
-    /// Pages up to the last one that a segment has, from the first of the segments on.
+    /// Number of entries that the segments take, in whole chunks.
     pub(crate) fn static_pages(&self) -> usize {
         let chunks = self.segments().last().map_or(0, |last| {
             let own = (last.end - last.start).div_ceil(CHUNK_BYTES);
@@ -336,7 +339,7 @@ impl PageTiers {
         self.wanted(chunk).is_some()
     }
 
-    /// Says in which tier the data of a range is to be. Data that has a tier keeps it.
+    /// Sets the wanted tier of the chunks of a range. Pages that have a tier keep it.
     pub(crate) fn want(&self, address: usize, bytes: usize, side: Side) {
         let chunks = self.chunks(address, bytes);
         self.high.fetch_max(chunks.end as u32, Ordering::Relaxed);
@@ -350,7 +353,7 @@ impl PageTiers {
         self.wanted[chunk].store(side.code(), Ordering::Relaxed);
     }
 
-    /// The range's content is gone. Whole pages only; `released` where the range holds no data any more.
+    /// Releases the whole pages of a range, whose content is gone; where it was `released`, its wanted tiers are forgotten too.
     pub(crate) fn forget(&self, address: usize, bytes: usize, released: bool) {
         let first = address.next_multiple_of(PAGE_BYTES);
         let end = address.saturating_add(bytes) & !(PAGE_BYTES - 1);
@@ -436,13 +439,13 @@ impl PageTiers {
         self.publish(page);
     }
 
-    /// Tells the observer the tier of a page. Of two threads that change one page at a time, the last to read it tells
-    /// its tier; the next look at the chunk corrects what a race left.
+    /// Publishes the tier of a page to the observer. Where two threads change one page at a time, the observer sees what the last one
+    /// to write here had read; the next look at the chunk corrects what a race left.
     pub(crate) fn publish(&self, page: usize) {
         published_tiers::publish(page, self.tiers[page].load(Ordering::Relaxed));
     }
 
-    /// Tells the observer the tier of every page that may have one: in a session that knows none.
+    /// Publishes the tier of every page that may have one, to a new session, which knows none.
     pub(crate) fn publish_all(&self) {
         let first_static = self.wanted.len() * CHUNK_PAGES;
         let statics = first_static..first_static + self.static_pages();
@@ -456,15 +459,14 @@ impl PageTiers {
         page / CHUNK_PAGES >= self.wanted.len()
     }
 
-    /// Bytes of the fast tier that the pool can have: static data has the rest.
+    /// Bytes of the fast tier that the pool can use: static data has the rest.
     pub(crate) fn fast_room_of_pool(&self) -> u64 {
         let of_segments = self.fast_static_pages.load(Ordering::Relaxed);
         let pages = self.fast.pages_at_most().saturating_sub(of_segments);
         pages.saturating_mul(PAGE_BYTES as u64)
     }
 
-    /// Moves a page that holds data to a tier. Answers whether it moved: not where it is there already, holds nothing,
-    /// or finds no room.
+    /// Moves a page to a tier. False where it is there already, holds nothing, or the tier has no room.
     pub(crate) fn migrate(&self, page: usize, to: Side) -> bool {
         let from = match to {
             Side::Fast => Side::Slow,

@@ -1,4 +1,4 @@
-//! Lets a thread wait as if its memory were slower: it stays on its processor.
+//! Lets a thread wait as if its memory were slower, busy on its processor: for some of its processor time, or until a time of the clock.
 
 use crate::clock;
 

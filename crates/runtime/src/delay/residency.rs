@@ -1,5 +1,6 @@
-//! Looks up which pages of the pool are resident, a chunk at a time, so that data that is never sampled takes its room in
-//! the tiers too.
+//! [`Residency`] looks up for the emulation by time which pages of the pool and of static data are resident, a chunk at a time, so that
+//! data that is never sampled takes its room in the tiers too, and data that is gone gives its room back. A page from a file (`.data`)
+//! takes room by that only where it was placed by itself: the kernel calls it resident where any process has read it.
 //!
 //! A sample looks at one chunk: at a sample a millisecond that is 2 GiB a second for each thread, for some 5 us a sample.
 
@@ -36,9 +37,9 @@ impl Residency {
     }
 }
 
-/// Gives each resident page of a chunk a tier, and takes that of each page that is not resident.
+/// Gives each resident page of a chunk a tier, and takes the tier of each page that is not resident.
 fn look(tiers: &PageTiers, chunk: usize) {
-    /// What the kernel never answers: the range is not mapped as a whole.
+    /// A byte that the kernel never answers: it stays where the range is not mapped as a whole.
     const UNKNOWN: u8 = 2;
     let mut resident = [UNKNOWN; CHUNK_PAGES];
     let (start, pages) = tiers.place(chunk);
@@ -83,7 +84,7 @@ mod tests {
         (0..2).for_each(|_| residency.step(&tiers));
         assert_eq!(tiers.bytes(), (3 * 4096, 4096));
         assert_eq!(tiers.tier_of(CHUNK_PAGES + 200), Side::Slow);
-        // SAFETY: as above; the content of the page is not needed.
+        // SAFETY: the mapping is the test's own, and the content of the page is not needed.
         unsafe {
             memory::advise(start + CHUNK + 7 * 4096, 4096, libc::MADV_DONTNEED).expect("drops")
         };

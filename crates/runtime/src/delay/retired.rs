@@ -1,8 +1,9 @@
-//! The states of threads that have ended, for the threads that come after them.
+//! Keeps the states of ended threads ([`DelayedThread`], of the emulation that delays threads by a timer) for the threads that come after
+//! them, because a state has to learn what the caches serve.
 //!
-//! Some hundred samples pass before a state knows what the caches serve. A thread that lives for less would never be
-//! delayed. Its successor goes on where it ended, with the delays that it left; where there is none, a new thread knows what
-//! the thread knew that makes it ([`DelayedThread::learn_from`]).
+//! Some hundred samples pass before it knows that, so a thread that lives for less would never be delayed. Its successor goes on where it
+//! ended, with the delays that it left; a state that does not know enough yet learns from the thread that makes the new one
+//! ([`DelayedThread::learn_from`]).
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};

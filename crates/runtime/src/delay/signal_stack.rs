@@ -1,5 +1,5 @@
-//! The stacks of the timer's handler: the one on which the kernel starts it, which the program chose, and one of our own on
-//! which it does its work.
+//! Moves the timer's handler from the stack on which the kernel starts it, which the program chose, to one of our own, on which it does its
+//! work. The file also maps that stack below the state of a thread, and tells whether the program's stack has room for the signal.
 //!
 //! A thread may have an alternate stack for signals that holds hardly more than the frame of a signal: Rust's threads have 8 KiB,
 //! of which the frame takes 3 KiB with AVX-512. A sample takes more than is left.
@@ -41,7 +41,7 @@ pub(super) fn has_room() -> bool {
 /// Bytes below the state of a thread that are the stack of its handler, with a page at their beginning that no access may reach.
 pub(super) const BELOW_BYTES: usize = PAGE_BYTES + BYTES;
 
-/// Maps fresh memory of zeroes for a state of so many bytes, with the stack of its handler below. Returns the address of the state.
+/// Maps fresh memory of zeroes for a state of this size, with the stack of its handler below. Returns the address of the state.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -57,7 +57,7 @@ pub(super) fn map_above(bytes: usize) -> Result<usize> {
     Ok(base + BELOW_BYTES)
 }
 
-/// Frees what [`map_above`] mapped for a state of so many bytes at this address.
+/// Frees what [`map_above`] mapped for a state of this size at this address.
 ///
 /// # Safety
 /// Nothing refers to the state any more, and no handler runs on its stack.

@@ -1,7 +1,6 @@
-//! Counts the bytes that a thread's streams advance, for the bandwidth that programs share.
-//!
-//! Instructions of a loop that walk through one array are one stream: a sample of any of them moves its end, so that the bytes
-//! between two samples count once.
+//! [`StreamBytes`] estimates from samples how many bytes a thread's streams have advanced since the last one, for the bandwidth that
+//! programs on an emulated machine share. Instructions of a loop that walk through one array are one stream: a sample of any of them moves
+//! its end, so that the bytes between two samples count once.
 
 use isotherm_cache_estimate::Walk;
 
@@ -21,7 +20,7 @@ struct Front {
     address: u64,
     /// The thread's work at that time, in nanoseconds.
     at_ns: u64,
-    /// Bytes a nanosecond; 0 of none.
+    /// Bytes a nanosecond; 0 where the place is free.
     rate: f32,
     up: bool,
 }
@@ -70,7 +69,7 @@ impl Front {
         (self.rate > 0.0 && distance <= most).then_some(distance)
     }
 
-    /// How far it advances until then at its rate.
+    /// Bytes that the stream advances until `now_ns` at its rate.
     fn expected(&self, now_ns: u64) -> u64 {
         let ns = now_ns.saturating_sub(self.at_ns).min(LIVE_NS);
         (f64::from(self.rate) * ns as f64) as u64

@@ -1,4 +1,5 @@
-//! The per-thread state of the emulation by time, and the delay that follows from each sample of a thread.
+//! [`DelayedThread`] is the state of one thread in the emulation by time; it decodes the access of each sample, and computes the delay and
+//! the bytes that follow from it, by the tier of its page and the share that the caches are estimated to serve.
 
 use core::mem::MaybeUninit;
 
@@ -21,7 +22,7 @@ const WINDOW: usize = 1024;
 /// Bytes that memory delivers for an access.
 const LINE_BYTES: u64 = 64;
 
-/// Time of an access at random, in nanoseconds: one to DRAM. More that wait at the same time are not counted.
+/// Time of a random access to DRAM, in nanoseconds. Further accesses that wait at the same time are not counted.
 const ACCESS_NS: u64 = 100;
 
 /// Samples whose delay waits for the first estimate of the caches; later ones replace none.
@@ -31,7 +32,7 @@ const WAITING: usize = 1024;
 #[derive(Clone, Copy)]
 struct Waiting {
     address: u64,
-    /// If no cache served any of it.
+    /// Its cost if no cache served any of it.
     cost: Cost,
 }
 
@@ -96,8 +97,8 @@ pub(crate) struct Delay {
 }
 
 impl DelayedThread {
-    /// Makes the state of a thread whose caches hold `cache_bytes`, with the stack of its timer's handler below. It is never moved, and freed by [`Self::release`]. `None`
-    /// where there is no memory.
+    /// Makes the state of a thread whose caches hold `cache_bytes`, with the stack of its timer's handler below. It is never moved, and
+    /// freed by [`Self::release`]. `None` where there is no memory.
     pub(crate) fn make(cache_bytes: u64) -> Option<&'static mut Self> {
         let address = signal_stack::map_above(size_of::<Self>()).ok()?;
         let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
@@ -130,7 +131,7 @@ impl DelayedThread {
     pub(crate) fn begin(&mut self) {
         let process = rustix::process::getpid().as_raw_nonzero().get();
         if self.process != process {
-            // The copy of a fork: the parent pays.
+            // A forked child's copy: its parent pays for these samples.
             self.waiting_count = 0;
             self.owed = Traffic::default();
         }
@@ -171,9 +172,9 @@ impl DelayedThread {
         has
     }
 
-    /// Before a sample, at this processor time of the thread: it stands for the work since the last one, at most a period, because
-    /// the timer's signals wait while the kernel works for the thread. The timer goes on during a delay, so its period says
-    /// nothing of the work between two samples.
+    /// Called before a sample, at this processor time of the thread. Sets the work that the sample stands for: the time since the last
+    /// one, but at most a period, because the timer's signals wait while the kernel works for the thread. The timer goes on during a
+    /// delay, so its period says nothing of the work between two samples.
     pub(crate) fn worked_until(&mut self, now_ns: u64, period_ns: u64) {
         self.work_ns = now_ns.saturating_sub(self.resumed_ns).min(period_ns);
     }
@@ -188,7 +189,7 @@ impl DelayedThread {
         self.owed.take(most)
     }
 
-    /// After a sample, at this processor time of the thread.
+    /// Called after a sample, at this processor time of the thread.
     pub(crate) fn resumes_at(&mut self, now_ns: u64) {
         self.resumed_ns = now_ns;
     }
@@ -221,7 +222,7 @@ impl DelayedThread {
         self.access(address, pattern, bytes, tiers, costs)
     }
 
-    /// The delay of a sampled access, up to which the thread has accessed so many bytes.
+    /// The delay of a sampled access; the thread has accessed `bytes` since the last one.
     fn access(
         &mut self,
         address: u64,
@@ -263,7 +264,7 @@ impl DelayedThread {
         }
     }
 
-    /// The delay of the samples that still wait for an estimate, by that of these few: no more will come.
+    /// The delay of the samples that still wait for an estimate, by an estimate from these few: no more will come.
     pub(crate) fn last_delay(&mut self) -> Delay {
         if self.waiting_count == 0 {
             return Delay::default();

@@ -1,4 +1,4 @@
-//! Bytes that go to each tier of the pair.
+//! [`Traffic`] is a number of bytes for each tier of the emulated pair: those that a thread accessed, or that a shared bandwidth serves.
 
 use super::page_tiers::Side;
 
@@ -43,7 +43,7 @@ impl Traffic {
         }
     }
 
-    /// Takes at most so many of each away; `None` where nothing is left.
+    /// Takes at most `most` of each away; `None` where nothing is left.
     pub(crate) fn take(&mut self, most: Self) -> Option<Self> {
         let part = Self {
             fast: self.fast.min(most.fast),

@@ -1,4 +1,5 @@
-//! The counters of the emulator: in the session file if there is one, otherwise in the process's own memory.
+//! [`Account`] writes the counters of an emulation, its state, and the accesses to pages that it observes to the session file. Without a
+//! session file the counters are in the process's own memory, and the rest is not written.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +12,7 @@ use crate::tables::SessionTables;
 /// Counters of a process without a session file.
 static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 
-/// The counters and the ring of touches.
+/// The counters and the ring of touches of a session, if there is one.
 #[derive(Clone, Copy)]
 pub(crate) struct Account {
     header: Option<&'static SessionHeader>,
@@ -58,14 +59,14 @@ impl Account {
         }
     }
 
-    /// Publishes the size of the fast tier.
+    /// Publishes how much fast memory the pool can have.
     pub(crate) fn set_fast_bytes(&self, bytes: u64) {
         if let Some(header) = self.header {
             header.pages.fast_bytes.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Publishes in the session that the service ended, and why.
+    /// Publishes in the session that the runtime or a part of it is off, and why.
     pub(crate) fn gave_up(&self, reason: OffReason) {
         if let Some(header) = self.header {
             header.off_reason.store(reason as u32, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Accesses that wait for the end of their delay, soonest first. The service thread fills and drains the queue.
+//! [`DueQueue`] holds the accesses that wait for the end of their delay, soonest first. The service thread, which serves the page faults of
+//! the emulation, fills and drains it.
 //!
 //! A bounded binary heap in place: the service thread may not allocate. Delays of different threads overlap, as
 //! they do on real memory; an access that finds the queue full continues at once, so the bound costs accuracy
@@ -11,9 +12,9 @@ pub(crate) const MOST_WAITING: usize = 1024;
 /// A waiting access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// When it may continue, in nanoseconds.
+    /// The time at which it may continue, in nanoseconds of [`crate::clock::now_ns`].
     pub(crate) due_ns: u64,
-    /// When the fault was read.
+    /// The time at which the access is assumed to have begun.
     pub(crate) seen_ns: u64,
     /// Number of the accessed page.
     pub(crate) page: u32,
@@ -56,7 +57,7 @@ impl DueQueue {
         true
     }
 
-    /// When the first access is due.
+    /// The time at which the first access is due.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         (self.length > 0).then(|| self.heap[0].due_ns)
     }

@@ -1,7 +1,9 @@
-//! The state that only the service thread has: the pages of one pool, and every operation on them.
+//! [`FaultHandler`] is the state of the service thread, which serves the page faults of the emulation: the pages of one pool with their
+//! tiers, and the accesses that wait. The functions here serve requests of program threads (before a fork, for discarded data), count the
+//! bytes of each tier, and bring pages home: back to the address that the program uses.
 //!
-//! One thread, no locks: other threads only store labels and call the service thread. Everything is done
-//! in small steps, between which faults are served.
+//! Faults, periods and migrations are in files of their own. One thread, no locks: other threads only store labels and
+//! call the service thread. Everything is done in small steps, between which faults are served.
 
 use core::ops::Range;
 
@@ -94,7 +96,7 @@ impl FaultHandler {
         self.account.set(SessionCounter::SlowBytes, self.slow_bytes);
     }
 
-    /// Whether one more page fits into the fast tier.
+    /// Whether this many more pages fit into the fast tier.
     pub(crate) fn has_fast_room(&self, pages: usize) -> bool {
         self.fast_bytes + (pages * PAGE_BYTES) as u64 <= self.capacity_bytes
     }
@@ -114,7 +116,7 @@ impl FaultHandler {
         self.publish();
     }
 
-    /// Serves a range again. Where the kernel refuses, faults on its pages are not observed.
+    /// Registers a range with userfaultfd again. Where the kernel refuses, faults on its pages are not observed.
     fn register(&self, range: &Range<usize>) {
         if let Some(mover) = &self.mover {
             // SAFETY: the range is in the pool, which the service thread never touches.
@@ -246,8 +248,8 @@ impl FaultHandler {
         rescue
     }
 
-    /// Repairs the accounts in a forked child, from the words alone. No thread waits: the other threads are
-    /// gone.
+    /// Rebuilds the counts and lists in a forked child, from the page words alone. No thread waits: the other threads
+    /// are gone.
     pub(crate) fn start_over(&mut self, account: Account) {
         self.account = account;
         self.mover = None;

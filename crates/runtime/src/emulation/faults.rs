@@ -1,4 +1,5 @@
-//! The faults that the service thread serves: first touches, accesses to slow pages, accesses to sampled pages.
+//! Serves the faults that the service thread reads from userfaultfd: makes the pages of a first touch, lets an access to a slow page wait
+//! for its delay, records one to a sampled page, and brings the page back when the access may continue.
 
 use isotherm_abi::session::SessionCounter;
 use rustix::io::Errno;
@@ -18,7 +19,7 @@ const POPULATE_PAGES: usize = 32;
 const RETRY_NS: u64 = 1_000_000;
 
 impl FaultHandler {
-    /// A thread waits for the page; the fault was read at `read_ns`.
+    /// Serves a fault on a page, which was read at `read_ns`: a thread waits for the page.
     ///
     /// The access is assumed to have begun one round trip earlier, so that the whole of it takes as long as the
     /// settings state.

@@ -1,8 +1,9 @@
-//! Migration: the service thread obeys a request chunk by chunk, in small batches.
+//! Moves pages between the emulated tiers, as the observer, the Isotherm process outside, requests: the service thread takes small batches
+//! away, so that accesses wait, for as long as their migration costs; pages for the fast tier then come back. A request for an arena or
+//! a mapping also sets the tier of its pages that are first touched later.
 //!
-//! On the emulated pair the pages of a batch stay in the shadow for as long as their migration costs
-//! (`migrate_ns` each); an access waits for the end of the batch, like an access to a page that a kernel is
-//! migrating. On real nodes the observer moves pages from outside.
+//! An access waits for the end of its batch (`migrate_ns` for each page), like an access to a page that a kernel is migrating. On real
+//! nodes the observer moves pages from outside.
 
 use core::ops::Range;
 

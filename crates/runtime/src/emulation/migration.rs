@@ -1,4 +1,4 @@
-//! The state of a migration: the request, and the batch of pages on the way.
+//! [`Migration`] is the state of the migration between emulated tiers under way: its request, and the batch of pages that move.
 
 use core::ops::Range;
 

@@ -1,4 +1,7 @@
-//! Moves pages between home and shadow, and makes new ones, for the service thread.
+//! [`Mover`] moves pages by userfaultfd for the service thread, the thread of the runtime that serves the page faults of the emulation:
+//! from *home*, the address that the program uses, to *shadow*, where only this thread reaches them, so that the next access faults, and
+//! back. Where the kernel refuses a move, it tries smaller ranges or copies the page. It also fills new pages with zeroes, and wakes the
+//! threads that wait in a fault.
 
 use core::mem::ManuallyDrop;
 use core::ops::Range;

@@ -1,4 +1,5 @@
-//! The emulator's record of one page: a state and the period of its last touch, packed into 16 bits.
+//! [`PageWord`] is the record of one page in the emulation by page faults, packed into 16 bits: the period of its last touch and its
+//! [`PageState`], which says the tier, where the content is, and whether a thread waits.
 //!
 //! *Home* is the page's address in the pool, which the program uses. *Shadow* is the address at a constant
 //! distance that only the emulator knows. A page's content is at exactly one of the two.
@@ -111,7 +112,7 @@ impl PageState {
 }
 
 impl PageState {
-    /// The same page with no waiting thread, no sample and no migration in progress: in a forked child.
+    /// The state of the same page in a forked child: no waiting thread, no sample that ends, no migration in progress.
     pub(crate) const fn without_company(self) -> Self {
         match self {
             Self::FirstWaiting => Self::Untouched,
@@ -158,7 +159,7 @@ impl PageWord {
         }
     }
 
-    /// The same page in another state.
+    /// The word of the same page in another state.
     pub(crate) const fn with(self, state: PageState) -> Self {
         Self(self.0 & !15 | state as u16)
     }

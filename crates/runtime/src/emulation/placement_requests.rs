@@ -1,7 +1,8 @@
-//! The requests of the observer: the arenas and large mappings that should move to another tier (`wanted_tier`
-//! in the session file), and the pages that should (the ring of [`PageRequest`]s). The service thread reads them.
+//! Finds the next [`PlacementRequest`] of the observer, the Isotherm process outside, in the session file, and marks it as obeyed: an arena
+//! or large mapping that should move to another tier (`wanted_tier`), or pages that should (the ring of page requests). Both emulations
+//! obey them.
 //!
-//! Read-only. Any value may change at any time, so each is read once and checked.
+//! Any value may change at any time, so each is read once and checked.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};

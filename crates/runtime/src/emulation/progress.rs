@@ -1,13 +1,12 @@
-//! The clock of the periods: how much work the program has done, in processor time.
+//! [`Progress`] is the clock of the emulation's periods, at the end of which slow pages are taken away again: the processor time of the
+//! program, without the cost of the faults that the emulation causes.
 //!
-//! The kernel charges a program for the faults that we cause, and after each the program's caches are cold.
-//! That is not the program's work. A clock that counted it would begin a new period while the program still
-//! pays for the last; above some number of pages, the program would make no progress.
+//! The kernel charges a program for these faults, and after each the program's caches are cold. A clock that counted that would begin a new
+//! period while the program still pays for the last; above some number of pages, the program would make no progress.
 //!
-//! So the clock advances in windows of a few milliseconds, and subtracts the cost of faults from each. The cost
-//! differs (4 us measured on an idle machine, 12 us where two threads fault), so it is estimated: where a
-//! program only faults, as at the beginning of a period, a window's time divided by its faults is the cost, and
-//! it is never less elsewhere.
+//! So the clock advances in windows of a few milliseconds, and subtracts the cost of faults from each. The cost differs
+//! (4 us measured on an idle machine, 12 us where two threads fault), so it is estimated: where a program only faults,
+//! as at the beginning of a period, a window's time divided by its faults is the cost, and it is never less elsewhere.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +38,7 @@ impl FaultCosts {
         self.processor_ns.store(processor_ns, Ordering::Relaxed);
     }
 
-    /// From the access until the program continues, without any delay.
+    /// Wall-clock time from the access until the program continues, without any delay.
     pub(crate) fn round_trip_ns(&self) -> u64 {
         self.round_trip_ns.load(Ordering::Relaxed)
     }

@@ -1,4 +1,7 @@
-//! The end of a period: the service thread traps again the slow pages that were accessed in the period (TMP, section VI).
+//! [`FaultHandler::advance_period`] ends a period of the emulation: it hands the slow pages accessed in it to
+//! [`FaultHandler::leave_step`], which moves them, a few runs at a time, to their shadow, where the program cannot reach them, so that
+//! their next accesses fault again (TMP, section VI). Pages that the kernel refuses to move, or that must stay for the time being, are
+//! listed again for a later period.
 
 use isotherm_abi::session::SessionCounter;
 use rustix::io::Errno;
@@ -129,7 +132,7 @@ impl FaultHandler {
             && !self.table.chunk_of(page).is_settled()
     }
 
-    /// A listed page that needs no move.
+    /// Handles a listed page that cannot or need not be taken away.
     fn leave_one(&mut self, page: u32) {
         match self.table.state(page) {
             PageState::SlowSampled => self.become_state(page, PageState::AwaySampled),
@@ -139,12 +142,11 @@ impl FaultHandler {
         }
     }
 
-    /// The kernel stopped at this page.
+    /// Handles the page at which the kernel stopped.
     ///
     /// The kernel's report is not final: Linux 6.18 was observed to report `EEXIST` for a page that the same
-    /// call had moved, while the program broke the sharing of that page after a fork. So before the content of
-    /// either place is discarded, the page is moved home; only where the home is there too is the shadow a
-    /// leftover.
+    /// call had moved, while the program broke the sharing of that page after a fork. So before any content is
+    /// discarded, the page is moved home; the content of the shadow is a leftover only where home has content too.
     fn could_not_leave(&mut self, page: u32, error: Errno) {
         if matches!(error, Errno::EXIST | Errno::NOENT) {
             self.find(page);

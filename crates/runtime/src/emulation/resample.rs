@@ -1,9 +1,8 @@
-//! Protected-chunk sampling: a random choice of touched pages is trapped for a while, and
-//! accesses to them are recorded.
+//! Chooses the pages that are sampled by page faults: [`FaultHandler::resample`], which the service thread calls, ends the present choice
+//! once its time is over, and traps another random choice of touched pages of the pool, so that the next access to each of them faults.
 //!
-//! The choice is uniform over the touched pages of the pool, whatever their tier, so the share of
-//! a site's pages that are caught says how much of the site is in use. Where pages of the slow
-//! tier are trapped anyway, only those of the choice are recorded: otherwise the slow tier would
+//! The choice is uniform over the touched pages, whatever their tier, so the share of a site's pages that are caught says how much of the
+//! site is in use. Where pages of the slow tier are trapped anyway, only those of the choice are recorded: otherwise the slow tier would
 //! look busier than the fast one merely because it is watched more.
 
 use core::sync::atomic::Ordering;

@@ -1,6 +1,7 @@
-//! Runs of neighbouring pages, so that the service thread handles many by one system call.
+//! Computes runs of neighbouring pages of the pool, which the service thread handles by one system call: [`run_length`] finds the
+//! consecutive pages at the start of a sorted list, [`populate_length`] the number of pages to make at a first touch.
 
-/// Pages of 4 KiB in a chunk of the pool. No run crosses a chunk, because chunks may are in
+/// Pages of 4 KiB in a chunk of the pool. No run crosses a chunk, because two chunks may be in
 /// different mappings of the kernel (`UFFDIO_MOVE` refuses a range that spans two).
 pub(crate) const CHUNK_PAGES: u32 = (isotherm_abi::CHUNK_BYTES / 4096) as u32;
 

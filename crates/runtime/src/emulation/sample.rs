@@ -1,9 +1,9 @@
-//! The random choice of pages that are trapped for a while.
+//! [`Sample`] is the state of the sampling by page faults: the list of the pages that are trapped now, the time until which they are, and
+//! the generator of the random numbers by which `resample.rs` chooses them.
 
 /// Most pages trapped at a time. Beyond this the program pays more than the sample tells.
 pub(super) const MOST_PAGES: usize = 1024;
 
-/// The present choice.
 pub(crate) struct Sample {
     pub(super) pages: [u32; MOST_PAGES],
     pub(super) count: usize,

@@ -1,8 +1,9 @@
-//! The service thread: serves faults, keeps the periods, obeys requests, and sleeps while idle.
+//! The loop of the emulation's service thread ([`run`]): it reads page faults (userfaultfd) and the requests of program threads that come
+//! as such, lets delayed accesses continue when they are due, begins periods and samples, obeys the observer's requests to move data,
+//! publishes counters, ends the process once the program has no thread any more, and sleeps or spins until the next of these is due.
 //!
-//! It runs on a bare thread ([`isotherm_sys::thread`]): no C library state, no allocation, no signal, its own
-//! descriptors. It waits for nothing that the program holds, so a program thread may fault while it holds any
-//! lock.
+//! The thread is a bare one ([`isotherm_sys::thread`]): no C library state, no allocation, no signal, its own
+//! descriptors. It waits for nothing that the program holds, so a program thread may fault while it holds any lock.
 //!
 //! While an access waits for its delay, the thread spins instead of sleeping if the end is near. That takes no
 //! processor from the program: the thread that waits is off its processor for exactly as long, and real slow
@@ -35,7 +36,7 @@ const PROGRAM_NS: u64 = 100_000_000;
 /// Interval between publications of the thread's own processor time.
 const PUBLISH_NS: u64 = 20_000_000;
 
-/// What the thread runs; `argument` is a `&'static SlowTierEmulator`.
+/// The function that the thread runs; `argument` is a `&'static SlowTierEmulator`.
 pub(super) extern "C" fn run(argument: *mut c_void) {
     // SAFETY: `SlowTierEmulator::launch` passes a reference that lives for ever.
     let emulator = unsafe { &*argument.cast::<SlowTierEmulator>() };

@@ -1,6 +1,6 @@
-//! Requests from a thread of the program to the service thread, with an answer: the thread fills a slot and
-//! touches that slot's page, which is missing and therefore a fault that the service thread reads like any
-//! other.
+//! [`ServiceChannel`] passes requests of the program's threads (such as to bring pages back) to the service thread, the runtime's thread
+//! that serves the page faults of the emulation, and waits for it: a thread fills a slot and touches the slot's page, which is missing, so
+//! that the service thread reads the request as one more fault (userfaultfd). Also measures the cost of such a fault.
 //!
 //! A page fault is the one signal that needs no descriptor in the program's table (it may close all of them),
 //! works from a `vfork` child, interrupts the service thread's sleep, and cannot hang: where no service runs,
@@ -40,7 +40,7 @@ pub(crate) enum ServiceCommand {
     Register = 4,
 }
 
-/// The requested command.
+/// A command, and the addresses that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceRequest {
     pub(crate) command: ServiceCommand,

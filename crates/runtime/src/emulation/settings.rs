@@ -1,4 +1,5 @@
-//! The settings of the emulated pair and of the sampling.
+//! [`Settings`] is the part of the configuration that the emulations by page faults and by time ([`crate::delay`]) read: how the slow tier
+//! is slowed, the sampling by page faults, the tiers, and whether requests of the observer (the `isotherm` process outside) are obeyed.
 
 use isotherm_abi::config::{EmulationConfig, PageTrapConfig, TierRecord};
 
@@ -7,7 +8,7 @@ use isotherm_abi::config::{EmulationConfig, PageTrapConfig, TierRecord};
 pub(crate) struct Settings<'a> {
     /// How the slow tier is slowed.
     pub(crate) emulation: EmulationConfig,
-    /// Protected-chunk sampling.
+    /// Sampling by page faults.
     pub(crate) trapping: PageTrapConfig,
     /// Fastest first.
     pub(crate) tiers: &'a [TierRecord],

@@ -1,7 +1,7 @@
-//! One pool, its service, and the state that program threads and the service thread share.
-//!
-//! Program threads store labels, read a few counts, and call the service thread. The service thread alone
-//! has the [`FaultHandler`].
+//! [`SlowTierEmulator`] is the emulation of one pool and the state that the program's threads share with the service thread, which serves
+//! its page faults (userfaultfd) with a [`FaultHandler`] of its own. The program's threads start the service, again after a fork or a call
+//! that needs a process of one thread, label chunks with the tier of their first touches, discard pages, and have pages brought back and
+//! kept. The service thread opens the userfaultfd here, and passes on each fault.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -46,7 +46,7 @@ const RUNNING: u32 = 1;
 /// Plus the number of an [`OffReason`].
 const OFF: u32 = 2;
 
-/// What the service thread runs; the argument is a `&'static SlowTierEmulator`.
+/// The function that the service thread runs; its argument is a `&'static SlowTierEmulator`.
 pub(super) type ServiceLoop = extern "C" fn(*mut c_void);
 
 /// One pool and its service.
@@ -172,7 +172,7 @@ impl SlowTierEmulator {
         }
     }
 
-    /// Service thread: opens what it needs, then reports the result to the starter.
+    /// Service thread: reports to the thread that started it whether it serves.
     pub(crate) fn announce(&self, opened: Result<(), OffReason>) {
         let status = opened.map_or_else(|reason| OFF + reason as u32, |()| RUNNING);
         self.status.store(status, Ordering::Release);
@@ -212,7 +212,7 @@ impl SlowTierEmulator {
         self.announce(Err(reason));
     }
 
-    /// Service thread: its pages.
+    /// Service thread: its own state.
     ///
     /// # Safety
     /// Only the service thread may call this, and only once.

@@ -1,4 +1,5 @@
-//! A big array of zeroes that takes memory only where it is written, for the tables of the emulator.
+//! [`Sparse`] is a large array in one anonymous mapping, zero at first, which takes memory only where it is written: for the runtime's
+//! tables of pages. [`PageList`] is a list of page numbers in such a mapping, with a limit.
 //!
 //! One mapping, made once, never released: the tables live as long as the process. No allocator is involved,
 //! because the tables are used under the allocator's own locks.

@@ -1,5 +1,6 @@
-//! The page table of the emulator: a word for each page of the pool, a record for each chunk, and the
-//! list of chunks that have touched pages, so that no work grows with the size of the reservation.
+//! [`Table`] is the page table of the emulation by page faults: for each page of the pool a word (its state and the period of its last
+//! touch), for each chunk a record ([`Chunk`]: the tier for first touches, the count of touched pages), and the list of the chunks that
+//! have touched pages, so that no work grows with the address space of the pool. Changes of a page's tier go to the session file.
 //!
 //! Any thread may label a chunk and read its record. Only the service thread changes words and
 //! the list, so there is no lock.
@@ -24,6 +25,7 @@ const LABEL_FAST: u8 = 1;
 const LABEL_SLOW: u8 = 2;
 
 /// Which tier the first touches of a chunk request.
+    /// The tier that first touches request, a byte of [`isotherm_abi::page_tiers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
     /// No request; treated as the fast tier.
@@ -187,7 +189,7 @@ impl Table {
         first..first + CHUNK_PAGES
     }
 
-    /// Tells the observer the tier of a page.
+    /// Publishes the tier of a page to the observer.
     pub(crate) fn publish(&self, page: u32) {
         published_tiers::publish(page as usize, tier_of(self.state(page)));
     }

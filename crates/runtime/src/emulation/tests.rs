@@ -1,5 +1,5 @@
-//! The emulator against the kernel: contents, system calls, fork, counts. Each test has its own pool and service
-//! thread. Where the kernel lacks userfaultfd or `UFFDIO_MOVE`, the tests report it and pass.
+//! Tests the emulator on the running kernel: contents, system calls, fork, counts. Each test has its own pool and
+//! service thread. Where the kernel lacks userfaultfd or `UFFDIO_MOVE`, the tests report it and pass.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::io::{Read, Seek, Write};
@@ -120,7 +120,7 @@ pub(super) fn session_tables(chunks: usize) -> SessionTables {
     }
 }
 
-/// What a test starts: by default one open chunk, a period of 1 ms, a delay of 1 us, room for everything.
+/// Settings of a test: by default one open chunk, a period of 1 ms, a delay of 1 us, room for everything.
 pub(super) struct Setup {
     pub(super) open_chunks: usize,
     pub(super) emulation: EmulationConfig,
@@ -165,7 +165,7 @@ impl Setup {
         }
     }
 
-    /// The same, with every open chunk in a tier.
+    /// As [`Self::start`], with every open chunk in a tier.
     pub(super) fn start_in(self, tier: u32) -> Option<Started> {
         let started = self.start()?;
         started.label(tier);

@@ -1,4 +1,6 @@
-//! This process's slot in a ledger: a word of memory that the kernel wipes in every child holds it, plus one.
+//! [`OwnShare`] is this process's part of a [`Ledger`]: its slot, which it takes at first use and leaves at its end, and a byte for each
+//! chunk or page, which names the tier whose room it uses. Both are in memory that the kernel zeroes in a forked child
+//! (`MADV_WIPEONFORK`). It also has the ledger take back the shares of processes that ended.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -9,7 +11,7 @@ use rustix::process::Pid;
 use super::{Ledger, ProcessName};
 use crate::sandbox;
 
-/// In place of the slot: a thread is joining.
+/// In place of the slot: a thread is joining, or the process has left.
 const JOINING: usize = usize::MAX;
 /// Inode of the pid namespace at the last query.
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);

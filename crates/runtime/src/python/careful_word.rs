@@ -1,4 +1,5 @@
-//! Reads of this process's own memory that fail where they would fault.
+//! [`careful_word`] reads a word of this process's own memory by a system call, and reports a failure where a plain read would fault: for
+//! the first look at CPython's records, whose addresses may be wrong.
 
 use isotherm_sys::system_call::call;
 

@@ -1,4 +1,4 @@
-//! The offsets that an interpreter publishes: `_Py_DebugOffsets`, at the start of `_PyRuntime` since CPython 3.13.
+//! [`DebugOffsets`] reads and checks the offsets of threads and frames that CPython publishes since 3.13 (`_Py_DebugOffsets`).
 //!
 //! A table of 64-bit words (`internal/pycore_debug_offsets.h`; in 3.13 `internal/pycore_runtime.h`):
 //!
@@ -27,7 +27,7 @@ const WORD: usize = 8;
 pub(super) struct TableShape {
     /// Where the offsets of a thread state begin.
     thread: usize,
-    /// Where those of a frame begin.
+    /// Where the offsets of a frame begin.
     frame: usize,
 }
 
@@ -139,7 +139,7 @@ pub(super) mod tests {
         70,
     ];
 
-    /// Those of CPython 3.14.10.
+    /// The first words of `_PyRuntime` of CPython 3.14.10.
     pub(in super::super) const RECORDED_3_14: [usize; 37] = [
         0x7970_6775_6265_6478,
         0x030e_0af0,

@@ -1,7 +1,9 @@
-//! The CPython of this process: its functions that neither allocate nor need its lock, and the contents of its code objects.
+//! [`Interpreter`] finds the CPython of this process, checks that its records are as its version promises, and reads the functions that the
+//! calling thread runs: the frames from memory ([`super::layout`]), the text of names and the lines by functions that CPython exports.
+//! Reading neither allocates nor needs the interpreter's lock.
 //!
-//! Names and lines come from functions that CPython exports, and the offsets in a code object from the type's own table of
-//! attributes (`tp_members`), so that of all records only those of [`super::layout`] depend on the version.
+//! The offsets in a code object come from the type's own table of attributes (`tp_members`), so that of all records only those of
+//! [`super::layout`] depend on the version.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -93,7 +95,7 @@ impl<const BYTES: usize> Text<BYTES> {
     }
 }
 
-/// What a frame's function is called, and where in it the frame is.
+/// The names of a frame's function, and the line at which the frame is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) file: Text<{ FILE_CHARS * CHAR_BYTES }>,
@@ -264,10 +266,10 @@ impl Interpreter {
         u32::try_from(line).ok()
     }
 
-    /// Reads a text object, its end where it is too long.
+    /// Reads a text object; of one that is too long, the end.
     ///
     /// # Safety
-    /// It is 0 or a live object.
+    /// The object is 0 or alive.
     unsafe fn read_text<const BYTES: usize>(&self, object: usize, text: &mut Text<BYTES>) {
         // SAFETY: the caller's promise. Both functions only read a text, and the numbers of its characters are less than their count.
         unsafe {
@@ -295,7 +297,7 @@ impl CodeLayout {
     /// Reads the attributes of the type of code objects.
     ///
     /// # Safety
-    /// It is that type.
+    /// `code_type` is the address of that type.
     unsafe fn of_type(code_type: usize) -> Option<Self> {
         // SAFETY: the type's table of attributes ends at one without a name.
         let members = unsafe { word(code_type + TYPE_MEMBERS) };

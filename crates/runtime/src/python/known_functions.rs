@@ -1,4 +1,5 @@
-//! The Python functions whose names are in the session file, so that each is there once.
+//! Writes the names of Python functions to the text area of the session, and remembers the place of each, so that it is there once as a
+//! rule ([`place`]).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +10,7 @@ use crate::text_area;
 
 /// Slots; a large program runs a few thousand functions that allocate.
 const SLOTS: usize = 1 << 14;
-/// Slots that are looked at for one function; what has no place there is written once more.
+/// Slots that are looked at for one function; a function without a slot there is written again each time.
 const LOOKED_AT: usize = 8;
 /// Bits of a slot that hold the place in the text area, plus one; the rest is part of the function's hash.
 const PLACE_MASK: u64 = (1 << 32) - 1;

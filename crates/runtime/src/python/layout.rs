@@ -1,4 +1,6 @@
-//! The offsets of the records in which CPython keeps the functions that run on a thread, by its version.
+//! [`Layout`] has the offsets in CPython's thread state and frames, by version (of 3.11 and 3.12 as constants, later ones from the
+//! interpreter's own table), and reads with them the innermost Python functions that run on a thread ([`PythonFrames`]), for calling
+//! contexts.
 //!
 //! ```text
 //! 3.11, 3.12   thread state --thread_current--> C frame --c_frame_current--> frame
@@ -11,9 +13,9 @@
 //! ```
 //!
 //! 3.11 and 3.12 keep their layout from the first release on, so the second number of the version names it. The headers are
-//! `cpython/pystate.h` and `internal/pycore_frame.h` of each. Later versions publish their offsets ([`super::debug_offsets`]). From 3.14 on the
-//! reference to the code carries bits of the reference's kind (`internal/pycore_stackref.h`). An unknown version has no layout
-//! here, and its functions are not read.
+//! `cpython/pystate.h` and `internal/pycore_frame.h` of each. Later versions publish their offsets ([`super::debug_offsets`]).
+//! From 3.14 on the reference to the code carries bits of the reference's kind (`internal/pycore_stackref.h`). An unknown
+//! version has no layout here, and its functions are not read.
 
 use super::debug_offsets::{self, DebugOffsets};
 
@@ -89,7 +91,7 @@ impl PythonFrames {
         &self.frames[..self.count]
     }
 
-    /// The innermost of them.
+    /// The innermost functions, at most `wanted`.
     pub(super) fn innermost(self, wanted: usize) -> Self {
         Self {
             count: self.count.min(wanted),
@@ -106,9 +108,8 @@ impl PythonFrames {
 }
 
 impl Layout {
-    /// That of an interpreter of this version, of the form of `PY_VERSION_HEX` (`0x030b07f0` is 3.11.7), whose `_PyRuntime` is at
-    /// `runtime`. `read` yields the word at an address. `None` where the version is unknown or what the interpreter publishes is not as
-    /// promised.
+    /// The layout of an interpreter of this version, in the form of `PY_VERSION_HEX` (`0x030b07f0` is 3.11.7), whose `_PyRuntime` is at
+    /// `runtime`. `read` yields the word at an address. `None` where the version is unknown or its offsets are not as promised.
     pub(super) fn of_version(
         version: u64,
         runtime: usize,
@@ -139,7 +140,7 @@ impl Layout {
         }
     }
 
-    /// The functions of a thread state. `read` yields the word at an address, a multiple of eight; `None` of it ends the walk with `None`.
+    /// The functions of a thread state. `read` yields the word at an address, a multiple of eight; where it yields `None`, so does this.
     #[inline(always)]
     pub(super) fn frames(
         &self,

@@ -1,4 +1,5 @@
-//! Tiers of DRAM ranks, with the power states of each (Cross-Layer, section 3.2).
+//! [`DramPower`] models the energy of a tier that consists of DRAM ranks of one kind (DDR4, DDR5, LPDDR4 or HBM2), each with its power
+//! states, and the time that accesses wait for a rank to wake up (Cross-Layer, section 3.2).
 //!
 //! A tier has as many whole ranks as its capacity requires. Its data fills as few of them as
 //! possible; these share the accesses evenly, and the others sleep.
@@ -22,7 +23,7 @@ use isotherm_policy::energy::{Activity, DramRank, Residency, Thresholds};
 use super::port::{EnergyModel, Picojoules, TierActivity, TierEnergy};
 use crate::machine::LINE;
 
-/// Both tiers of the same kind of rank.
+/// Both tiers consist of the same kind of rank, which enters its sleep states after idle times in round numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramPower {
     /// The ranks of both tiers.
@@ -66,7 +67,7 @@ impl DramPower {
         (u128::from(energy.background.0), energy.waited)
     }
 
-    /// Bytes of a device.
+    /// Bytes of a device: the given ones, or the capacity of a rank.
     fn device(&self, given: Option<Bytes>) -> u64 {
         given.unwrap_or_else(|| self.rank.capacity()).0.max(1)
     }

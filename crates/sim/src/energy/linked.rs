@@ -1,8 +1,8 @@
-//! Memory behind a link (CXL): the energy of its devices, and that of each byte on the link.
+//! [`LinkedPower`] models memory behind a link (CXL): the energy of its devices, and that of each byte on the link.
 //!
-//! The transmitter of a PCIe 4.0 link takes 1.93 pJ a bit at 16 GT/s, measured on a chip of 28 nm (Bae et al., Electronics 10(1), 2021). A line
-//! passes one transmitter and one receiver, taken to be equal. The power of a link without traffic and that of the controller on the
-//! device are left out: no public figure was found.
+//! The transmitter of a PCIe 4.0 link takes 1.93 pJ a bit at 16 GT/s, measured on a chip of 28 nm (Bae et al., Electronics 10(1), 2021). A
+//! line passes one transmitter and one receiver, which are assumed to be equal. The power of a link without traffic and that of the
+//! controller on the device are left out: no public figure was found.
 
 use isotherm_model::units::Bytes;
 
@@ -10,7 +10,7 @@ use super::dram::DramPower;
 use super::port::{EnergyModel, Picojoules, TierActivity, TierEnergy};
 use crate::machine::LINE;
 
-/// Devices behind a link.
+/// Devices, and the link in front of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkedPower {
     /// The devices.

@@ -1,16 +1,16 @@
-//! A model for each tier: DDR5 beside CXL, HBM beside DDR5.
+//! [`PairPower`] has one energy model for the fast tier and another for all other tiers, such as DDR5 beside CXL or HBM beside DDR5.
 
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 
 use super::port::{EnergyModel, TierActivity, TierEnergy};
 
-/// The model of the fast tier and that of the slow ones.
+/// An energy model for the fast tier and one for the slow tiers. It has no devices: interleaved pages need devices of one kind.
 #[derive(Clone, Copy)]
 pub struct PairPower<'a> {
-    /// Of the fast tier.
+    /// Model of the fast tier.
     pub fast: &'a dyn EnergyModel,
-    /// Of the others.
+    /// Model of all other tiers.
     pub slow: &'a dyn EnergyModel,
 }
 

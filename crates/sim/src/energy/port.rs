@@ -1,4 +1,5 @@
-//! The port of the energy models: the activity of a tier in an epoch, and its energy.
+//! [`EnergyModel`] is the interface of all energy models: it turns the activity of a tier in an epoch ([`TierActivity`]) into the energy of
+//! the tier and the time that accesses waited for sleeping devices ([`TierEnergy`]).
 
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
@@ -8,7 +9,7 @@ use isotherm_model::units::{Bytes, Nanos};
 pub struct Picojoules(pub u128);
 
 impl Picojoules {
-    /// In joules, for people.
+    /// The energy in joules, for people.
     #[must_use]
     pub const fn joules(self) -> f64 {
         self.0 as f64 / 1e12
@@ -24,7 +25,7 @@ impl std::ops::AddAssign for Picojoules {
 /// Activity of one tier in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierActivity {
-    /// Which tier: 0 is the fast one.
+    /// The tier: 0 is the fast one.
     pub tier: TierIndex,
     /// Capacity of the tier.
     pub capacity: Bytes,
@@ -40,11 +41,11 @@ pub struct TierActivity {
     pub moved_out: Bytes,
     /// Bytes written to move pages here.
     pub moved_in: Bytes,
-    /// How its data lies on the devices.
+    /// How the data of the tier is spread over its devices.
     pub layout: DataLayout,
 }
 
-/// How the data of a tier lies on its devices.
+/// How the data of a tier is spread over its devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataLayout {
     /// Bytes that one device holds, which sleeps as a whole; `None` for as many as a rank of the model has.

@@ -1,5 +1,5 @@
-//! Graph walk: breadth-first searches from random roots over an R-MAT graph. Accesses go to the
-//! lists, the parents and the queue in the order of the search.
+//! Graph walk: generates the accesses of breadth-first searches from random roots over an R-MAT graph, to the lists of neighbours, the
+//! parents and the queue, in the order of the search.
 //!
 //! ```text
 //! | begins 8 B a vertex | neighbours 4 B an edge end | parent 8 B a vertex | queue 4 B a vertex |

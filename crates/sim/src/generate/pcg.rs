@@ -1,9 +1,9 @@
-//! Random numbers: PCG-XSH-RR 64/32 (O'Neill, "PCG: A Family of Simple Fast Space-Efficient
-//! Statistically Good Algorithms for Random Number Generation", 2014), as `rand_pcg` has it.
+//! `Pcg32` gives the generated traces their random numbers, the same for a seed in every version: it wraps the generator of the crate
+//! `rand_pcg` (PCG-XSH-RR 64/32), and makes numbers below a limit from its bits itself.
 //!
-//! A trace is identified by its seed, so the numbers must not change with the version of a dependency. The generator is
-//! published with example numbers, which a test compares. How many of its bits make a number below a limit is decided
-//! here and not by `rand`, which has changed that between versions.
+//! A trace is identified by its seed. The generator is published with example numbers, which a test compares (O'Neill, "PCG: A Family of
+//! Simple Fast Space-Efficient Statistically Good Algorithms for Random Number Generation", 2014). How many of its bits make a number below
+//! a limit is decided here and not by `rand`, which has changed that between versions.
 
 use rand_pcg::rand_core::Rng;
 

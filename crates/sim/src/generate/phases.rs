@@ -1,6 +1,5 @@
-//! Phases: two kinds that alternate, as the steps of a simulation do, twice each and for about the
-//! same time. Each has its own hot sixteenth of the pages, scattered, with nine of ten accesses.
-//! The others go to random pages.
+//! Phases: alternates between two kinds of phases, as the steps of a simulation do, twice each and for about the same time. Each kind has
+//! its own hot sixteenth of the pages, scattered, with nine of ten accesses. The others go to random pages.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};

@@ -1,4 +1,4 @@
-//! The generators by name, for the command line.
+//! Lists the generators of traces by their names on the command line, and makes the one with a given name.
 
 use super::graph_walk::GraphWalk;
 use super::pcg::Pcg32;

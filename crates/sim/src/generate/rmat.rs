@@ -1,7 +1,6 @@
-//! R-MAT graphs (Chakrabarti, Zhan, Faloutsos, SDM 2004), for the graph walk: each edge falls into
-//! a quadrant of the adjacency matrix with unequal probabilities, recursively, which gives few
-//! vertices many edges and many vertices few. The probabilities are those of Graph500: 57, 19, 19
-//! and 5 in a hundred.
+//! Generates R-MAT graphs (Chakrabarti, Zhan, Faloutsos, SDM 2004) for the graph walk: each edge falls into a quadrant of the adjacency
+//! matrix with unequal probabilities, recursively, which gives few vertices many edges and many vertices few. The probabilities are those
+//! of Graph500: 57, 19, 19 and 5 in a hundred.
 
 use super::pcg::Pcg32;
 

@@ -1,6 +1,5 @@
-//! Scan and hot set: every other access goes to a random line of the first sixteenth of the pages;
-//! the accesses between them scan the rest line by line, repeatedly. The scanned pages are as hot
-//! as any for a moment, and then cold for long.
+//! Scan and hot set: sends every other access to a random line of the first sixteenth of the pages, and lets the accesses between them scan
+//! the rest line by line, repeatedly. The scanned pages are as hot as any for a moment, and then cold for long.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, LINE, PAGE, Pattern, Place, somewhere_in};

@@ -1,6 +1,5 @@
-//! Sliding window: a sixteenth of the pages is accessed at random, and the window moves over all
-//! pages, from the first to the last, once in the trace. Pages that became hot last stay hot
-//! longest.
+//! Sliding window: accesses a sixteenth of the pages at random, and moves this window over all pages, from the first to the last, once in
+//! the trace. Pages that have just become hot stay hot longest, which a policy that predicts (`payback`) can learn.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, somewhere_in};

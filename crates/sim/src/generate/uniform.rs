@@ -1,5 +1,4 @@
-//! Uniform: all lines are equally likely, as in GUPS. Any pattern that a policy learns from such a
-//! trace is chance.
+//! Uniform: accesses all lines with equal probability, as GUPS does. Any pattern that a policy learns from such a trace is chance.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, somewhere_in};

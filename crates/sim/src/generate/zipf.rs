@@ -1,8 +1,7 @@
-//! Zipf: the page of rank r is accessed in proportion to 1/r, like the keys of a store. The ranks
-//! are spread over the pages at random.
+//! Zipf: accesses the page of rank r in proportion to 1/r, like the keys of a store. The ranks are spread over the pages at random.
 //!
-//! By hand and not from `rand_distr`, which computes in floating point: the same seed would give another trace where
-//! `powf` is rounded otherwise.
+//! Written by hand instead of with `rand_distr`, which computes in floating point: the same seed would give another trace where `powf` is
+//! rounded otherwise.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};

@@ -1,9 +1,9 @@
-//! Makes a workload of a recorded profile: its resident chunks are the pages.
+//! [`Workload::of_profile`] makes a workload of a recorded profile: its resident and accessed chunks become the pages, but for memory that
+//! no site allocated.
 //!
-//! A profile holds the resident bytes of each site in each epoch, and the addresses of accessed
-//! chunks. The site gets that many pages, including pages without an access, because they take fast
-//! memory too. No row records the first touch of a page, so the accessed chunks are spread evenly
-//! over the resident pages:
+//! A profile holds the resident bytes of each site in each epoch, and the addresses of accessed chunks. The site gets as many pages as were
+//! resident, including pages without an access, because they take fast memory too. No row records the first touch of a page, so the
+//! accessed chunks are spread evenly over the resident pages:
 //!
 //! ```text
 //! resident in the epoch    4 chunks of site 5      numbers 0 1 2 3

@@ -1,4 +1,5 @@
-//! Makes a workload of a trace.
+//! [`Workload::of_trace`] makes a [`Workload`], which the simulator replays, of the accesses of a trace: it numbers the pages in the order
+//! of first touch, and divides the accesses into epochs by time or by their number.
 
 use std::collections::HashMap;
 
@@ -54,7 +55,7 @@ impl Workload {
     }
 }
 
-/// The turns of epochs.
+/// Divides a trace into epochs by time or by accesses.
 struct Cut {
     length: EpochLength,
     first: Option<Nanos>,

@@ -1,5 +1,5 @@
-//! Names of sampled instructions: the function and line of the instruction itself, where a frame of a site is named by the call that
-//! returns to it.
+//! [`Symbols::name_code`] names sampled instructions by the function and line of the instruction itself, or, of inlined library code, of
+//! the program's function around it. (The frames of sites are named otherwise: by the calls that return to them.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::address_name::AddressName;
 const INSTRUCTION: u64 = 1 << 63;
 
 impl Symbols {
-    /// Resolves the instructions that have no function yet. Of code that was inlined, the innermost function is named that is not a
+    /// Resolves the instructions that have no function yet. Inlined code gets the name of the innermost function that is not a
     /// library's: a loop of the program, and not the container's operator in it.
     pub fn name_code(&mut self, code: &mut [Arc<Frame>]) {
         let mut wanted = BTreeMap::<Arc<str>, (Option<Arc<str>>, BTreeSet<u64>)>::new();

@@ -1,4 +1,5 @@
-//! The second ring of events whose hardware writes its records itself, such as Arm SPE.
+//! `AuxRing` maps the second ring of an event whose hardware writes its records itself, such as Arm SPE: it copies out the bytes that a
+//! record of the first ring announces, and releases them to the hardware.
 //!
 //! ```text
 //! ring of records   ... | AUX: 40 bytes at 96, thread 7 | ...

@@ -1,4 +1,4 @@
-//! A reading of an event that shares its counter with others.
+//! `CountReading` is a reading of an event's count; `since` scales the count since an earlier one up for time without a counter.
 //!
 //! ```text
 //! enabled  |=====|=====|=====|      time in which the event was to count
@@ -8,14 +8,14 @@
 //!
 //! Scaling the whole count by the whole times would change what earlier intervals counted, so that the result could fall.
 
-/// What the kernel says of an event: all since it was opened.
+/// The kernel's numbers of an event since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CountReading {
-    /// What was counted.
+    /// The count.
     pub count: u64,
     /// Nanoseconds in which it was to be counted.
     pub enabled: u64,
-    /// Nanoseconds in which it was.
+    /// Nanoseconds in which it was counted.
     pub ran: u64,
 }
 

@@ -1,4 +1,5 @@
-//! A count by `perf_event_open`, without samples.
+//! [`PerfCounter`] counts an event by `perf_event_open`, without samples: of a process and its later children, of the calling thread, of a
+//! processor, or of a unit outside the processors, such as a memory controller.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -99,7 +100,7 @@ impl PerfCounter {
     /// a part of an interval between two readings, what was counted in the other part stands for the whole interval. It never falls.
     ///
     /// # Errors
-    /// The kernel could not read the event, or other events have had the counter since the last reading; the next reading goes on from here.
+    /// The kernel could not read the event, or other events have had the counter all the time; the next reading goes on from here.
     pub fn value(&mut self) -> io::Result<u64> {
         match self.advance()? {
             true => Ok(self.total),

@@ -1,4 +1,4 @@
-//! The memory of a ring, which the kernel or the hardware writes while we read.
+//! `EventMemory` maps memory of a perf event (a ring, or the control page), which the kernel or the hardware writes while we read.
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Decodes the records of a perf ring.
+//! [`Records`] decodes the bytes of a perf ring into each [`Record`]: samples, forks, exits, names of threads, executable mappings, AUX
+//! data, losses and throttling.
 //!
 //! The bytes come from a shared buffer (and from a fuzzer): no size or offset in them is trusted. A record that
 //! lacks what its type promises becomes [`Record::Malformed`]; a record with an impossible size ends the walk,
@@ -110,7 +111,7 @@ pub struct Mapping<P> {
 }
 
 impl Mapping<&[u8]> {
-    /// The same with a copy of the path.
+    /// The mapping, with a copy of the path.
     #[must_use]
     pub fn owned(&self) -> Mapping<Vec<u8>> {
         Mapping {

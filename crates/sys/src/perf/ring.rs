@@ -1,4 +1,4 @@
-//! The ring buffer in which the kernel passes samples to a reader.
+//! A [`Ring`] maps the buffer in which the kernel passes on the records of an event, copies new records out, and releases their room.
 //!
 //! ```text
 //! page 0              pages 1 to 2^n

@@ -1,4 +1,4 @@
-//! Samples of the running kernel, in its own layout.
+//! Tests of samples that the running kernel takes, in its own layout.
 
 use super::record::{PerfSample, Record, Records};
 use super::{PerfCounter, PerfEventAttributes, Sampler};
@@ -171,7 +171,8 @@ fn counted_ns(sampler: &Sampler) -> [u64; 3] {
     sampler.events.iter().map(of).fold([0; 3], sum)
 }
 
-/// What counts is which event runs, and not how many samples it delivers: a loaded machine delivers fewer. The thread was started before the period is chosen, so its events are inherited ones.
+/// Checks which event runs, and not how many samples it delivers: a loaded machine delivers fewer. The thread was started before the
+/// period is chosen, so its events are inherited ones.
 #[test]
 fn a_chosen_period_holds_for_threads_that_run_and_its_samples_are_in_the_same_rings() {
     let event = PerfEventAttributes {

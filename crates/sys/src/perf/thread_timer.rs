@@ -1,4 +1,5 @@
-//! A timer of the calling thread's own processor time that signals the thread itself.
+//! A [`ThreadTimer`], a perf event, signals the thread that started it after each period of the thread's own processor time, for the
+//! emulation of slow memory by time.
 //!
 //! The event is the kernel's `cpu-clock` with `exclude_kernel`: it counts while the thread runs, and overflows only
 //! while the program's own code runs, so the signal never interrupts a system call. No descriptor remains: the mapping

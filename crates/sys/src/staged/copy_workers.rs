@@ -1,10 +1,10 @@
-//! The threads that copy units for a mover.
+//! A `Crew` copies the pages of a 2 MiB unit for a mover ([`super::StagedCopy`]), by the calling thread and helpers that it starts.
 //!
 //! A job is cut into pieces that each free thread takes; the caller takes pieces too, so that a job ends even
 //! where no helper gets a processor. A late helper finds no piece and goes back to sleep; no thread waits for
 //! it.
 //!
-//! Helpers are started and ended while the mover lives. The caller waits until those that end are gone from the
+//! Helpers are started and ended while the mover lives. The caller waits until the ending helpers are gone from the
 //! process: no other sign says that a thread has left its stack.
 //!
 //! ```text

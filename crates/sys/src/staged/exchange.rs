@@ -1,4 +1,4 @@
-//! Moves a unit by `UFFDIO_MOVE` (Linux 6.8): take its pages away, copy them, put the copy in place.
+//! Moves a unit of 2 MiB to another node by `UFFDIO_MOVE` (Linux 6.8): takes its pages away, copies them, puts the copy in place.
 //!
 //! ```text
 //!   unit S    [ old pages ]      [ empty, held ]        [ new pages ]

@@ -1,4 +1,6 @@
-//! The pool: resident units of memory on the target node, for a mover.
+//! The `Pool` of a mover ([`super::StagedCopy`]; not the pool that serves the heap) holds slots of 2 MiB for its moves: full ones on a
+//! node, into which a unit is copied, and empty ones, which receive the old pages. `Whereabouts` says on which node all pages of a unit
+//! are, or that they are on several, by all of them or a sample of them.
 //!
 //! First touches (a fault and a page of zeroes for each) cost more than the copy, so the pages that a move
 //! frees become the next move's target, and only the units that recycling cannot supply are made anew.
@@ -80,12 +82,12 @@ impl Pool {
         self.start + index * UNIT_BYTES
     }
 
-    /// The first slot in this state.
+    /// The first slot for which `like` is true.
     pub(super) fn find(&self, like: impl Fn(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(like)
     }
 
-    /// Number of slots in this state.
+    /// Number of slots for which `like` is true.
     pub(super) fn count(&self, like: impl Fn(&Slot) -> bool) -> usize {
         self.slots.iter().filter(|slot| like(slot)).count()
     }

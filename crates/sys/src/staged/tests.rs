@@ -1,4 +1,4 @@
-//! The staged copy on real memory of this process: contents, holes, huge pages, refusals, writers.
+//! Tests of the staged copy on real memory of this process: contents, holes, huge pages, refusals, writers.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

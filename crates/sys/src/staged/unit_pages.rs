@@ -1,4 +1,5 @@
-//! The pages of one unit for a mover: which are resident.
+//! `Reader` reads the page table of one 2 MiB unit for a mover (`PAGEMAP_SCAN`): which pages have content (`UnitPages`), in memory or in
+//! swap, whether they are a huge page, and whether any is of a file or shared memory.
 
 use core::ops::Range;
 

@@ -1,10 +1,10 @@
-//! A memory device, and where it is known from.
+//! A [`MemoryDevice`] is a device that holds memory, with the source that lists it.
 
 use std::fmt;
 
 use isotherm_model::units::Bytes;
 
-/// Where a device is known from.
+/// The source that lists a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeviceSource {
     /// The firmware's table (SMBIOS type 17).
@@ -45,6 +45,6 @@ pub struct MemoryDevice {
     pub ranks: Option<u32>,
     /// The node of its memory, where known.
     pub node: Option<u32>,
-    /// Where it is known from.
+    /// The source that lists it.
     pub source: DeviceSource,
 }

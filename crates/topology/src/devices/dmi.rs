@@ -1,4 +1,4 @@
-//! DIMMs of the firmware's table: structures of type 17, "Memory Device" (SMBIOS specification, DSP0134, section 7.18).
+//! Reads the DIMMs of the firmware's table: structures of type 17, "Memory Device" (SMBIOS specification, DSP0134, section 7.18).
 //!
 //! ```text
 //! 0 type  1 length  2 handle | 0x0c size | 0x10 locator | 0x12 kind | 0x1b ranks | 0x1c size in MiB | strings, each ending in 0, then 0
@@ -90,7 +90,7 @@ pub fn dmi_device(bytes: &[u8]) -> Option<MemoryDevice> {
     })
 }
 
-/// 0 is an empty slot, 0xffff an unknown size, 0x7fff a size in the later field; bit 15 tells KiB from MiB.
+/// 0 is an empty slot, 0xffff an unknown size, 0x7fff a size in the later field; bit 15 means KiB instead of MiB.
 fn capacity(fields: &[u8]) -> Option<Bytes> {
     let word = u16::from_le_bytes(fields.get(0x0c..0x0e)?.try_into().ok()?);
     let bytes = match word {

@@ -1,4 +1,5 @@
-//! The devices file (TOML), which wins over what the machine tells, and is checked against it.
+//! [`inventory_of_file`] reads a devices file (TOML) for `isotherm tiers --devices FILE`: its devices replace those that the machine
+//! reports, once they are checked against the machine: the nodes, their memory, and the sizes of devices of the same name.
 //!
 //! ```toml
 //! [[device]]

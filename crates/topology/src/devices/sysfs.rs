@@ -1,4 +1,6 @@
-//! Devices that drivers know (EDAC, CXL), and the memory blocks that the kernel can take offline.
+//! Lists the memory devices that drivers know, as [`MemoryDevice`]s: DIMMs of the memory controllers (`edac`) and CXL memory devices
+//! (`cxl`); and counts the kernel's memory blocks ([`MemoryBlocks`]): online, offline, and online ones that can be taken offline. It serves
+//! [`super::inventory()`], for `isotherm tiers --devices`.
 //!
 //! Kernel documents: `ABI/testing/sysfs-devices-edac`, `ABI/testing/sysfs-bus-cxl`, `ABI/testing/sysfs-devices-memory`,
 //! `admin-guide/mm/memory-hotplug.rst`.
@@ -15,7 +17,7 @@ const MIB: u64 = 1 << 20;
 /// The memory blocks of the kernel: equal ranges of physical addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBlocks {
-    /// Size of one.
+    /// Size of one block.
     pub size: Bytes,
     /// Blocks that are online.
     pub online: u64,

@@ -1,3 +1,5 @@
+//! Tests of the devices of machines made of files: of the firmware's table, of drivers and of a devices file.
+
 use std::fs;
 use std::path::Path;
 

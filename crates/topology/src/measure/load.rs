@@ -1,5 +1,6 @@
-//! Measures the latency of memory as the load on it rises: one thread follows a chain of dependent loads, as for an idle memory, and
-//! the others of the node read a part of the memory of their own, with pauses that make the load.
+//! `points` measures the latency of memory at five loads, from none to the most that the processors of a node can read, each with the bytes
+//! a second that were read: one thread follows a chain of dependent loads, as for idle memory, and threads on the other processors of the
+//! node read a part of the memory of their own each, with pauses that set the load.
 
 use std::hint::black_box;
 use std::io;
@@ -12,7 +13,7 @@ use isotherm_sys::affinity;
 use super::chase;
 use super::stream;
 
-/// Shares of the time in which the others read, in percent: of no load, of a rising one, of all that they can.
+/// Shares of the time in which the other threads read, in percent: from no load to the most that they can.
 pub(super) const LOADS: [u32; 5] = [0, 25, 50, 75, 100];
 
 /// Words that a thread reads without a pause: 64 KiB, some microseconds.
@@ -95,7 +96,7 @@ fn read_with_pauses(part: &[u64], load: u32, ended: &AtomicBool, bytes: &AtomicU
     }
 }
 
-/// Rest of a thread without any load: it keeps its processor awake, as those with a load do.
+/// Rest of a thread without any load: it keeps its processor awake, as a thread with a load does.
 const IDLE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

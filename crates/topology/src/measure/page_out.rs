@@ -1,4 +1,6 @@
-//! Measures swap as a tier: the time that a page takes on its way out and back, and the memory that it takes there.
+//! [`page_out()`] measures what swap costs a page ([`PageOutCosts`]): the time to take it out, the time of the access that brings it back,
+//! and the compressed memory that it takes while it is out. `isotherm tiers --measure` prints the costs; runs and the daemon with the tiers
+//! `compressed` keep to the stall budget by them.
 //!
 //! Half of each page is random and half of it zeroes, so that a good algorithm halves it. Pages come back in random order, so that
 //! the kernel reads no neighbours ahead of their use.

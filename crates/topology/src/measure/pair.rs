@@ -1,4 +1,4 @@
-//! The result of a measurement: latency and bandwidth of one pair of processor node and memory node.
+//! A [`Pair`] is the result of a measurement: latency, idle and under load, and bandwidths of one pair of processor node and memory node.
 
 use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::units::Nanos;

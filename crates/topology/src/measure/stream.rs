@@ -1,5 +1,5 @@
-//! Measures the bandwidth of threads that each go through a part of the memory of their own, over and
-//! over.
+//! Measures the bandwidth of reading, writing and a triad (`a = b + 3 c`) by threads that each go through a part of the memory of their
+//! own, over and over.
 //!
 //! The kernels are McCalpin's STREAM in integers: the traffic is the same, and a factor of three
 //! takes no multiplication. [`std::hint::black_box`] keeps the compiler from removing passes with
@@ -30,7 +30,7 @@ struct Trial {
 }
 
 /// Read, write and triad of one thread on each of these processors, the best of [`TRIALS`] each;
-/// and the least share of their time for which the threads of these best trials had a processor.
+/// and the least share of a best trial's time for which its threads had a processor.
 ///
 /// # Errors
 /// A thread cannot be pinned.

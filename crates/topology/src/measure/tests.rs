@@ -1,5 +1,5 @@
-//! Measurements of this machine, with little memory and little time: the tests check that they run,
-//! not their values.
+//! Tests that measurements of this machine run, with little memory and little time, and that figures are there; their
+//! values are not compared.
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Prints a tiers file; [`super::parse`] documents the format.
+//! [`print()`] makes the text of a tiers file, which `isotherm tiers` writes; `tiers_file.rs` shows the format.
 
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::loaded_latency::LoadPoint;

@@ -1,4 +1,5 @@
-//! Parses YAML into a stream of events with their lines, for the MemProf reader.
+//! [`Events`] yields the maps, lists and scalars of a YAML file one after the other, each with its line, for the reader of MemProf's text.
+//! The library `saphyr_parser` parses; values that are too long, references to other places and panics of the library become errors here.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead};
@@ -93,8 +94,8 @@ impl<R: BufRead + 'static> Events<R> {
     }
 }
 
-/// The characters of a file, one at a time. It ends early if the file cannot be read, or if the
-/// parser has read more than the longest allowed value.
+/// The characters of a file; bytes that are not UTF-8 become replacement characters. It ends early if the file cannot be read, or if
+/// the parser has read more than the longest allowed value.
 struct Characters<R> {
     source: R,
     state: Rc<State>,

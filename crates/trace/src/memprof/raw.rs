@@ -1,5 +1,5 @@
-//! Reads profiles of LLVM's MemProf as the instrumented program itself writes them,
-//! `memprof.profraw.PID`.
+//! `read` makes a [`Profile`] of a file `memprof.profraw.PID`, as a program built with clang's `-fmemory-profile` (LLVM's MemProf) writes
+//! it: each call stack that allocates is a site. The whole file is held in memory, so one above 1 GiB is refused.
 //!
 //! Little-endian, packed, as LLVM 19's `MemProfData.inc` lays it out. A file holds one dump after
 //! the other:

@@ -1,4 +1,6 @@
-//! The numbers that MemProf records for each allocating call stack, and the profile made of them.
+//! [`Stack`] holds the frames of an allocating call stack and the numbers that MemProf recorded for it; `profile` makes a [`Profile`] of
+//! all stacks. It has one epoch; each stack is a site at an invented address, as large as its live data can have been at most, with its
+//! accesses (counted, or else estimated from their density) spread evenly over its chunks.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,7 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    /// Adds another block of the same stack: maxima and the last moment are combined by maximum.
+    /// Adds another block of the same stack: counts are added, and of first and last moments, minima and maxima the extreme ones are kept.
     pub(super) fn add(&mut self, other: &Self) {
         for (key, number) in &other.numbers {
             let sum = self.numbers.entry(key.clone()).or_default();
@@ -45,8 +47,8 @@ impl Stack {
         self.numbers.get(key).copied()
     }
 
-    /// Most bytes that can have been live at once: every allocation that began before the one
-    /// before it ended, at the largest size, and never more than all together.
+    /// Most bytes that can have been live at once: one allocation more than began before the one before it ended, all of the largest size,
+    /// and never more than all allocations together.
     fn peak(&self) -> u64 {
         let total = self.number("TotalSize").unwrap_or(0);
         let overlaps = self.number("NumLifetimeOverlaps");

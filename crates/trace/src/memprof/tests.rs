@@ -1,3 +1,5 @@
+//! Tests that the text of `llvm-profdata` becomes sites with bytes and accesses, and that wrong text is refused with its line.
+
 use super::read;
 use crate::grain::Grain;
 use isotherm_model::profile::Profile;

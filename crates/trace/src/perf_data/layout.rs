@@ -1,4 +1,5 @@
-//! Checks every size in a `perf.data` file before other code relies on it.
+//! Checks every size in a `perf.data` file before other code relies on it, and returns the file's events with the layouts of their samples,
+//! and a header for the library that reads the records.
 //!
 //! ```text
 //!   0  magic "PERFILE2"     8  bytes of the header    16  bytes of one event (attr and ids)
@@ -23,7 +24,7 @@ const BIG_ENDIAN_MAGIC: &[u8; 8] = b"2ELIFREP";
 pub(super) const HEADER_BYTES: usize = 104;
 /// Bytes of the header of a file that was written to a pipe.
 const PIPE_HEADER: u64 = 16;
-/// Bytes of offset and size.
+/// Bytes of a section's offset and size.
 const SECTION_BYTES: u64 = 16;
 /// Smallest and largest `perf_event_attr`: the first version's, and far beyond today's 136.
 const ATTR_BYTES: std::ops::RangeInclusive<u64> = 64..=4096;
@@ -79,7 +80,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Offset and size.
+/// A section of the file: its offset and size in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Section {
     offset: u64,

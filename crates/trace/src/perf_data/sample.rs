@@ -1,4 +1,5 @@
-//! The samples of a file: the checks of their fields, and the used ones of them.
+//! `has_addresses` refuses a file in which no event has data addresses, or in which one that has them lacks times; `parse` reads the
+//! process, time and address of a sample, and whether it is a write.
 
 use isotherm_sys::perf::record::field::{ADDRESS, TIME};
 

@@ -1,6 +1,6 @@
-//! Asks the kernel to reclaim memory of a control group: of processes that may not be paged out from outside, which leaves the choice of pages
-//! to the kernel. By `memory.reclaim` of version 2 (Linux 5.19, `Documentation/admin-guide/cgroup-v2.rst`); the limits of the group stay
-//! as they are.
+//! [`reclaim`] requests that the kernel reclaims memory of a control group whose processes may not be paged out from outside; the kernel
+//! chooses the pages. The function writes `memory.reclaim` of version 2 (Linux 5.19, `Documentation/admin-guide/cgroup-v2.rst`), not the
+//! limits of the group.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use isotherm_model::outcome::Fate;
 use isotherm_model::port::Clock;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Bytes that are asked for in one write: some ten milliseconds, at the speed of compressed memory.
+/// Bytes requested by one write: some ten milliseconds, at the speed of compressed memory.
 const BATCH: Bytes = Bytes(4 << 20);
 /// Time after which no further write begins.
 const TIME: Nanos = Nanos(100_000_000);
@@ -19,11 +19,11 @@ const TIME: Nanos = Nanos(100_000_000);
 pub struct ReclaimOutcome {
     /// Bytes that were reclaimed.
     pub reclaimed: Bytes,
-    /// [`Fate::Requested`] where it reclaimed all that it was asked for, else the reason.
+    /// [`Fate::Requested`] where the kernel accepted all requests, else the reason.
     pub fate: Fate,
 }
 
-/// Has the kernel reclaim `bytes` of the group with its files in this directory (`/sys/fs/cgroup/system.slice/app.service`), in batches,
+/// Has the kernel reclaim `bytes` of the group whose files are in this directory (`/sys/fs/cgroup/system.slice/app.service`), in batches,
 /// as long as there is time.
 pub fn reclaim(group: &Path, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome {
     let mut outcome = ReclaimOutcome {

@@ -1,23 +1,24 @@
-//! Caches the free room of swap: a probe pages out a single page, and must not query the kernel each time.
+//! `KnownRoom` caches the free room of swap, less the bytes paged out since, for 20 ms, or until less is left than the caller wants: a
+//! probe pages out a few pages only, and must not query the kernel each time.
 
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::system::SwapSystem;
 
-/// Time after which the cached room is too old: other programs use swap, too.
+/// Time after which the cached room is too old, because other programs use swap, too.
 const LOOK: Nanos = Nanos(20_000_000);
 
 /// The room at the last query, less the bytes paged out since.
 #[derive(Debug, Default)]
 pub(super) struct KnownRoom {
     left: Bytes,
-    /// Something was paged out since. Pages that can be compressed leave more room than was assumed.
+    /// True if bytes were paged out since. Pages that can be compressed leave more room than was assumed.
     is_used: bool,
     due_ns: u64,
 }
 
 impl KnownRoom {
-    /// Bytes that may be paged out now; looked up again where fewer than `wanted` are known.
+    /// Bytes that may be paged out now; queries the kernel where fewer than `wanted` are known.
     pub(super) fn bytes(&mut self, system: &mut impl SwapSystem, wanted: Bytes) -> Bytes {
         let now_ns = system.now_ns();
         if now_ns >= self.due_ns || (self.is_used && self.left < wanted) {

@@ -1,13 +1,14 @@
-//! The room for pages that are brought back before the program touches them. Such a page is charged to the control groups of its process,
-//! and the kernel kills a program of a group that exceeds its limit. On a machine short of memory it displaces a page that is in use.
+//! `memory_room` computes how many paged-out bytes of a process may be brought back before it touches them: the least of what each of its
+//! control groups has free below its limit, and the machine has available, each less a reserve. A page that comes back is charged to these
+//! groups, and the kernel kills a program of a group that exceeds its limit; on a machine short of memory the page displaces one in use.
 
 use std::path::Path;
 
 use isotherm_model::units::Bytes;
 use isotherm_sys::control_group::{limited, lines_of};
 
-/// Memory that stays free below a limit, for what the program itself allocates while a batch comes back: `RESERVE` bytes, or
-/// `1 / RESERVE_PART` of the limit if that is more.
+/// Memory that stays free below a limit, for allocations of the program while a batch comes back: `RESERVE` bytes, or `1 / RESERVE_PART` of
+/// the limit if that is more.
 const RESERVE: u64 = 8 << 20;
 const RESERVE_PART: u64 = 16;
 
@@ -20,7 +21,7 @@ pub(super) fn memory_room(root: &Path, process: u32) -> Bytes {
     group_room(root, process).min(machine_room(root))
 }
 
-/// By `/proc/meminfo`; no limit where that does not say.
+/// The room by `/proc/meminfo`; no limit where that does not have the numbers.
 fn machine_room(root: &Path) -> Bytes {
     let text = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
     let kibibytes = |name: &str| {

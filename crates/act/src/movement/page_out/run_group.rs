@@ -1,9 +1,11 @@
-//! A control group of a run's own, from which the kernel reclaims in its own order: what was least recently used, page by page. It
-//! knows that by the accessed bits of page tables, which no other process may read.
+//! [`RunGroup`] is a control group for the processes of one run, from which the kernel reclaims the least recently used memory on request;
+//! [`GroupMemory`] is the group's private memory, present and in swap. The kernel, which reads the accessed bits of all page tables, knows
+//! the order of use page by page.
 //!
-//! The group has no limit: each reclaim is a request of this process. By `memory.reclaim` of version 2
-//! (Linux 5.19). Version 1 has no such file. There the limit is set to what the group is to have, for which the kernel reclaims within the write, and taken away
-//! by the next write (`Documentation/admin-guide/cgroup-v1/memory.rst`); where this process is killed between the two, the next run takes it away.
+//! The group has no limit: each reclaim is a request of this process, by `memory.reclaim` of version 2 (Linux 5.19). Version 1 has no such
+//! file. There the limit is set to the bytes that the group is to have, for which the kernel reclaims within the write, and removed by the
+//! next write (`Documentation/admin-guide/cgroup-v1/memory.rst`); if this process is killed between the two writes, the next run removes
+//! it.
 //!
 //! ```text
 //! version 1    GROUP of this process / isotherm-run-PID
@@ -23,14 +25,14 @@ use isotherm_sys::write_within::write_within;
 
 /// The begin of the group's name, before the id of the process that made it.
 const NAME: &str = "isotherm-run-";
-/// Bytes that one request is for at most: some ten milliseconds, at the speed of compressed memory.
+/// Most bytes of one request: some ten milliseconds, at the speed of compressed memory.
 const BATCH: Bytes = Bytes(4 << 20);
-/// The longest time of a request, and the room in swap that it must have: far more than the kernel pages out in that time.
+/// The longest time of a request, and the room that swap must have for it: far more than the kernel pages out in that time.
 const LONGEST: Duration = Duration::from_millis(20);
 const ROOM: Bytes = Bytes(64 << 20);
 /// The file of version 2 with the controllers of the groups below.
 const CONTROL: &str = "cgroup.subtree_control";
-/// The files of version 2 whose limits a program would escape beside its group.
+/// The files of version 2 whose limits a program would escape if it moved to a group beside its own.
 const LIMITS: [&str; 9] = [
     "memory.high",
     "memory.max",
@@ -42,7 +44,7 @@ const LIMITS: [&str; 9] = [
     "io.max",
     "pids.max",
 ];
-/// Moves of processes to where they came from, before the group is removed: one may fork meanwhile.
+/// Attempts to move all processes back before the group is removed: a process may fork meanwhile.
 const MOVES: usize = 3;
 
 /// The private memory of a group.
@@ -54,7 +56,7 @@ pub struct GroupMemory {
     pub out: Bytes,
 }
 
-/// The group; removed at its end.
+/// A control group for the processes of one run, which is removed when this is dropped.
 #[derive(Debug)]
 pub struct RunGroup {
     root: PathBuf,
@@ -62,7 +64,7 @@ pub struct RunGroup {
     /// The group that the process came from.
     home: PathBuf,
     is_first: bool,
-    /// True where the group above controls the memory of groups below it for this one's sake.
+    /// True where the group above controls the memory of the groups below it only because of this one.
     is_control_new: bool,
 }
 
@@ -119,7 +121,7 @@ impl RunGroup {
         }
     }
 
-    /// A file that there is where the kernel counts the swap of groups.
+    /// A file that exists where the kernel counts the swap of groups.
     const fn swap_file(&self) -> &'static str {
         match self.is_first {
             true => "memory.memsw.usage_in_bytes",
@@ -127,7 +129,7 @@ impl RunGroup {
         }
     }
 
-    /// True while this process is in it, or in a group below it.
+    /// True while this process is in the group, or in a group below it.
     #[must_use]
     pub fn holds(&self, process: u32) -> bool {
         let lines = lines_of(&self.root, process);
@@ -142,7 +144,7 @@ impl RunGroup {
         }
     }
 
-    /// The private memory of its processes. Zero where its files cannot be read.
+    /// The private memory of the group's processes. Zero where its files cannot be read.
     #[must_use]
     pub fn memory(&self) -> GroupMemory {
         let text = std::fs::read_to_string(self.directory.join("memory.stat")).unwrap_or_default();
@@ -163,7 +165,7 @@ impl RunGroup {
         }
     }
 
-    /// Has the kernel reclaim `bytes` of the group, at most [`BATCH`] at a time. [`Fate::Busy`] if it reclaimed less, or if swap has no
+    /// Has the kernel reclaim `bytes` of the group, at most `BATCH` at a time. [`Fate::Busy`] if it reclaimed less, or if swap has no
     /// room: the kernel does not know the limit of a zram device, and would count pages as out that stay in memory.
     pub fn reclaim(&self, bytes: Bytes) -> Fate {
         let bytes = bytes.min(BATCH);
@@ -183,7 +185,7 @@ impl RunGroup {
         }
     }
 
-    /// Lowers the limit to what the group has, less these bytes, and takes it away.
+    /// Lowers the limit to the memory of the group less these bytes, and removes the limit.
     fn lower(&self, bytes: Bytes) -> io::Result<()> {
         let usage = number(self.directory.join("memory.usage_in_bytes"));
         let usage = usage.ok_or_else(|| io::Error::other("its memory cannot be read"))?;
@@ -211,7 +213,7 @@ fn ask(file: &File, bytes: Bytes) -> io::Result<()> {
 }
 
 impl Drop for RunGroup {
-    /// Moves descendants that run on to where they came from, and removes it. Memory of other groups stays controlled.
+    /// Moves descendants that still run back to their former group, and removes the group. Memory of other groups stays controlled.
     fn drop(&mut self) {
         let processes = self.directory.join("cgroup.procs");
         for _ in 0..MOVES {
@@ -232,7 +234,7 @@ impl Drop for RunGroup {
     }
 }
 
-/// True of answers that more of the same may change.
+/// True for answers that may change in a later attempt.
 fn is_short(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -252,7 +254,7 @@ fn has_groups(above: &Path) -> bool {
     kinds.any(|kind| kind.is_ok_and(|kind| kind.is_dir()))
 }
 
-/// True of a group whose processes may be moved beside it without an escape from limits.
+/// True for a group whose processes may be moved beside it without an escape from limits.
 fn is_unlimited(own: &MemoryHierarchy) -> bool {
     let limit = |name: &&'static str| {
         let text = std::fs::read_to_string(own.directory.join(name)).unwrap_or_default();
@@ -261,7 +263,7 @@ fn is_unlimited(own: &MemoryHierarchy) -> bool {
     own.directory != own.mount && !LIMITS.iter().any(limit)
 }
 
-/// Removes the groups of runs that were killed. Of one whose program runs on the group stays, without a limit.
+/// Removes the groups of runs that were killed. If the program of a group still runs, the group stays, without a limit.
 fn remove_ended(root: &Path, above: &Path) {
     let own = std::process::id();
     let lives = |maker: u32| maker != own && root.join(format!("proc/{maker}")).exists();

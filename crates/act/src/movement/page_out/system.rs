@@ -1,4 +1,6 @@
-//! The kernel interface of page-out: the real kernel, and a dry run that prints its calls.
+//! [`SwapSystem`] is the kernel interface of page-out: the places of pages (`pagemap`), the ranges that stay in memory (`smaps`), advice to
+//! page ranges out (`process_madvise`), touches that bring pages back, and the room for both. It is implemented here for the real
+//! [`Kernel`], and for [`DrySystem`], which prints the advice and touches and makes none.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -62,16 +64,16 @@ impl fmt::Display for PageOutCall {
     }
 }
 
-/// Where pages are.
+/// The place of a page: memory, swap or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PagePlace {
-    /// In memory, small.
+    /// Small pages in memory.
     Memory,
-    /// In memory, as huge pages.
+    /// Huge pages in memory.
     HugePage,
-    /// In swap.
+    /// Pages in swap.
     Out,
-    /// Of a file or of shared memory.
+    /// Pages of a file or of shared memory.
     File,
 }
 
@@ -80,11 +82,11 @@ pub enum PagePlace {
 pub struct PlacedRun {
     /// The addresses of the run.
     pub range: AddressRange,
-    /// Where its pages are.
+    /// The place of its pages.
     pub place: PagePlace,
 }
 
-/// A range that the kernel does not page out, and why.
+/// A range that the kernel does not page out, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptRange {
     /// The addresses.
@@ -98,7 +100,7 @@ pub trait SwapSystem {
     /// The pages of a range that exist, in order; `None` if the page tables cannot be read.
     fn placed(&mut self, process: u32, range: AddressRange) -> Option<Vec<PlacedRun>>;
 
-    /// As [`remote_memory::advise`].
+    /// Advises the kernel about ranges ([`remote_memory::advise`]).
     ///
     /// # Errors
     /// As [`remote_memory::advise`].
@@ -109,7 +111,7 @@ pub trait SwapSystem {
         advice: PageAdvice,
     ) -> Result<u64, Refusal>;
 
-    /// As [`remote_memory::touch`].
+    /// Touches pages so that they come back ([`remote_memory::touch`]).
     ///
     /// # Errors
     /// As [`remote_memory::touch`].
@@ -121,10 +123,10 @@ pub trait SwapSystem {
     /// For each page of a range in memory, whether this process alone maps it.
     fn exclusive(&mut self, process: u32, range: AddressRange) -> Vec<bool>;
 
-    /// Bytes of pages that swap has room for, whatever their contents.
+    /// Bytes of pages for which swap has room, whatever their contents.
     fn swap_room(&mut self) -> Bytes;
 
-    /// Bytes that may come back before a control group of the process comes near a limit of memory, or the machine is short of it.
+    /// Bytes that may come back before a control group of the process comes near a limit of memory, or the machine is short of memory.
     fn memory_room(&mut self, process: u32) -> Bytes;
 
     /// Whether the process has ended since the first query.
@@ -267,7 +269,7 @@ const fn place(categories: u64) -> PagePlace {
     }
 }
 
-/// By the entries of the page table, which tell no huge pages.
+/// The runs by the entries of the page table, which do not show huge pages.
 fn read(pagemap: &File, range: AddressRange) -> Option<Vec<PlacedRun>> {
     /// Bits 63 and 62 of an entry.
     const IN_MEMORY: u64 = 1 << 63;
@@ -403,7 +405,7 @@ impl<S: SwapSystem, F: FnMut(&PageOutCall)> SwapSystem for DrySwap<S, F> {
         self.inner.exclusive(process, range)
     }
 
-    /// Calls that are not made need no room.
+    /// A dry run makes no calls, so it needs no room.
     fn swap_room(&mut self) -> Bytes {
         Bytes(u64::MAX)
     }

@@ -1,4 +1,5 @@
-//! A machine with swap, for tests: one process whose pages leave and come back as observed on real kernels.
+//! [`SwapMachine`] is a fake kernel ([`SwapSystem`]) for tests of page-out: it has one process, whose pages ([`TestPage`]) leave for swap
+//! and come back as observed on real kernels. Tests set the permissions, the room in swap and in memory, and the time to page a page out.
 
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
@@ -28,7 +29,7 @@ pub(super) enum TestPage {
 }
 
 impl TestPage {
-    /// All but [`Self::Huge`], of which there are 512 side by side.
+    /// All kinds of pages but [`Self::Huge`], of which there are 512 side by side.
     pub(super) const ALL: [Self; 7] = [
         Self::Absent,
         Self::Memory,
@@ -58,7 +59,7 @@ pub(super) struct SwapMachine {
     pub(super) pages: Vec<TestPage>,
     /// Pages for which swap has room.
     pub(super) room: usize,
-    /// Bytes for which there is room.
+    /// Bytes that may come back.
     pub(super) memory_room: Bytes,
     /// Whether the process may be paged out.
     pub(super) is_permitted: bool,
@@ -71,7 +72,7 @@ pub(super) struct SwapMachine {
     pub(super) longest_ns: u64,
     /// Calls that would change something.
     pub(super) calls: usize,
-    /// Looks at the room that swap has.
+    /// Number of queries of the room in swap.
     pub(super) looks: usize,
     now_ns: u64,
 }

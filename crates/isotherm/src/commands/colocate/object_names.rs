@@ -1,4 +1,5 @@
-//! The names of the objects that programs share, for people: those of the reports.
+//! `ObjectNames` names the objects (sites or chunks of them) of the programs of `isotherm colocate` by the locations of their sites, as
+//! reports do. The reason in a plan why data is fast or slow names an object of another program that has fast memory or lacks it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use isotherm_report::Report;
 pub(super) struct ObjectNames(BTreeMap<String, BTreeMap<SiteId, String>>);
 
 impl ObjectNames {
-    /// Of these programs.
+    /// The names of the sites in the profiles of these programs.
     pub(super) fn new<'a>(programs: impl Iterator<Item = (&'a String, &'a Profile)>) -> Self {
         let of_program = |(name, profile): (&String, &Profile)| {
             let report = Report::new(profile, None);
@@ -23,7 +24,7 @@ impl ObjectNames {
         Self(programs.map(of_program).collect())
     }
 
-    /// The name of the object of a rival: the location of its site, by its number where it has none.
+    /// The name of the object of a rival: the location of its site, or the site's number where it has none.
     pub(super) fn of(&self, rival: &Rival) -> String {
         let Some(site) = site_of_object(&rival.object) else {
             return rival.object.clone();

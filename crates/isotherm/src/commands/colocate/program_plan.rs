@@ -1,4 +1,5 @@
-//! Makes the plan of one program: the data that the policy granted to it is fast, in a fast tier of exactly that size.
+//! Makes the plan of one program of `isotherm colocate`: the data that the policy granted to the program is fast, in a fast tier of that
+//! size, and the sites have the policy's reasons.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ pub(super) fn program_plan(
     Ok(plan)
 }
 
-/// The pair with a part of its fast tier: programs on an emulated machine with a name have the whole together.
+/// The pair with this capacity of its fast tier. A shared emulated machine keeps the whole capacity, which its programs have together.
 fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
     let mut all: Vec<Tier> = tiers.all().to_vec();
     let whole = std::mem::replace(&mut all[0].capacity, capacity);
@@ -63,7 +64,7 @@ fn with_capacity(tiers: &Tiers, capacity: Bytes) -> Result<Tiers> {
     Ok(Tiers::new(all)?)
 }
 
-/// The reason of a site: the policy's, or those of the first chunk that is fast and of the first that is not.
+/// The reason of a site: the policy's for a whole site; for a site in chunks, the reasons of the first fast and of the first slow one.
 fn reason(grants: &[&Grant], names: &ObjectNames) -> String {
     let with_rival = |grant: &Grant| match &grant.rival {
         Some(rival) => format!("{}; {}", grant.reason, rival.text(&names.of(rival))),

@@ -1,5 +1,7 @@
-//! The times of a program from which its share follows: the timed runs of its profile where they were made on the same tiers, else
-//! predicted ones.
+//! `ProfiledProgram` finds the run times by which `isotherm colocate` gives a program its share: those of timed runs in its profile, if
+//! these were made on the same tiers and some had all data fast and some all data slow, else predicted ones. Predictions also stand in for
+//! sites that were not timed alone and for chunks of sites; where timed runs are there and none can be predicted, the objects are whole
+//! sites.
 
 use anyhow::{Context, Result};
 use isotherm_console::Console;
@@ -13,23 +15,20 @@ use isotherm_report::sharing::SharingSource;
 
 /// A program, and its timed runs on the shared tiers.
 pub(super) struct ProfiledProgram<'a> {
-    /// Its profile.
     pub profile: &'a Profile,
     timed: Option<&'a SensitivityRuns>,
 }
 
 /// The times of a program, and whether they were measured.
 pub(super) struct ProgramTimes {
-    /// The times.
     pub runs: MeasuredProgram,
     /// The chunks of its sites that are its objects.
     pub chunks: SiteChunks,
-    /// Their origin.
     pub source: SharingSource,
 }
 
 impl<'a> ProfiledProgram<'a> {
-    /// Of this profile, with a warning if it has timed runs of other tiers.
+    /// Takes the timed runs of this profile, and warns if they are of other tiers.
     pub(super) fn new(name: &str, profile: &'a Profile, tiers: &Tiers, console: Console) -> Self {
         let pair = TierPair::of(tiers);
         let timed = profile.sensitivity.as_ref();

@@ -1,4 +1,6 @@
-//! `isotherm colocate --run`: the programs alone with all data fast, alone by their plans, and together by their plans.
+//! `run` times each `TimedProgram` for `isotherm colocate --run`, in rounds: alone with all its data fast, alone by its plan, and together
+//! with the other programs, each by its own plan and started again until all have ended once. A round that a signal ends early does not
+//! count.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
@@ -31,8 +33,8 @@ pub(super) struct TimedProgram {
 }
 
 impl TimedProgram {
-    /// A recorded program by its plan: the command of the profile is run, in this directory. `cache` is the size of the caches, of a machine
-    /// that is emulated by time.
+    /// Prepares a recorded program to run all fast and by its plan: the command of the profile is run, in this directory. `cache` is the
+    /// size of the caches, of a machine that is emulated by time.
     ///
     /// # Errors
     /// The profile names no command, or the program cannot be run.
@@ -103,7 +105,7 @@ impl TimedProgram {
 pub(super) struct RoundResults {
     /// The times; `None` where a signal ended the first round.
     pub runs: Option<SharingRuns>,
-    /// The signal that ended them early.
+    /// The exit status for the signal that ended them early.
     pub interrupted: Option<ExitStatus>,
 }
 
@@ -141,7 +143,7 @@ pub(super) fn run(
     Ok(RoundResults { runs, interrupted })
 }
 
-/// One round; the signal that ended it. Its times then do not count.
+/// Makes one round. Returns the exit status for the signal that ended it early, if any: then its times do not count.
 fn run_round(
     programs: &mut [TimedProgram],
     limit: Option<Nanos>,

@@ -1,5 +1,6 @@
-//! The programs of `isotherm colocate` in two forms: with whole sites as the objects that policies share, as CoMerge has them, and with
-//! chunks of sites.
+//! `SharedPrograms` has the run times, measured or predicted, of the programs of `isotherm colocate` with one kind of object: whole sites
+//! (as in CoMerge), or chunks of sites where their times can be told apart. By them `share` divides the fast tier among the objects of all
+//! programs, once by each sharing policy, and finds the slow-downs that are expected of each division.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +25,12 @@ pub(super) struct SharedPrograms {
     pub(super) chunks: BTreeMap<String, SiteChunks>,
     /// The runs of all programs, measured or predicted.
     pub(super) colocation: Colocation,
-    /// Which of the two, by the program's name.
+    /// Whether the runs of a program are measured or predicted, by its name.
     pub(super) sources: BTreeMap<String, SharingSource>,
 }
 
 impl SharedPrograms {
-    /// The runs of all programs: measured where a profile has them, else predicted.
+    /// Takes the runs of all programs: measured where a profile has them, else predicted.
     ///
     /// # Errors
     /// A profile that has no timed runs and does not say how long its program waited.

@@ -1,4 +1,4 @@
-//! Warnings of shortages: fewer processors than programs, and a fast tier in which no object fits.
+//! Words two warnings of `isotherm colocate`: fewer processors than programs, and a fast tier that holds no object that would gain by it.
 
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
@@ -6,7 +6,7 @@ use isotherm_policy::sharing::{Benefit, Colocation, MeasuredObject, MeasuredProg
 
 use crate::sharing::SharedObjects;
 
-/// Programs that have to take turns.
+/// The warning about programs that have to take turns on the processors.
 pub(super) fn of_processors(programs: usize, processors: usize) -> Option<String> {
     (programs > processors).then(|| {
         format!(
@@ -17,7 +17,7 @@ pub(super) fn of_processors(programs: usize, processors: usize) -> Option<String
     })
 }
 
-/// A fast tier that is smaller than every object that would gain by it. `has_chunks`: the tiers place parts of sites.
+/// The warning about a fast tier that is smaller than every object that would gain by it. `has_chunks`: the tiers place parts of sites.
 pub(super) fn of_room(
     colocation: &Colocation,
     objects: SharedObjects,

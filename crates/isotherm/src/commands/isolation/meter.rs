@@ -1,5 +1,6 @@
-//! Counts the bytes of the tier in which a site is alone: by the memory controllers of a machine with two kinds of memory, otherwise by
-//! the account of an emulated machine that adds no delays.
+//! `Bench` chooses the tiers for the runs of `isotherm record --isolate`; `Meter` counts the bytes of the tier in which a site is alone: by
+//! the memory controllers where the machine's tiers hold the program and can be counted, else by an emulated machine without delays, which
+//! estimates them from samples.
 
 use std::path::Path;
 
@@ -29,11 +30,9 @@ pub(super) struct Bench {
     pub tiers: Tiers,
     /// The tier whose bytes are counted.
     pub counted: TierIndex,
-    /// What counts them.
     pub meter: Meter,
 }
 
-/// What counts the bytes of a tier.
 pub(super) enum Meter {
     /// The emulated machine's account.
     Account,
@@ -42,7 +41,7 @@ pub(super) enum Meter {
 }
 
 impl Bench {
-    /// That of this machine: its own two tiers where their bytes can be counted, else the emulated pair.
+    /// The bench of this machine: its own two tiers where their bytes can be counted, else the emulated pair.
     ///
     /// # Errors
     /// Nothing can be emulated here either.
@@ -100,7 +99,7 @@ impl Bench {
 }
 
 impl Meter {
-    /// What it is, as profiles name it.
+    /// The kind of the counter, as profiles name it.
     pub(super) const fn counter(&self) -> BandwidthCounter {
         match self {
             Self::Account => BandwidthCounter::EmulatedAccount,

@@ -1,6 +1,9 @@
-//! `isotherm plan --slowdown`: the plan with the least fast memory with which the program is expected to be no slower than that.
+//! `decide` finds the plan of `isotherm plan --slowdown`: that with the least fast memory by which the program is expected to be slower
+//! than all fast by no more than a limit. It refuses, with the remedy, what has no prediction that depends on the size: a profile without
+//! the time waiting for memory, tiers of unknown latencies, a policy that ignores `--fast`. The search is [`least_capacity`]: a page less
+//! than it finds is not enough, but where a policy does worse with a little more memory, it may miss a still smaller size.
 //!
-//! The search makes the plans that `--fast` makes for the same size, and goes by the time that each predicts.
+//! For each size that it tries, the search makes the plan that `--fast` would make, and takes the time that the plan predicts.
 
 use std::path::Path;
 
@@ -248,8 +251,8 @@ mod tests {
         plan.expected.expect("the timer sampled").planned
     }
 
-    /// Whether a plan is found that is at most so many per cent slower. It is then the plan of `--fast` for its size, and a page less is
-    /// too slow.
+    /// Whether a plan is found that is at most this many per cent slower. It is then the plan of `--fast` for its size; a page less is too
+    /// slow.
     fn is_found(flags: &[&str], percent: i32) -> bool {
         let limit = format!("{percent}%");
         let all = [flags, &["--slowdown", &limit]].concat();

@@ -1,5 +1,6 @@
-//! The input of a plan, except for the capacity of the fast tier: an ordinary plan uses the capacity from the flags, and the search
-//! for the least fast memory tries other capacities.
+//! `PlanInput` makes plans from one profile for any size of the fast tier: `decide` makes that of the size that the flags give, and the
+//! search for the least fast memory tries others. The plan of a policy that fills the fast tier by value gives way to first touch if the
+//! plan is expected to be slower by more than 2 % of the time of all fast; plans of other policies and of chunk selection are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +47,7 @@ pub(super) struct PlanInput<'a> {
     pub(super) items: Vec<Item>,
     /// The parts that sites may have; chunk selection makes others.
     parts: SiteParts,
-    /// The sites of which a plan may place what they allocate first apart.
+    /// The sites whose first memory a plan may place in another tier than the rest.
     leading: BTreeSet<SiteId>,
     labels: BTreeMap<SiteId, String>,
     callers: BTreeMap<SiteId, Caller>,
@@ -57,7 +58,7 @@ pub(super) struct PlanInput<'a> {
 /// A plan with its expected times.
 pub(super) struct Planned {
     pub(super) plan: Plan,
-    /// The times of the plan that first touch took the place of, because it is faster.
+    /// The times of a plan by the policy that was given up because first touch is faster; `None` where the plan is the policy's.
     given_up: Option<ExpectedTimes>,
 }
 
@@ -68,7 +69,7 @@ impl<'a> PlanInput<'a> {
     /// An unknown word, tiers that are not there, a profile without samples of a site or without the value that is asked for.
     pub(super) fn of(args: &'a PlanArgs, profile: &'a Profile, console: Console) -> Result<Self> {
         let policy: Box<dyn SitePolicy> = match chunk_plan::is_named(&args.policy) {
-            // That of the tiers between the fastest and the slowest.
+            // Chunk selection fills the fastest tier only; this policy fills those between it and the slowest.
             true => Box::new(Thermos::default()),
             false => policy_from_text(&args.policy).context("--policy")?,
         };
@@ -235,8 +236,8 @@ fn check_balance(policy: &dyn SitePolicy, tiers: &Tiers) -> Result<()> {
     );
 }
 
-/// The parts that sites may have in a plan by this policy: none for one that balances, whose plan does not pay by the value that fast
-/// memory serves, and none for chunk selection, which makes its own.
+/// The parts in which a plan may place sites. There are none with `--split never` or on tiers that place whole sites only, for a policy
+/// that balances (parts are judged by the value that fast memory serves), and for chunk selection, which makes its own.
 fn site_parts(
     args: &PlanArgs,
     profile: &Profile,
@@ -252,7 +253,8 @@ fn site_parts(
     }
 }
 
-/// The sites whose memory comes from an arena: in a guided run theirs can begin in another tier than it goes on in.
+/// With `--split auto`, the sites whose memory comes from an arena of their own: a guided run can place its first bytes in another tier
+/// than the rest. Empty otherwise.
 fn leading_sites(args: &PlanArgs, profile: &Profile) -> BTreeSet<SiteId> {
     let sites = profile.sites.iter().filter(|site| {
         args.split == Split::Auto
@@ -262,7 +264,7 @@ fn leading_sites(args: &PlanArgs, profile: &Profile) -> BTreeSet<SiteId> {
     sites.map(|site| site.id).collect()
 }
 
-/// How much slower than first touch a plan may be expected to be, over the time of all fast: less cannot be told apart.
+/// A plan that is expected to be slower than first touch by more than this share of the time of all fast is given up.
 const SLOWER: f64 = 0.02;
 
 /// A plan without sites: all data goes where first touch would place it.
@@ -304,7 +306,7 @@ fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) 
     }
 }
 
-/// The callers of the plan's sites, by which another build is searched for them.
+/// The callers of the plan's sites, by which a run finds these sites in another build of the program.
 pub(super) fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
     let planned: BTreeSet<SiteId> = plan.assignments.iter().map(|site| site.site).collect();
     let sites = profile.sites.iter();

@@ -1,4 +1,5 @@
-//! The value of a site, as the flags ask for it and as the profile has it.
+//! Decides from the flags, the policy and the profile by which value, in which unit, and by which weight `isotherm plan` ranks sites, and
+//! refuses a value that the profile lacks. `weight` serves `isotherm colocate`, too.
 
 use anyhow::{Context, Result, bail};
 use isotherm_console::shell_quoting;
@@ -11,7 +12,8 @@ use isotherm_pipeline::sampled_bandwidths;
 
 use crate::cli_plan::PlanArgs;
 
-/// What is the value of a site, and what its weight. A policy that balances takes the bandwidths that were measured, else the estimate.
+/// The kinds of value and weight that the flags name. Without a flag the value is accesses; for a policy that balances it is the measured
+/// bandwidth, else the estimated one.
 ///
 /// # Errors
 /// An unknown word, or a value by which the policy cannot balance.

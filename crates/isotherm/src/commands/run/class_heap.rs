@@ -1,7 +1,7 @@
-//! The heap of a Java program whose classes get their colours while it runs: its virtual machine, its tiers, and its part of the fast one.
+//! `ClassHeap` is the heap of a Java program whose classes become hot or cold while it runs (their colours; `isotherm run --java` without a
+//! plan): its tiers, its part of the fast tier, the command line of its virtual machine, and its entries in the summary.
 //!
-//! Three quarters of the fast tier are the heap's. Memory outside of the heap, that of the virtual machine itself, has the rest in the order of
-//! first touch.
+//! Three quarters of the fast tier are the heap's. Other memory of the virtual machine has the rest in the order of first touch.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(super) struct ClassHeap {
 }
 
 impl ClassHeap {
-    /// That of a run.
+    /// Chooses the heap of a run by its flags.
     ///
     /// # Errors
     /// The tiers are not those of a heap, and as [`ColouredJvm::new`].

@@ -1,4 +1,6 @@
-//! `isotherm run --java` without a plan: the classes of a Java program get their colours while it runs (docs/java-heap.md).
+//! `isotherm run --java`, with neither a plan nor `--java-stacks`, decides each epoch, by sampled accesses, which Java classes are cold,
+//! and writes their names into the guide file: the virtual machine reads it again and moves their objects to slow memory in its
+//! collections (docs/java-heap.md). With `--remap`, [`ColouredDevices`] spreads the hot objects over memory devices.
 //!
 //! ```text
 //! agent, samples --> LiveRun --Segment, extents--> classes: accesses, bytes --> ClassColours
@@ -69,15 +71,15 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
 /// The bytes of the objects, epoch after epoch.
 #[derive(Debug, Default)]
 struct LiveObjects {
-    /// Of all objects, in the last epoch.
+    /// Bytes of all objects, in the last epoch.
     all: Bytes,
-    /// Of those of cold classes, before the end.
+    /// Bytes of the objects of cold classes, in the last epoch before the program's end.
     cold: Bytes,
 }
 
 impl LiveObjects {
-    /// An epoch that ends with less than half of the bytes is that of the end, in which the virtual machine frees all; or the next one shows
-    /// that it was not.
+    /// Adds an epoch. One that ends with less than half of the bytes of the epoch before is left out, because the virtual machine frees all
+    /// objects at its end; if the program goes on, the next epoch counts again.
     fn note(&mut self, all: Bytes, cold: Bytes) {
         if all > Bytes::ZERO && all.0 >= self.all.0 / 2 {
             self.cold = cold;
@@ -233,7 +235,7 @@ impl ClassRun {
             "cold_classes": self.cold(),
             "cold_bytes": self.objects.cold.0,
             "guides_written": self.guides,
-            // The first is the one that the program starts with.
+            // The first guide file is the one that the program starts with.
             "guides_read": end.map(|end| end.guides_read.saturating_sub(1)),
             "borrowed_regions": end.map(|end| end.borrowed),
         });

@@ -1,5 +1,5 @@
-//! `isotherm run --java --remap`: the hot regions of a Java heap are spread over as many memory devices of an emulated machine as their
-//! bandwidth and their size need.
+//! `ColouredDevices` spreads the hot regions of a Java heap over as many memory devices of an emulated machine as their bandwidth and, with
+//! `--device-capacity`, their size need (`isotherm run --java --remap`).
 //!
 //! ```text
 //! bytes served, bytes of hot classes --> DeviceCount --devices--> HeapDevices --> table of the heap, which the runtime reads

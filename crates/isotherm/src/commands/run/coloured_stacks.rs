@@ -1,12 +1,12 @@
-//! `isotherm run --java --java-stacks`: the virtual machine gives the classes of a Java program their colours by the call stacks of its threads
-//! (docs/java-heap.md).
+//! `isotherm run --java --java-stacks` has the virtual machine itself find, by samples of its threads' call stacks, which classes are hot,
+//! and keep the objects of all others in slow memory (docs/java-heap.md); this file sets its flags and reports at the end.
 //!
 //! ```text
 //! call stacks --> methods --> classes that they access: hot until they have cooled
 //!                             all other classes: cold   --> collections move their objects
 //! ```
 //!
-//! After the online strategy of the Cross-Layer paper, section 7.1.2. The heap has its part of the fast tier as in the other run without a plan.
+//! After the online strategy of the Cross-Layer paper, section 7.1.2. The heap has the same part of the fast tier as in `coloured_classes`.
 
 use std::process::ExitStatus;
 

@@ -1,4 +1,5 @@
-//! The memory devices of a run's hot data: each sample of the bandwidth and each change, for the summary and the line at the end.
+//! `DeviceChanges` collects, in a run with `--remap`, the bandwidth of the program's memory in each second and the changes of the number of
+//! memory devices that hold hot data, for this bandwidth or for the size of hot data, for the summary and a message.
 
 use isotherm_model::words::counted;
 use isotherm_pipeline::{AddedDevices, DeviceDecision, RemapSample};

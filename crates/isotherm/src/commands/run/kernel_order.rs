@@ -1,4 +1,7 @@
-//! Pages memory out in the kernel's order, in a run with a limit and no budget, and decides when the order of reuse is used instead.
+//! `KernelOrder` lets the kernel choose the pages that leave memory, the least recently used ones of the run's control group, where
+//! `isotherm run --tiers compressed` has a limit (`--fast`) and no stall budget (`--slowdown 100%`). The run's own order, by measured
+//! reuse, is tried where the program waits for much of its time, and kept if it then waits for less (set dueling). It also takes over for
+//! good if the program leaves the group, swap is full, or the kernel reclaims nothing for a second.
 //!
 //! ```text
 //! pages that the program waited for --> ReplacementDuel --> the kernel's order, or that of reuse
@@ -96,7 +99,7 @@ impl<G: Reclaimed, C: Clock> KernelOrder<G, C> {
         self.duel.follow(time) != before
     }
 
-    /// Leaves the group alone if the process with the most memory has left it.
+    /// Ends the kernel's part if the process with the most memory has left the group.
     pub(super) fn check(&mut self, units: &[PagedUnit]) {
         let Some(group) = &self.group else { return };
         let mut memory: BTreeMap<u32, Bytes> = BTreeMap::new();

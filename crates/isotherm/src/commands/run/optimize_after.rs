@@ -1,4 +1,5 @@
-//! `isotherm run --optimize-after`: profiles the beginning of a run, moves its data once, and lets it go on without observation.
+//! `isotherm run --optimize-after` profiles the beginning of a run, moves its data once, and lets the program go on unsampled. A program
+//! may request profiles and moves (docs/interface.md): from its first request on, the run samples and moves only as requested.
 //!
 //! ```text
 //! first touch, samples ... | choose, move | the program goes on, unsampled
@@ -141,7 +142,7 @@ impl<'a> OptimizeOnce<'a> {
         })
     }
 
-    /// Chooses the rate for the data that is there now: soon after the start, and each time that the run is half as old again.
+    /// Chooses the rate for the data that is there now: soon after the start, and each time that the run's age has grown by half.
     fn choose_rate<E: Executor>(&mut self, step: &mut ObservedStep<E>) {
         let time = match self.after {
             OptimizeAfter::Time(time) => time,

@@ -1,4 +1,4 @@
-//! The future of a run by the oracle: a profile of an earlier run of the same program.
+//! `OracleFuture` tells the oracle policy the accesses to come in a run, from a profile of an earlier run of the same command.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct OracleFuture {
 }
 
 impl OracleFuture {
-    /// That of the profile at this path, of a run of this command.
+    /// Reads the future from the profile at this path, which must be of this command.
     ///
     /// # Errors
     /// The profile cannot be read, is of another command, or tells no future.

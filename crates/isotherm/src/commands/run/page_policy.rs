@@ -1,4 +1,5 @@
-//! `isotherm run --policy`: an epoch policy moves the pages of an emulated machine while the program runs.
+//! `isotherm run --policy`, on an emulated machine and without `--optimize-after`, lets an epoch policy move pages while the program runs;
+//! by `none` the program runs unobserved, so that the daemon moves its pages. `UNIT` serves `paged`, too.
 //!
 //! ```text
 //! LiveRun --Batch, page tiers--> Observation --UnitStep--> PageRequestWriter --session file--> runtime
@@ -53,7 +54,7 @@ const UNIT: Bytes = Bytes(2 << 20);
 /// Size of a page that has a tier.
 const PAGE: Bytes = Bytes(isotherm_abi::page_tiers::PAGE_BYTES);
 
-/// Bytes of a cache line, for which an access that a scan of accessed bits finds stands at least once.
+/// Bytes of a cache line: an accessed page that a scan finds stands for a read of each of its lines.
 const LINE: u64 = 64;
 
 /// The moves of one run.
@@ -61,9 +62,9 @@ struct PagePolicy {
     step: UnitStep,
     executor: Box<dyn RangeExecutor>,
     unit: Bytes,
-    /// Of the oracle.
+    /// The accesses to come, for the oracle.
     future: Option<OracleFuture>,
-    /// Of a policy that balances the tiers.
+    /// The bytes asked of each tier, for a policy that balances the tiers.
     demand: Option<TierDemand>,
     moves: PageMoves,
 }
@@ -83,7 +84,7 @@ fn check_future(args: &RunArgs, policy: &str) -> Result<()> {
     }
 }
 
-/// What a policy that balances the tiers decides by, the bytes that are asked of each; `None` for another policy.
+/// The bytes asked of each tier, by which a policy that balances the tiers decides; `None` for another policy.
 ///
 /// # Errors
 /// The bytes are not counted on these tiers, or nothing limits them, or no page is to move.
@@ -314,7 +315,7 @@ fn last_loads(loads: TierLoads) -> LastLoads {
     }
 }
 
-/// What a hit in slow memory costs the program more than one in fast memory, and what moving a unit does.
+/// The costs by which a policy weighs moves: the time that a hit in fast memory saves the program, and the time to move a unit.
 fn costs(tiers: &Tiers, observing: &Observing, unit: Bytes) -> MoveCosts {
     let Some(emulation) = tiers.emulation() else {
         return MoveCosts::TYPICAL;

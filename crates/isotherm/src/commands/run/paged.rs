@@ -1,4 +1,5 @@
-//! `isotherm run --tiers compressed`: pages the cold memory of a program out to compressed memory, or to other swap, while it runs.
+//! `isotherm run --tiers compressed` pages the cold memory of a program out to compressed memory, or to other swap, while the program runs:
+//! as much as a stall budget allows (`--slowdown`), but for what is to stay (`--fast`); without a budget, all that is beyond `--fast`.
 //!
 //! ```text
 //! LiveRun --accesses--+
@@ -53,9 +54,9 @@ const PAGE: Bytes = Bytes(4096);
 const SLOWDOWN: f64 = 0.02;
 /// Longest epoch: what a scan brought back waits for the end of one until it leaves again.
 const LONGEST_EPOCH: Nanos = Nanos(50_000_000);
-/// Part of the time that this process may take to read page tables, one in this number.
+/// This process reads page tables for at most one part in this number of the time.
 const READING: u64 = 20;
-/// The same while the kernel chooses what leaves: then they only tell how much is out.
+/// As [`READING`], while the kernel chooses what leaves: then page tables only tell how much is out.
 const READING_FOR_KERNEL: u64 = 100;
 /// Time between two looks within an epoch, and the longest time of what leaves after one.
 const LOOK: Nanos = Nanos(10_000_000);
@@ -68,7 +69,7 @@ struct PagedPolicy {
     kernel: KernelOrder,
     /// True where what returned since the last scan is counted already, by the kernel's counts.
     is_counted: bool,
-    /// What stays in memory, if a limit is given.
+    /// The limit of what stays in memory, if one is given.
     fast: Option<Capacity>,
     console: Console,
     /// Whether the lack of room in swap has been said.
@@ -76,7 +77,7 @@ struct PagedPolicy {
     /// Accesses and time since the last decision.
     accesses: Vec<ObservedAccess>,
     span: Nanos,
-    /// The time of the next one, and of the next sweep of what came back meanwhile.
+    /// When the next decision is due, and when the next sweep of what came back meanwhile.
     due: Nanos,
     look_due: Nanos,
     /// The time of the last look at the pages that the program waited for.
@@ -129,7 +130,7 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     }
     let mut run = prepared.begin(DryRun, None, console)?;
     run.follow(FollowUntil::End, &mut policy)?;
-    // Of descendants that run on.
+    // Descendants that run on get their memory back.
     if !args.dry_run {
         PageOut::new(SwapKernel::default()).execute(&policy.memory.ways_back());
     }
@@ -325,8 +326,8 @@ impl PagedPolicy {
         }
     }
 
-    /// Measures the progress of the program between two epochs. True if it waits for so large a share of its time that the next decision
-    /// must not wait.
+    /// Measures the progress of the program between two epochs. True if it waits for such a share of its time that the next decision must
+    /// not wait.
     fn follow_progress(&mut self) -> bool {
         let now = MachineClock.now();
         let span = now.saturating_sub(self.looked);

@@ -1,4 +1,6 @@
-//! A run without a plan, from its flags to the program that waits for its start, and from its end to the exit status.
+//! `PreparedRun` is the program of any run without a plan (online, or with `--policy`, `--remap`, `--optimize-after`, `--java`, `--tiers
+//! compressed`), observed and held before its exec; its data is placed in the order of first touch or left to the kernel. `begin` starts
+//! it. `conclude` writes the summary of such a run at its end, names the next command and returns the exit status.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
@@ -35,8 +37,8 @@ pub(super) struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// Data is fast in the order of first touch. The timer can change to the other rates. With --remap an epoch is at most as long as
-    /// data takes to cool.
+    /// Prepares the program so that its data is fast in the order of first touch. The timer can change to the other rates. With --remap an
+    /// epoch is at most as long as data takes to cool.
     ///
     /// # Errors
     /// The flags contradict each other, the program cannot be started or watched, the profile cannot be begun.
@@ -56,7 +58,7 @@ impl PreparedRun {
         Self::launched(args, observing, configuration, (tiers.emulates(), other_hz))
     }
 
-    /// All data stays where the kernel puts it. An epoch is at most this long.
+    /// Prepares the program so that all its data stays where the kernel puts it. An epoch is at most this long.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -67,9 +69,9 @@ impl PreparedRun {
         Self::launched(args, observing, configuration, (false, &[]))
     }
 
-    /// Another command line takes the place of the program's: `words` makes it of the flags, for this session directory. Data that the
-    /// runtime places is fast in the order of first touch. With --remap an epoch is at most as long as from one sample of the bandwidth
-    /// to the next.
+    /// Prepares another command line in place of the program's: `words` makes it of the flags, for this session directory. Data that the
+    /// runtime places is fast in the order of first touch. With --remap an epoch is at most as long as the time between two bandwidth
+    /// samples.
     ///
     /// # Errors
     /// As [`Self::new`] and as `words`.
@@ -164,8 +166,8 @@ pub(super) fn summary_of(
     summary
 }
 
-/// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result of
-/// the run could not be written.
+/// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result could not be
+/// written.
 pub(super) fn conclude(
     args: &RunArgs,
     program: &EndedProgram,

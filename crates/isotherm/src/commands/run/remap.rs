@@ -1,4 +1,6 @@
-//! `isotherm run --remap`: keeps the hot data of a program on as many memory devices of an emulated machine as its bandwidth needs.
+//! `run` carries out `isotherm run --remap`: it keeps the hot data of a program on as few memory devices as its bandwidth and, with
+//! `--device-capacity`, its size need. The devices are the emulated pair: its fast tier stands for the first one, its slow tier for all
+//! others. `read_model` and `device_count` serve runs with `--java`, too.
 //!
 //! ```text
 //! LiveRun --Batch, Segment, extents--> Remapping --RangeAction--> PageRequestWriter --session file--> runtime
@@ -70,7 +72,7 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
 /// The bandwidth model in this file.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read, or is no model.
 pub(super) fn read_model(path: &Path) -> Result<BandwidthModel> {
     bandwidth_file::read(path).context("--remap")
 }
@@ -109,7 +111,7 @@ impl RemapRun {
         self.changes.note(decision.devices);
         let moved = decision.actions.iter().map(|action| action.range.bytes);
         self.requested += moved.sum::<Bytes>();
-        // What is not obeyed shows in the bandwidth of the next samples.
+        // Moves that are not made show in the bandwidth of the next samples.
         self.executor.execute(&decision.actions);
     }
 

@@ -1,4 +1,4 @@
-//! The results at the end of a run: the summary file, and messages about the measured energy, the optimizations and the next command.
+//! Writes the summary file at the end of a run, and words the messages about the measured energy, the optimizations and the next command.
 
 use anyhow::Result;
 use isotherm_console::{Console, shell_quoting};

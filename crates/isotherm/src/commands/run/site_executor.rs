@@ -1,4 +1,5 @@
-//! The executors of an online run's actions.
+//! `SiteExecutor` carries out the actions of an online run: a dry run makes none, the runtime makes them on the emulated pair, and this
+//! process or the runtime between memory nodes, where `--undo` takes them back.
 
 use isotherm_abi::config::Mover;
 use isotherm_act::dry_run::DryRun;
@@ -23,7 +24,7 @@ pub(super) enum SiteExecutor {
     Dry(DryRun),
     /// On the emulated pair the runtime moves data.
     Requests(PlacementRequestWriter),
-    /// On real nodes we do, or the runtime at our request.
+    /// On memory nodes this process moves data, or the runtime at its request.
     Nodes(Box<SiteMoves<NodeMover, MachineClock>>),
 }
 
@@ -38,7 +39,7 @@ impl Executor for SiteExecutor {
 }
 
 impl SiteExecutor {
-    /// For a program that is held before its start.
+    /// The executor for a program that is held before its start.
     pub(super) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, console: Console) -> Self {
         let sessions = ready.session.path().to_owned();
         if args.dry_run {

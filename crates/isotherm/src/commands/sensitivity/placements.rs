@@ -1,5 +1,6 @@
-//! The placements of `isotherm sensitivity`: all data slow, one object alone fast, all data fast. All are plans of the same sites, so that
-//! they differ in the tiers only.
+//! `Placements` has the placements that `isotherm sensitivity` times: all data slow, then each chosen site alone fast, then all data fast.
+//! All are plans of the same sites on tiers without a limit of capacity, so that they differ in the tier of data only. `check` refuses a
+//! run that did not allocate the site that was to be fast.
 
 use std::path::Path;
 
@@ -24,7 +25,7 @@ pub(super) struct Placements {
 }
 
 impl Placements {
-    /// Of these objects, with their names. `cache` is the size of the caches, of machines that are emulated by time.
+    /// The placements of these objects, with their names in messages. `cache` is the size of the caches on machines emulated by time.
     pub(super) fn new(
         profile: &Profile,
         (tiers, cache): (&Tiers, Option<Bytes>),
@@ -52,7 +53,7 @@ impl Placements {
             });
             of_data.push((fast, placement));
         }
-        // That of the objects is no other.
+        // The plans of the objects fit this build in the same way.
         of_data[0].1.fitted.say(console);
         Self { timed, of_data }
     }
@@ -60,7 +61,7 @@ impl Placements {
     /// Refuses a run that did not allocate the object that was to be alone fast: its time would be that of all slow.
     ///
     /// # Errors
-    /// The same.
+    /// The run did not allocate the object.
     pub(super) fn check(&self, number: usize, ended: &EndedProgram) -> Result<()> {
         let Some((FastData::Site(site), placement)) = self.of_data.get(number) else {
             return Ok(());

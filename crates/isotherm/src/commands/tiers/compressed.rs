@@ -1,4 +1,4 @@
-//! `isotherm tiers --make-compressed` and `--remove-compressed`.
+//! `isotherm tiers --make-compressed` sets up compressed memory (zram), and `--remove-compressed` removes it.
 
 use std::path::Path;
 use std::process::ExitStatus;
@@ -15,8 +15,8 @@ use crate::interrupt::Interrupt;
 /// The smallest area; `mkswap` refuses less than ten pages.
 const AT_LEAST: Bytes = Bytes(1 << 20);
 
-/// Sets up or removes compressed memory, or prints the steps. Returns the signal that interrupted a set-up, which is undone
-/// then.
+/// Sets up or removes compressed memory, or prints the steps. Returns the exit status for a signal; the set-up that it interrupts is
+/// undone.
 ///
 /// # Errors
 /// A step that failed; what was done before it is undone.

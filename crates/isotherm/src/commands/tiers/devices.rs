@@ -1,4 +1,4 @@
-//! The memory devices of a machine as text and as JSON.
+//! Shows the memory devices and the memory blocks of a machine, as text and as JSON, for `isotherm tiers --devices`.
 
 use isotherm_model::words::counted;
 use isotherm_report::table::DataTable;

@@ -1,4 +1,5 @@
-//! `isotherm tiers --measure`.
+//! `isotherm tiers --measure` measures the nodes of this machine (latency, bandwidth, latency under load) and the costs of its swap, and
+//! writes a tiers file of the nodes.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use isotherm_console::shell_quoting;
 /// The default output file.
 const DEFAULT_FILE: &str = "tiers.toml";
 
-/// Measures, writes the file, and shows the result. Returns the signal that interrupted it.
+/// Measures, writes the file, and shows the result. Returns the exit status for the signal that interrupted it, if any.
 ///
 /// # Errors
 /// The file cannot be written; no node can be measured.

@@ -1,4 +1,4 @@
-//! Tiers, nodes and measurements as text and as JSON.
+//! `Shown` has the tiers, nodes, measurements, devices and swap of `isotherm tiers`, and shows them as text, as JSON or as a tiers file.
 
 use isotherm_model::emulation::Emulation;
 use isotherm_model::loaded_latency::LoadPoint;

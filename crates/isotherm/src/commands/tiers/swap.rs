@@ -1,4 +1,4 @@
-//! Swap, compressed or not, as text and as JSON.
+//! Shows the swap of a machine, compressed or not, and its measured costs, as text and as JSON, for `isotherm tiers`.
 
 use isotherm_model::units::Bytes;
 use isotherm_model::words;

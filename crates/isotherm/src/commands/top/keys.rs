@@ -1,8 +1,7 @@
-//! The keys of `isotherm top`, and their list on its help screen.
+//! `KeyCommand` is the command of a key of `isotherm top`, also while a filter is typed; `HELP` lists the keys for the help screen.
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// The keys, for the help screen.
 pub(super) const HELP: &str = "\
 < >          sort by the column to the left or to the right
 r            reverse the order
@@ -25,7 +24,6 @@ pub(super) enum Scroll {
     End,
 }
 
-/// The command of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyCommand {
     End,
@@ -37,19 +35,19 @@ pub(super) enum KeyCommand {
     ByGroup,
     /// Begin the text of the filter.
     Filter,
-    /// Add to it.
+    /// Add a character to the filter.
     Typed(char),
-    /// Take its last character away.
+    /// Remove the last character of the filter.
     Erase,
-    /// Keep it.
+    /// Keep the filter.
     Accept,
-    /// Forget it.
+    /// Remove the filter.
     Clear,
     Scroll(Scroll),
 }
 
 impl KeyCommand {
-    /// Of an event; while the text of the filter is typed, letters belong to it.
+    /// The command of an event; while the text of the filter is typed, letters belong to it.
     pub(super) fn of(event: &Event, is_typing: bool) -> Option<Self> {
         let Event::Key(key) = event else { return None };
         if key.kind != KeyEventKind::Press {

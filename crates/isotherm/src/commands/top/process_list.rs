@@ -1,4 +1,4 @@
-//! The list of `isotherm top`: which processes or control groups it shows, in which order, from which one on.
+//! `ProcessList` is the list of `isotherm top`: which processes or control groups it shows, in which order, from which row on.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -65,7 +65,7 @@ pub(super) struct ProcessList {
     by_group: bool,
     /// The first row that is shown.
     first: usize,
-    /// Rows that were shown last.
+    /// Rows that were shown last; a screen is one at least.
     visible: usize,
 }
 
@@ -152,7 +152,7 @@ impl ProcessList {
         shown
     }
 
-    /// The control groups of these processes, the one with most resident memory first, with the limits of those that the configuration names.
+    /// The control groups of these processes, that with most resident memory first, with the limits that the configuration gives them.
     pub(super) fn groups(
         &self,
         processes: &[ProcessStatus],
@@ -186,14 +186,14 @@ impl ProcessList {
         groups
     }
 
-    /// The first row to show of so many, where so many are visible; scrolling ends at the last ones.
+    /// The first row to show of `rows`, of which `visible` fit on the screen; scrolling ends at the last ones.
     pub(super) fn first_of(&mut self, rows: usize, visible: usize) -> usize {
         self.visible = visible.max(1);
         self.first = self.first.min(rows.saturating_sub(visible));
         self.first
     }
 
-    /// What is shown, for the title of the list: so many rows of all.
+    /// The title of the list: how many rows it has, from which on it shows them, their order and the filter.
     pub(super) fn title(&self, rows: usize) -> String {
         let what = if self.by_group {
             "control groups"

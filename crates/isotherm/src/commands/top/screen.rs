@@ -1,4 +1,5 @@
-//! The screen of `isotherm top`.
+//! `draw` draws the screen of `isotherm top` in one `View`: the figures of the daemon (tiers, control groups, processes, moves, sources),
+//! the heat by time and address, or the help.
 
 use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
@@ -15,7 +16,6 @@ use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 use super::keys::HELP;
 use super::process_list::ProcessList;
 
-/// The view on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     Figures,
@@ -42,7 +42,6 @@ impl View {
     }
 }
 
-/// Draws what is chosen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     (status, heat): (&Status, &HeatMap),
@@ -83,7 +82,7 @@ fn draw_figures(frame: &mut Frame<'_>, status: &Status, list: &mut ProcessList) 
         _ if list.by_group() => 0,
         count => count.min(GROUPS_AT_MOST) as u16 + 3,
     };
-    // The border around the lines; nothing where the slow tier is none of swap.
+    // The border around the lines; nothing where the slow tier is not swap.
     let paged_lines = status.paged_lines();
     let paged_height = match paged_lines.len() {
         0 => 0,

@@ -1,5 +1,5 @@
-//! The sysfs files of DAMON, for its reader thread: owns kdamonds, writes their settings and reads
-//! their regions.
+//! `Admin` owns *kdamonds*, threads of the kernel's DAMON, through its sysfs files: it sets them up unless another program did, writes
+//! their settings, reads their regions, and removes them in the end. A source opens it and passes it to its reader thread.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -202,7 +202,7 @@ impl Drop for Admin {
     }
 }
 
-/// The files with a kdamond's intervals, in microseconds, at this many times less than full speed.
+/// The files with a kdamond's intervals, in microseconds, at a slowdown of this many times.
 fn intervals(number: usize, interval: u32) -> [(String, String); 3] {
     let interval = u64::from(interval);
     [

@@ -1,4 +1,6 @@
-//! The files of DAMON as ordinary ones, for the tests of this directory.
+//! `machine` makes the sysfs files of the kernel's DAMON below a temporary root, for tests; `tell` sets the regions that the first kdamond
+//! reports. `Slow` is a kdamond that does not respond (a FIFO in the place of its `state` file), until `Slow::end` makes it respond at once
+//! and record its commands.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! The pace of DAMON for its two sources: when its regions are read, and how fast it checks them,
-//! by the cost of both.
+//! `Pace` decides for the two sources of DAMON when regions are read and how fast the kernel's threads (kdamonds) check them, by the cost
+//! of both.
 
 use isotherm_model::units::Nanos;
 

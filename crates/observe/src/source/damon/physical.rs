@@ -1,8 +1,7 @@
-//! DAMON by frame, a source of accessed bits: one kdamond for all memory, however many processes there
-//! are.
+//! [`PhysicalDamon`] is a source of accessed bits by page frame, for the daemon: one kdamond (a thread of the kernel's DAMON) watches all
+//! memory, however many processes there are, and the accesses of its regions go to the processes by the frames of their pages.
 //!
-//! Its regions are ranges of physical addresses; they are attributed to processes by the frames of
-//! their pages. A lookup of each page would cost more than DAMON itself, so a few pages of each unit
+//! Its regions are ranges of physical addresses. A lookup of each page would cost more than DAMON itself, so a few pages of each unit
 //! represent it, others in every epoch.
 //!
 //! ```text
@@ -11,12 +10,10 @@
 //! unit           x     x            x                x           so (9+9+0+4)/4 a page
 //! ```
 //!
-//! One scan gives a rough figure for a unit: its pages are among those of other units, and a unit that
-//! moved is in frames where DAMON has found no accesses yet. So half of a unit's earlier hits stay at
-//! every scan.
+//! One scan gives a rough figure for a unit: its pages are among those of other units, and a unit that moved is in frames where DAMON has
+//! found no accesses yet. So half of a unit's earlier hits stay at every scan.
 //!
-//! `/proc/iomem` lists the ranges of memory. Its addresses, and the numbers of frames, read as zero
-//! without `CAP_SYS_ADMIN`.
+//! `/proc/iomem` lists the ranges of memory. Its addresses, and the numbers of frames, read as zero without `CAP_SYS_ADMIN`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -197,7 +194,7 @@ impl Source for PhysicalDamon {
         true
     }
 
-    /// Starts a reading of the kdamond where one is due, as [`super::Damon::prepare`].
+    /// Starts a reading of the kdamond where one is due, in the middle of an epoch.
     fn prepare(&mut self) {
         if self.pace.is_due() {
             self.reader.read();

@@ -1,5 +1,5 @@
-//! DAMON by process, a source of accessed bits: one kdamond each, because the kernel's regions do not
-//! name their process.
+//! [`Damon`] is a source of accessed bits by process, for the daemon: at most four kdamonds (threads of the kernel's DAMON) watch one
+//! process each, the largest ones. A kdamond has only one, because the regions that the kernel reports do not name their process.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ const REGIONS: (u64, u64) = (10, 200);
 /// to some 0.2 s on kernels before 6.14, and they are read one after the other.
 pub(super) const PROCESSES: usize = 4;
 
-/// One kdamond and its process.
+/// One kdamond's process and its newest report.
 #[derive(Clone, Debug)]
 struct Slot {
     process: Process,
-    /// Distinguishes it from earlier kdamonds with the same number.
+    /// Distinguishes the kdamond from earlier ones with the same number.
     turn: u32,
-    /// Its newest report.
+    /// The kdamond's newest report.
     regions: Vec<Region>,
 }
 

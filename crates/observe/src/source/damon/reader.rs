@@ -1,4 +1,5 @@
-//! A thread that configures kdamonds and reads their regions, so that the daemon's step never waits for them.
+//! `Reader` runs a thread that configures kdamonds (threads of the kernel's DAMON) and reads their regions, so that the daemon's step never
+//! waits for them.
 //!
 //! A reading waits for the end of the kdamond's current report: 100 ms at full speed, 6.4 s at the slowest. So does a
 //! change of its settings, and a kdamond that is switched off first ends the pause between two checks. The daemon's
@@ -68,7 +69,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Passes the kdamonds to a new thread.
+    /// Passes the kdamonds to a new thread, which may use this many millionths of one processor's time. One of them may run already.
     ///
     /// # Errors
     /// The thread cannot be created.

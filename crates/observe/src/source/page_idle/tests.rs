@@ -1,4 +1,4 @@
-//! The source against files that a test's clock changes during the window, as a kernel would.
+//! Tests of the source `page-idle` against files that a test's clock changes during the window, as a kernel would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, create_dir_all, write};

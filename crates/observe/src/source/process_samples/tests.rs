@@ -1,4 +1,4 @@
-//! The weight and the storage of samples; and events on threads of real processes that start and end.
+//! Tests of the weight and the storage of samples, and of events on threads of real processes that start and end.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The filter and the selection on recorded `/proc` roots.
+//! Tests of the filter and the selection of processes on recorded `/proc` roots.
 
 use super::{Candidate, Candidates, Filter, ProcessSelection, Stat, fits, is_within};
 use isotherm_model::batch::Process;

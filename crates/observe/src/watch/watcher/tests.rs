@@ -1,5 +1,5 @@
-//! A day of programs that start and end under a watcher, on a recorded machine: the live processes
-//! limit the kept data. And a timer whose samples cost the programs no more than allowed.
+//! Tests of a watcher on a recorded machine: in a day of programs that start and end, only live processes have kept data; and
+//! the samples of the timer cost the programs no more than allowed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,7 @@
-//! A queue of units that should leave the fast tier, coldest first. It holds back units whose
-//! demotion would bring their group below its floor.
+//! `DemotionQueue` gives out the units that should leave the fast tier, coldest first. It holds back units whose demotion would bring their
+//! group below its floor.
 //!
-//! A group at its floor may still exchange its own units for hotter ones: a newcomer allows the
-//! group to lose as many bytes.
+//! A group at its floor may still exchange its own units for hotter ones: a unit of the group that enters lets it lose as many bytes.
 
 use std::collections::VecDeque;
 
@@ -10,11 +9,11 @@ use isotherm_model::page::PageIndex;
 
 use crate::unit_step::placement_requests::PlacementRequests;
 
-/// The units that should leave and are not handed out yet.
+/// The units that should leave and were not given out yet.
 pub(super) struct DemotionQueue<'a> {
     requests: PlacementRequests<'a>,
     coldest: VecDeque<PageIndex>,
-    /// Units that were held back because their group had none to lose, by group.
+    /// Units that were held back because their group had no bytes to lose, by group.
     held_back: Vec<VecDeque<PageIndex>>,
     /// Bytes that each group may lose.
     spare: Vec<i64>,
@@ -35,8 +34,7 @@ impl<'a> DemotionQueue<'a> {
         }
     }
 
-    /// Units that leave the given bytes of room for a newcomer. If there are not enough, returns
-    /// `None` and changes nothing.
+    /// Units whose demotion makes this much room for a unit that enters. If there are not enough, returns `None` and changes nothing.
     pub(super) fn beside(&mut self, newcomer: PageIndex, bytes: u64) -> Option<Vec<PageIndex>> {
         self.gain(newcomer, self.enters(newcomer));
         let group = self.requests.groups.of(newcomer);
@@ -52,7 +50,7 @@ impl<'a> DemotionQueue<'a> {
         Some(takes)
     }
 
-    /// Puts back the units that were handed out for a newcomer that does not enter.
+    /// Puts back the units that were given out for a unit that does not enter.
     pub(super) fn give_back(&mut self, newcomer: PageIndex, takes: Vec<PageIndex>) {
         self.gain(newcomer, -self.enters(newcomer));
         for page in takes.into_iter().rev() {
@@ -61,12 +59,12 @@ impl<'a> DemotionQueue<'a> {
         }
     }
 
-    /// The coldest one that may leave.
+    /// The coldest unit that may leave.
     pub(super) fn coldest(&mut self) -> Option<PageIndex> {
         self.next(None)
     }
 
-    /// All others that may leave.
+    /// All other units that may leave.
     pub(super) fn rest(mut self) -> impl Iterator<Item = PageIndex> {
         for list in &mut self.held_back {
             self.coldest.append(list);
@@ -107,7 +105,7 @@ impl<'a> DemotionQueue<'a> {
         bytes as i64
     }
 
-    /// Bytes that leave it with one that is demoted.
+    /// Bytes that leave the fast tier with a unit that is demoted.
     fn leaves(&self, page: PageIndex) -> i64 {
         self.requests.fast(page) as i64
     }

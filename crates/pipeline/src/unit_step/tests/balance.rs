@@ -1,4 +1,4 @@
-//! A policy that balances the tiers gets their loads, and the room that it leaves in fast memory stays free.
+//! Tests a policy that balances the tiers: it gets their loads, and the room that it leaves in fast memory stays free.
 
 use isotherm_model::port::EpochPolicy;
 use isotherm_model::tier_loads::TierLoads;

@@ -161,7 +161,7 @@ struct Arrival {
     /// Epochs until its end.
     lives: u32,
     units: u64,
-    /// Of each unit, in every epoch.
+    /// Hits of each of its units in every epoch.
     hits: u64,
 }
 

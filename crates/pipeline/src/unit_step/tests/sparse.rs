@@ -1,4 +1,4 @@
-//! Units of which little is hot, on a machine that moves any part of a unit alone.
+//! Tests units of which little is hot, on a machine that moves any part of a unit alone.
 
 use super::*;
 use crate::unit_step::GroupLimit;
@@ -14,7 +14,7 @@ struct Parts {
     units: u64,
     /// Whole units only, as the kernel moves huge pages that it does not split.
     whole: bool,
-    /// Fast parts are seen in steps of so many: the daemon queries a few pages of each unit only.
+    /// Fast parts are observed in steps of this many: the daemon queries a few pages of each unit only.
     seen_by: usize,
     most: usize,
 }

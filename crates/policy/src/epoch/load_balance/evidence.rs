@@ -1,8 +1,9 @@
-//! The evidence for a decision: the newest epochs that have enough hits together.
+//! `Evidence` adds up the hits and the ranks of the pages, and averages the latencies of both tiers and the demand of the programs, over
+//! the newest epochs that have enough hits together, for a decision of `LoadBalance`.
 //!
-//! A program that waits for the bandwidth is hardly sampled, so an epoch of an overloaded machine may have a few hits only. Epochs are
-//! added up from the newest one back, until they have enough. A decision ends them, because the moves that follow change what the next
-//! epochs show. An epoch counts among the last [`EPOCHS`] only, so that old hits do not outlive a change of the program by long.
+//! A program that waits for the bandwidth is hardly sampled, so an epoch of an overloaded machine may have few hits. A decision drops the
+//! epochs, because the moves that follow change the next ones. An epoch counts among the last [`EPOCHS`] only, so that old hits do not long
+//! outlive a change of the program.
 //!
 //! ```text
 //! epoch     1   2   3   4              20 hits are enough
@@ -15,10 +16,10 @@ use std::collections::VecDeque;
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::tier_loads::TierLoads;
 
-/// Fewest hits that tell which share of them is fast.
+/// Fewest hits that prove which share of the hits is fast.
 pub(super) const FEWEST_HITS: f64 = 20.0;
 
-/// Most epochs that are added up: as many as the step counts a unit as warm for after its last access.
+/// Most epochs that are added up: as many as a unit counts as warm in the daemon's step after its last access.
 pub(super) const EPOCHS: usize = 8;
 
 /// The epochs since the last decision.
@@ -30,17 +31,17 @@ pub(super) struct Evidence {
     sum: EpochSum,
 }
 
-/// What was observed in one epoch.
+/// The observations of one epoch.
 #[derive(Clone, Debug, Default)]
 struct Epoch {
-    /// The pages with a rank: few where hits are few.
+    /// The pages with a rank; few if there are few hits.
     ranks: Vec<(PageIndex, u64)>,
-    /// The rank that one hit adds, at least 1; 0 where there was none.
+    /// The rank that one hit adds, at least 1; 0 without a hit.
     hit: u64,
     loads: Option<TierLoads>,
 }
 
-/// Some epochs together.
+/// The sums of some epochs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EpochSum {
     /// The rank of each page.
@@ -94,7 +95,7 @@ impl Evidence {
         self.epochs.clear();
     }
 
-    /// The newest epochs that have enough hits together, of a program with so many pages; all that there are where they have not.
+    /// The newest epochs that have enough hits together, of a program with this number of pages; all epochs if they have not enough.
     pub(super) fn sum(&mut self, pages: usize) -> &EpochSum {
         let sum = &mut self.sum;
         sum.ranks.clear();
@@ -131,7 +132,7 @@ impl Epoch {
 }
 
 impl EpochSum {
-    /// True where the hits tell which share of them is fast.
+    /// True where there are enough hits to prove which share of them is fast.
     pub(super) fn is_enough(&self) -> bool {
         self.hits >= FEWEST_HITS
     }
@@ -142,7 +143,7 @@ impl EpochSum {
 #[derive(Clone, Copy, Debug, Default)]
 struct HarmonicMean {
     epochs: f64,
-    /// Of both latencies and of the demand.
+    /// Reciprocals of both latencies and of the demand, summed.
     reciprocals: [f64; 3],
 }
 
@@ -161,7 +162,7 @@ impl HarmonicMean {
         }
     }
 
-    /// `None` where no epoch was added. Of a value that was zero once it is zero.
+    /// `None` where no epoch was added. A value that was zero once has a mean of zero.
     fn mean(self) -> Option<TierLoads> {
         let [fast, slow, demand] = self.reciprocals.map(|sum| self.epochs / sum);
         (self.epochs > 0.0).then(|| TierLoads {

@@ -1,8 +1,8 @@
-//! Controls the share of all heat that fast memory serves: changes it in bounded steps until the latencies of both tiers are equal.
+//! `ShareControl` computes the steps of `LoadBalance` by Colloid's search (SOSP 2024): how much more or less of all heat fast memory is to
+//! serve next ([`Shift`]), at most halfway to a share at which the order of the latencies was the reverse, until they are equal.
 //!
-//! It is Colloid's search (SOSP 2024): the equal point lies between the largest share at which fast memory was the faster one and the
-//! smallest at which it was the slower one, and the next share is halfway. A bound that the latencies contradict is forgotten, and
-//! both are where the load changes.
+//! The equal point lies between the largest share at which fast memory was the faster one and the smallest at which it was the slower one,
+//! and the next share is halfway. A bound that the latencies contradict is dropped, and so are both when the load changes.
 //!
 //! ```text
 //! share  0                                   1
@@ -14,16 +14,16 @@
 
 use isotherm_model::tier_loads::TierLoads;
 
-/// Latencies are equal where the higher one is at most this share above the lower one: samples of an epoch tell them no better.
+/// Latencies count as equal where the higher one is at most this share above the lower one: samples of an epoch are no more precise.
 pub(super) const BAND: f64 = 0.1;
 
 /// Largest step, as a share of all heat: taken where one latency is twice the other or more, and in proportion below that.
 const MOST: f64 = 0.25;
 
-/// Shares that are closer than this are the same: one of two bounds that come so close is wrong, because the program has changed.
+/// Shares that are closer than this count as equal: if two bounds come so close, one is wrong because the program has changed.
 const NARROWEST: f64 = 0.01;
 
-/// The part by which a demand must rise to be another load, or the earlier one above it where it falls.
+/// The part by which a demand must rise above the earlier one to count as another load, or the earlier one must exceed it where it falls.
 const OTHER_LOAD: f64 = 0.25;
 
 /// The requested change of the share.
@@ -31,14 +31,14 @@ const OTHER_LOAD: f64 = 0.25;
 pub(super) enum Shift {
     /// The latencies are equal.
     Stay,
-    /// Fast memory is to serve so much more of all heat.
+    /// Fast memory is to serve a larger share of all heat.
     More {
         /// The step.
         by: f64,
         /// The share must stay below this.
         below: f64,
     },
-    /// Fast memory is to serve so much less of all heat.
+    /// Fast memory is to serve a smaller share of all heat.
     Less {
         /// The step.
         by: f64,
@@ -52,7 +52,7 @@ pub(super) enum Shift {
 pub(super) struct ShareControl {
     /// Share at which fast memory was the faster one under this load.
     faster_at: Option<f64>,
-    /// Share at which it was the slower one under this load.
+    /// Share at which fast memory was the slower one under this load.
     slower_at: Option<f64>,
     /// The load, in bytes a second.
     demand: u64,
@@ -91,7 +91,7 @@ impl ShareControl {
         }
     }
 
-    /// Forgets both bounds where the load is another one than that under which they were found.
+    /// Drops both bounds if the load differs from the one under which they were found.
     fn follow(&mut self, demand: u64) {
         let (less, more) = (demand.min(self.demand), demand.max(self.demand));
         if more as f64 > less as f64 * (1.0 + OTHER_LOAD) {

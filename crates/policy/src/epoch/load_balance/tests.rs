@@ -1,4 +1,4 @@
-//! Tests against a modelled machine: two tiers whose latencies rise with the bytes that their pages ask for.
+//! Tests the policy against a modelled machine: two tiers whose latencies rise with the bytes that their pages ask for.
 
 use std::collections::BTreeSet;
 
@@ -59,7 +59,7 @@ impl Machine {
         own.map(|(bytes, _)| *bytes).sum()
     }
 
-    /// Latencies where so much more is asked of fast memory, and so much less of slow memory.
+    /// Latencies if `more` bytes a second are asked of fast memory in addition, and as many less of slow memory.
     fn latencies(&self, more: i64) -> [f64; 2] {
         let fast = (self.asked(true) + self.others[0]).saturating_add_signed(more);
         let slow = (self.asked(false) + self.others[1]).saturating_add_signed(-more);
@@ -77,7 +77,7 @@ impl Machine {
         self.epoch_of(&hits, loads)
     }
 
-    /// The same with so many hits of each page.
+    /// As [`Self::epoch`], with these hits of the pages.
     fn epoch_of(&mut self, hits: &[u64], loads: Option<TierLoads>) -> usize {
         let view = EpochView {
             previous_ranks: hits,
@@ -327,7 +327,7 @@ proptest! {
         prop_assert_eq!(parts.fast, whole.fast);
     }
 
-    /// Of equal pages two fewer in fast memory would make it the faster tier, and two more the slower one, as far as there are pages and room.
+    /// Two equal pages fewer in fast memory would make it the faster tier, and two more the slower one, as far as there are pages and room.
     #[test]
     fn the_latencies_become_as_equal_as_the_pages_allow(
         count in 20_usize..80, bytes in 1_u64..2_000_000_000, bandwidths in (1_u64..60, 1_u64..60),

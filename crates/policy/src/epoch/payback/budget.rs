@@ -1,9 +1,10 @@
-//! The budget of moves for payback: the number of pages that History would have moved by now.
+//! `Budget` limits the moves that payback makes by choice, in all epochs so far, to the number of pages that History would have moved: at
+//! each epoch it computes History's decision on the same ranks, from a placement that it keeps for History alone. Pages that leave because
+//! they are beyond the capacity use no budget.
 //!
-//! History runs in the background, on the same ranks and from the same start. Payback never moves
-//! more pages than History would have, regardless of its averages. A page that was wanted but could
-//! not be moved uses no budget. If another program moved a page out, History would move it again; if
-//! it moved a page in, as a floor does, History would find it there.
+//! Both begin at the same placement, so this holds regardless of payback's averages. A page that was wanted but
+//! could not be moved uses no budget. If another program moved a page out, History would move it again; if it moved a page in, as a floor
+//! does, History would find it there.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
@@ -18,7 +19,7 @@ pub(super) struct Budget {
     fast: Vec<bool>,
     held: u64,
     chosen: Vec<PageIndex>,
-    /// Pages that were fast and were to stay so.
+    /// Pages that were fast and were to stay fast.
     stays: Vec<PageIndex>,
     /// True for pages that were fast, or wanted, at the last decision.
     placed: Vec<bool>,
@@ -34,7 +35,7 @@ impl Budget {
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.previous_ranks.len(), false);
         let is_fast = |page: &PageIndex| view.fast.get(page.at()) == Some(&true);
-        // Paid for but not made: refused, out of time, or left out with the rest of a huge page.
+        // Moves that were paid for but not made: refused, out of time, or left out with the rest of a huge page.
         let unmade = self.paid.drain(..);
         let unmade = unmade.filter(|(page, to_fast)| is_fast(page) != *to_fast);
         self.left = self.left.saturating_add(unmade.count() as u64);

@@ -1,4 +1,5 @@
-//! The heat of one page, for payback: the mean of its counts since its last change.
+//! `Heat` is the heat of one page, for payback: the mean of its hits since its last change, the hits that it promises for the next epoch,
+//! and the kind and age of that change.
 //!
 //! Counts vary by chance: their variance is their mean. A count that deviates by five standard
 //! deviations from the mean is not chance, even among millions of pages. Then the mean starts
@@ -20,7 +21,7 @@ const GOES_ON: f32 = 0.5;
 /// The last change of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// It was accessed for the first time.
+    /// The page was accessed for the first time.
     Appeared,
     /// Its accesses rose.
     Rose,
@@ -55,9 +56,9 @@ impl Heat {
         self.follow_unless(seen, SURPRISE);
     }
 
-    /// The same in the first epoch of a new phase, in which a change of each page is likely: one standard deviation is enough. Of a page that
-    /// was hot, and has fewer hits than then, the mean begins anew at these: the hot pages have lost their share together, however few hits each of
-    /// them had.
+    /// As [`Self::follow`], in the first epoch of a new phase, in which a change of each page is likely: one standard deviation is enough.
+    /// If a page was hot and has fewer hits now, its mean begins again at these: the hot pages have lost their share together, however few
+    /// hits each had.
     pub(super) fn follow_new_phase(&mut self, seen: f32, was_hot: bool) {
         match was_hot && seen < self.mean {
             true => self.start(seen, Origin::Fell, seen),

@@ -1,5 +1,6 @@
-//! Predicts the heat of pages for payback, learnt by kind: the last change of a page and its age in
-//! epochs.
+//! `Outlook` predicts the accesses of each page over the next epochs, for payback: the page's promise (the hits that [`super::heat`]
+//! expects in the next epoch if the page does not change) times the share of it that is left in each epoch. It learns that share for pages
+//! of one kind: those whose last change (appeared, rose or fell) was the same and as many epochs ago.
 //!
 //! For each kind, the promise of all its pages is compared with the hits of the next epoch. The
 //! quotient is the share of their promise that such pages keep. In each later epoch a page has the
@@ -65,7 +66,7 @@ impl Outlook {
             let (origin, age) = page.kind();
             let sums = &mut self.sums[origin as usize][usize::from(age)];
             sums.promised += page.promised();
-            // A page without earlier accesses promised nothing.
+            // A page without earlier accesses has promised nothing.
             sums.came += if page.is_unseen() { 0.0 } else { came };
         }
         for origin in Origin::ALL {

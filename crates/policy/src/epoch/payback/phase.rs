@@ -1,8 +1,10 @@
-//! Detects a new phase of the programs from the hits of all hot pages together.
+//! `lost_by_pages_above` detects a new phase of the programs for payback: the share of all hits that falls on the hot pages together is
+//! lower than before, by more than chance explains and by at least a quarter of all hits. It returns the mean above which a page counted
+//! as hot; payback restarts the mean of each such page that has fewer hits now. Where hot pages have many hits, each is tested alone.
 //!
-//! A page with three hits an epoch that has none is no surprise: one epoch in twenty is like that. Twelve such pages that have none
-//! together are. So the pages that were hot, those with more than half of the mean of all accessed ones, are tested as one: the share of the hits that
-//! they have in this epoch, against their share before.
+//! A page with three hits an epoch that has none is no surprise: this happens in one epoch of twenty. Twelve such pages without any hit are
+//! a surprise. So the pages that were hot, those with more than half of the mean of all accessed pages, are tested together: their share of
+//! the hits in this epoch, against their share before.
 //!
 //! ```text
 //! means        3 3 3 3 3 3   0.2 0.2 0.2 0.2 ..       hot pages: 0.9 of 20 hits expected
@@ -11,17 +13,17 @@
 
 use super::heat::Heat;
 
-/// Deviations of the number of hits on the hot pages from which it is not chance.
+/// Deviations of the number of hits on the hot pages beyond which it is not chance.
 const SURPRISE: f64 = 4.0;
 
-/// Least part of all hits by which their share falls in a new phase: hot data that moves on slowly is followed page by page.
+/// Least fall of their share, as a part of all hits, in a new phase: hot data that moves on slowly is followed page by page.
 const FALL: f64 = 0.25;
 
-/// Most hits an epoch of the hot pages, on average. With more, a page that changes is seen by itself soon, and an epoch in the middle of which a
-/// phase begins is no reason to give up the averages of all.
+/// Most hits of a hot page in an epoch, on average. With more, a page that changes is soon detected by itself, and an epoch in the middle
+/// of which a phase begins is no reason to drop the averages of all pages.
 const FEW: f64 = 8.0;
 
-/// Where the pages that were hot have lost their share of the hits, the mean above which a page was hot.
+/// If the pages that were hot have lost their share of the hits, the mean above which a page counted as hot.
 pub(super) fn lost_by_pages_above(pages: &[Heat], hits: impl Iterator<Item = f64>) -> Option<f64> {
     let accessed = pages.iter().filter(|page| !page.is_unseen());
     let (count, all) = accessed.fold((0.0, 0.0), |(count, sum), page| {

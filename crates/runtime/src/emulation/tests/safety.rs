@@ -1,4 +1,4 @@
-//! No content is lost, torn or refused, whatever happens to a page that is away.
+//! Tests that no content is lost, torn or refused, whatever happens to a page that is away.
 
 use super::*;
 
@@ -100,7 +100,7 @@ fn tempfile() -> std::fs::File {
     file
 }
 
-/// Forks while a thread writes, and checks every page in the child, which then continues under its own service.
+/// Forks while pages may be away, and checks every page in the child, which then continues under its own service.
 /// `prepare` runs before the fork and `finish` after it in the parent.
 fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTierEmulator)) {
     const PAGES: usize = 300;
@@ -135,7 +135,7 @@ fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTier
     }
 }
 
-/// Waits for a child; its exit status.
+/// Waits for a child, and returns its exit status.
 fn status_of(child: libc::pid_t) -> i32 {
     let mut status = 0;
     // SAFETY: waits for a child of this test.
@@ -246,7 +246,7 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
     }
 }
 
-/// The service's own thread must not wait for a thread that faults while it waits for the service.
+/// The service thread must not wait for a thread that faults while that thread waits for the service.
 #[test]
 fn many_threads_ask_at_the_same_time_and_all_are_served() {
     let _forks = no_forks();

@@ -1,4 +1,4 @@
-//! Pages are in the right tier, wait for the right delay, and are counted.
+//! Tests that pages are in the right tier, wait for the right delay, and are counted.
 
 use super::*;
 

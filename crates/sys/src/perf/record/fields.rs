@@ -1,5 +1,5 @@
-//! Reads the numbers of one record front to back, in the byte order of this machine: its kernel wrote them, or a
-//! kernel of another machine with the same order.
+//! `Fields` reads the numbers of one perf record front to back, and for a record that is not a sample its thread, time and processor from
+//! the end ([`RecordOrigin`]). The byte order is this machine's; records of a `perf.data` file from another machine must have the same.
 
 /// The bytes of a record that were not read yet. Every step returns `None` where too few are left.
 #[derive(Clone, Copy)]

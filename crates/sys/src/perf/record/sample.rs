@@ -1,4 +1,5 @@
-//! One sample of perf: its layout and its fields, in a live ring and in a `perf.data` file alike.
+//! [`SampleLayout`] decodes the body of one perf sample into a [`PerfSample`], from a live ring and from a `perf.data` file alike; fields
+//! that Isotherm does not use, such as callers and branches, are skipped.
 //!
 //! The library `linux-perf-event-reader` is not used: it drops the weight and the data source, skips one word too few
 //! where a sample has the weight as a structure, and confuses single counters with groups.
@@ -53,7 +54,7 @@ pub struct SampleLayout {
 }
 
 impl SampleLayout {
-    /// Bytes of one sample with all that [`PerfEventAttributes`](super::PerfEventAttributes) can request, its header
+    /// Bytes of one sample with all that `PerfEventAttributes` can request, its header
     /// included.
     #[must_use]
     pub const fn sample_bytes(self) -> usize {
@@ -96,9 +97,9 @@ pub mod level {
     pub const MISS: u64 = 4 << 5;
     /// The first level of cache.
     pub const FIRST: u64 = 8 << 5;
-    /// The second one.
+    /// The second level of cache.
     pub const SECOND: u64 = 0x20 << 5;
-    /// The third one.
+    /// The third level of cache.
     pub const THIRD: u64 = 0x40 << 5;
 }
 
@@ -218,7 +219,7 @@ impl SampleLayout {
         body.skip_longs(longs.checked_add(has(abi::PERF_SAMPLE_BRANCH_HW_INDEX))?)
     }
 
-    /// Reads the registers. Those of a 32-bit program are skipped: their numbers mean the same, but addresses
+    /// Reads the registers. The registers of a 32-bit program are skipped: their numbers mean the same, but addresses
     /// computed from them would need another instruction decoder.
     fn read_registers(self, body: &mut Fields<'_>) -> Option<Registers> {
         let mut registers = Registers::NONE;

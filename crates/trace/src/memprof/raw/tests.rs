@@ -1,3 +1,5 @@
+//! Tests that raw MemProf profiles become sites, and that damaged ones are refused with the place of the error.
+
 use super::read;
 use crate::grain::Grain;
 use isotherm_model::profile::Profile;
