@@ -33,3 +33,7 @@ using Array = std::unique_ptr<Value[], FreeArray>;
 #define NEW_ARRAY(type, name, count)                                                 \
   (arrays_have_names ? static_cast<type*>(allocate_named(name, count, sizeof(type))) \
                      : new type[count])
+
+/// Defines a function that makes such an array, which is an allocation site of its own.
+#define ARRAY_MAKER(function, type, name) \
+  [[gnu::noinline]] type* function(uint64_t count) { return NEW_ARRAY(type, name, count); }

@@ -20,89 +20,80 @@ struct Header {
 };
 static_assert(sizeof(Header) == 32);
 
-bool read_header(FILE* stream, const std::string& path, Header* header, std::string* error) {
-  if (std::fread(header, sizeof *header, 1, stream) != 1) {
-    *error = path + " is no binary CSR: it ends within the 32 bytes of the header";
-  } else if (std::memcmp(header->magic, kRowsMagic, sizeof kRowsMagic) != 0) {
-    *error = path + " is no binary CSR: its first 8 bytes are others";
-  } else if (header->version != kRowsVersion) {
-    *error = path + " is binary CSR of version " + std::to_string(header->version) +
-             ", and only version 1 is known";
-  } else if (header->vertex_count == 0 || header->vertex_count >= UINT32_MAX) {
-    *error = path + " states " + std::to_string(header->vertex_count) +
-             " vertices: wanted 1 to 4294967294";
+Header read_header(FILE* stream, const std::string& path) {
+  Header header;
+  if (std::fread(&header, sizeof header, 1, stream) != 1) {
+    throw FileError(path + " is no binary CSR: it ends within the 32 bytes of the header");
   }
-  return error->empty();
+  if (std::memcmp(header.magic, kRowsMagic, sizeof kRowsMagic) != 0) {
+    throw FileError(path + " is no binary CSR: its first 8 bytes are others");
+  }
+  if (header.version != kRowsVersion) {
+    throw FileError(path + " is binary CSR of version " + std::to_string(header.version) +
+                    ", and only version 1 is known");
+  }
+  if (header.vertex_count == 0 || header.vertex_count >= UINT32_MAX) {
+    throw FileError(path + " states " + std::to_string(header.vertex_count) +
+                    " vertices: wanted 1 to 4294967294");
+  }
+  return header;
 }
 
-/// Passes `count` numbers, in order and with their indices, to `take`, which returns false at a
-/// wrong one. False there and where the file ends early.
+/// Passes `count` numbers, in order and with their indices, to `take`. `end` says what a file that
+/// ends early lacks.
 template <typename Number, typename Take>
-bool read_numbers(FILE* stream, uint64_t count, Take take) {
+void read_numbers(FILE* stream, uint64_t count, const std::string& end, Take take) {
   std::vector<Number> chunk(std::min(count, kChunk));
   for (uint64_t begin = 0; begin < count; begin += kChunk) {
     const size_t wanted = std::min(count - begin, kChunk);
-    if (std::fread(chunk.data(), sizeof(Number), wanted, stream) != wanted) return false;
-    for (size_t i = 0; i < wanted; ++i) {
-      if (!take(begin + i, chunk[i])) return false;
-    }
+    if (std::fread(chunk.data(), sizeof(Number), wanted, stream) != wanted) throw FileError(end);
+    for (size_t i = 0; i < wanted; ++i) take(begin + i, chunk[i]);
   }
-  return true;
 }
 
-bool read_offsets(FILE* stream, const std::string& path, const Header& header,
-                  std::vector<uint64_t>* offsets, std::string* error) {
-  const bool complete =
-      read_numbers<uint64_t>(stream, header.vertex_count + 1, [&](uint64_t index, uint64_t offset) {
-        const bool last = index == header.vertex_count;
-        const bool right = (index == 0 ? offset == 0 : offset >= offsets->back()) &&
-                           (last ? offset == header.edge_count : offset <= header.edge_count);
-        if (right) {
-          offsets->push_back(offset);
-        } else {
-          *error = path + " offset " + std::to_string(index) + " is " + std::to_string(offset) +
-                   ": offsets begin with 0, never descend and end with the number of arcs, " +
-                   std::to_string(header.edge_count);
-        }
-        return right;
-      });
-  if (!complete && error->empty()) *error = path + " ends within its offsets";
-  return complete;
+std::vector<uint64_t> read_offsets(FILE* stream, const std::string& path, const Header& header) {
+  std::vector<uint64_t> offsets;
+  const auto take = [&](uint64_t index, uint64_t offset) {
+    const bool last = index == header.vertex_count;
+    const bool right = (index == 0 ? offset == 0 : offset >= offsets.back()) &&
+                       (last ? offset == header.edge_count : offset <= header.edge_count);
+    if (!right) {
+      throw FileError(path + " offset " + std::to_string(index) + " is " + std::to_string(offset) +
+                      ": offsets begin with 0, never descend and end with the number of arcs, " +
+                      std::to_string(header.edge_count));
+    }
+    offsets.push_back(offset);
+  };
+  read_numbers<uint64_t>(stream, header.vertex_count + 1, path + " ends within its offsets", take);
+  return offsets;
 }
 
-bool read_targets(FILE* stream, const std::string& path, const Header& header,
-                  const std::vector<uint64_t>& offsets, Growing* edges, std::string* error) {
+Growing read_targets(FILE* stream, const std::string& path, const Header& header,
+                     const std::vector<uint64_t>& offsets) {
+  Growing edges;
   uint32_t source = 0;
-  const bool complete =
-      read_numbers<uint32_t>(stream, header.edge_count, [&](uint64_t index, uint32_t target) {
-        while (offsets[source + 1] <= index) ++source;
-        edges->add({source, target});
-        if (target < header.vertex_count) return true;
-        *error = path + " target " + std::to_string(index) + " is " + std::to_string(target) +
-                 ": the graph has " + std::to_string(header.vertex_count) + " vertices";
-        return false;
-      });
-  if (!complete && error->empty()) *error = path + " ends within its targets";
-  if (complete && std::fgetc(stream) != EOF) *error = path + " goes on behind its last target";
-  return error->empty();
+  const auto take = [&](uint64_t index, uint32_t target) {
+    if (target >= header.vertex_count) {
+      throw FileError(path + " target " + std::to_string(index) + " is " + std::to_string(target) +
+                      ": the graph has " + std::to_string(header.vertex_count) + " vertices");
+    }
+    while (offsets[source + 1] <= index) ++source;
+    edges.add({source, target});
+  };
+  read_numbers<uint32_t>(stream, header.edge_count, path + " ends within its targets", take);
+  if (std::fgetc(stream) != EOF) throw FileError(path + " goes on behind its last target");
+  return edges;
 }
 
 }  // namespace
 
-bool read_rows(FILE* stream, const std::string& path, Arcs* arcs, std::string* error) {
-  Header header;
-  std::vector<uint64_t> offsets;
-  arcs->vertex_count = 0;
-  if (!read_header(stream, path, &header, error) ||
-      !read_offsets(stream, path, header, &offsets, error) ||
-      !read_targets(stream, path, header, offsets, &arcs->edges, error)) {
-    return false;
-  }
-  arcs->vertex_count = header.vertex_count;
-  return true;
+Arcs read_rows(FILE* stream, const std::string& path) {
+  const Header header = read_header(stream, path);
+  const std::vector<uint64_t> offsets = read_offsets(stream, path, header);
+  return {read_targets(stream, path, header, offsets), header.vertex_count};
 }
 
-bool write_rows(const std::string& path, const Graph& graph, std::string* error) {
+void write_rows(const std::string& path, const Graph& graph) {
   Header header{{}, kRowsVersion, graph.vertex_count, graph.edge_count};
   std::memcpy(header.magic, kRowsMagic, sizeof kRowsMagic);
   FILE* stream = std::fopen(path.c_str(), "w");
@@ -116,6 +107,5 @@ bool write_rows(const std::string& path, const Graph& graph, std::string* error)
     written = false;
     reason = errno;
   }
-  if (!written) *error = path + " cannot be written: " + std::strerror(reason);
-  return written;
+  if (!written) throw FileError(path + " cannot be written: " + std::strerror(reason));
 }

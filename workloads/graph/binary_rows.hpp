@@ -21,6 +21,5 @@
 constexpr unsigned char kRowsMagic[8] = {0x89, 'C', 'S', 'R', '\r', '\n', 0x1a, '\n'};
 constexpr uint64_t kRowsVersion = 1;
 
-/// Writes the outgoing arcs. On failure returns false with a sentence in `error`; the file is then
-/// incomplete, and no reader takes it.
-bool write_rows(const std::string& path, const Graph& graph, std::string* error);
+/// Writes the outgoing arcs. After a FileError the file is incomplete, and no reader takes it.
+void write_rows(const std::string& path, const Graph& graph);

@@ -43,18 +43,10 @@ void fill_targets(const EdgeList& list, From from, To to, uint64_t* offsets, uin
   offsets[0] = 0;
 }
 
-[[gnu::noinline]] uint64_t* make_out_offsets(uint64_t count) {
-  return NEW_ARRAY(uint64_t, "out_offsets", count);
-}
-[[gnu::noinline]] uint32_t* make_out_targets(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "out_targets", count);
-}
-[[gnu::noinline]] uint64_t* make_in_offsets(uint64_t count) {
-  return NEW_ARRAY(uint64_t, "in_offsets", count);
-}
-[[gnu::noinline]] uint32_t* make_in_sources(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "in_sources", count);
-}
+ARRAY_MAKER(make_out_offsets, uint64_t, "out_offsets")
+ARRAY_MAKER(make_out_targets, uint32_t, "out_targets")
+ARRAY_MAKER(make_in_offsets, uint64_t, "in_offsets")
+ARRAY_MAKER(make_in_sources, uint32_t, "in_sources")
 
 uint32_t source_of(const Edge& edge) { return edge.source; }
 uint32_t target_of(const Edge& edge) { return edge.target; }

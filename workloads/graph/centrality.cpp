@@ -6,22 +6,12 @@
 
 namespace {
 
-[[gnu::noinline]] double* make_scores(uint64_t count) { return NEW_ARRAY(double, "score", count); }
-[[gnu::noinline]] double* make_path_counts(uint64_t count) {
-  return NEW_ARRAY(double, "path_count", count);
-}
-[[gnu::noinline]] double* make_dependencies(uint64_t count) {
-  return NEW_ARRAY(double, "dependency", count);
-}
-[[gnu::noinline]] uint32_t* make_depths(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "depth", count);
-}
-[[gnu::noinline]] uint32_t* make_order(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "order", count);
-}
-[[gnu::noinline]] uint64_t* make_successors(uint64_t words) {
-  return NEW_ARRAY(uint64_t, "successors", words);
-}
+ARRAY_MAKER(make_scores, double, "score")
+ARRAY_MAKER(make_path_counts, double, "path_count")
+ARRAY_MAKER(make_dependencies, double, "dependency")
+ARRAY_MAKER(make_depths, uint32_t, "depth")
+ARRAY_MAKER(make_order, uint32_t, "order")
+ARRAY_MAKER(make_successors, uint64_t, "successors")
 
 uint64_t words_of(uint64_t bits) { return (bits + 63) / 64; }
 

@@ -11,9 +11,7 @@ constexpr uint64_t kRounds = 2;
 /// Vertices that tell the largest component.
 constexpr uint64_t kSamples = 1024;
 
-[[gnu::noinline]] uint32_t* make_labels(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "label", count);
-}
+ARRAY_MAKER(make_labels, uint32_t, "label")
 
 uint32_t load(const uint32_t* label, uint32_t vertex) {
   return __atomic_load_n(&label[vertex], __ATOMIC_RELAXED);

@@ -4,7 +4,8 @@
 
 #include "readers.hpp"
 
-bool read_edge_list(TextLines* lines, Arcs* arcs, std::string* error) {
+Arcs read_edge_list(TextLines* lines) {
+  Arcs arcs;
   uint64_t largest = 0;
   do {
     const char* cursor = lines->text();
@@ -13,12 +14,11 @@ bool read_edge_list(TextLines* lines, Arcs* arcs, std::string* error) {
     uint64_t target = 0;
     if (!take_number(&cursor, UINT32_MAX - 1, &source) ||
         !take_number(&cursor, UINT32_MAX - 1, &target)) {
-      *error = lines->place() + " is no arc: wanted two vertex numbers below 4294967295";
-      return false;
+      throw FileError(lines->place() + " is no arc: wanted two vertex numbers below 4294967295");
     }
     largest = std::max(largest, std::max(source, target));
-    arcs->edges.add({static_cast<uint32_t>(source), static_cast<uint32_t>(target)});
-  } while (lines->next(error));
-  arcs->vertex_count = largest + 1;
-  return error->empty();
+    arcs.edges.add({static_cast<uint32_t>(source), static_cast<uint32_t>(target)});
+  } while (lines->next());
+  arcs.vertex_count = largest + 1;
+  return arcs;
 }

@@ -2,9 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "array.hpp"
+
+/// What is wrong with a file: a sentence that names the file and the place.
+struct FileError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// One arc.
 struct Edge {
@@ -22,8 +28,8 @@ struct EdgeList {
 
 /// Reads a graph of one of three formats from a plain, `.xz` or `.gz` file: binary CSR (see
 /// binary_rows.hpp) and Matrix Market by their first bytes or by the names `.csr` and `.mtx`,
-/// anything else as an edge list. On failure returns false with a sentence in `error`.
-bool read_graph(const std::string& path, EdgeList* list, std::string* error);
+/// anything else as an edge list. Throws FileError.
+EdgeList read_graph(const std::string& path);
 
 /// `copies` copies of a graph, ids shifted by its vertex count, and between each two neighbours
 /// `bridges` random arcs in either direction, so that a search passes from copy to copy.

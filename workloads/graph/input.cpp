@@ -48,33 +48,24 @@ int peek(FILE* stream) {
   return byte;
 }
 
-bool read_arcs(const Input& input, const std::string& path, Arcs* arcs, std::string* error) {
+Arcs read_arcs(const Input& input, const std::string& path) {
   const bool binary = peek(input.stream) == kRowsMagic[0] || ends_with(input.name, ".csr");
-  if (binary) return read_rows(input.stream, path, arcs, error);
+  if (binary) return read_rows(input.stream, path);
   TextLines lines(input.stream, path);
-  if (!lines.next(error)) return error->empty();
+  if (!lines.next()) return {};
   const bool matrix = is_matrix_header(lines.text()) || ends_with(input.name, ".mtx");
-  return matrix ? read_matrix(&lines, arcs, error) : read_edge_list(&lines, arcs, error);
+  return matrix ? read_matrix(&lines) : read_edge_list(&lines);
 }
 
 }  // namespace
 
-bool read_graph(const std::string& path, EdgeList* list, std::string* error) {
+EdgeList read_graph(const std::string& path) {
   const Input input = open_input(path);
-  if (input.stream == nullptr) {
-    *error = path + " cannot be opened: " + std::strerror(errno);
-    return false;
+  if (input.stream == nullptr) throw FileError(path + " cannot be opened: " + std::strerror(errno));
+  Arcs arcs = read_arcs(input, path);
+  if (!close_input(input) || arcs.edges.count() == 0) {
+    throw FileError(path + " could not be read, or holds no arc");
   }
-  Arcs arcs;
-  const bool understood = read_arcs(input, path, &arcs, error);
-  const bool closed = close_input(input);
-  if (!understood) return false;
-  if (!closed || arcs.edges.count() == 0) {
-    *error = path + " could not be read, or holds no arc";
-    return false;
-  }
-  list->edge_count = arcs.edges.count();
-  list->vertex_count = arcs.vertex_count;
-  list->edges = arcs.edges.take();
-  return true;
+  const uint64_t count = arcs.edges.count();
+  return {arcs.edges.take(), count, arcs.vertex_count};
 }

@@ -2,13 +2,11 @@
 //
 // Order of allocation, which determines first touch: raw arcs, names, weights (all cold once
 // loaded), then both directions of the graph, then the arrays of the kernels.
-#include <omp.h>
-
-#include <new>
 #include <string>
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 #include "binary_rows.hpp"
 #include "graph.hpp"
 #include "run.hpp"
@@ -19,9 +17,7 @@ EdgeList load(const Settings& settings, const harness::Options& options) {
   if (settings.input.empty()) {
     return generate_rmat(settings.rmat, settings.edge_factor, settings.seed);
   }
-  EdgeList list;
-  std::string error;
-  if (!read_graph(settings.input, &list, &error)) options.refuse(error);
+  const EdgeList list = read_graph(settings.input);
   if (list.vertex_count * settings.copies >= UINT32_MAX) {
     options.refuse("--copies " + std::to_string(settings.copies) +
                    " makes more than 4294967295 vertices");
@@ -40,11 +36,7 @@ void run(const Settings& settings, const harness::Options& options) {
   std::printf("graph: %llu vertices %llu arcs weight %.6f\n",
               static_cast<unsigned long long>(graph.vertex_count),
               static_cast<unsigned long long>(graph.edge_count), weight);
-  std::string error;
-  if (!settings.output.empty()) {
-    if (!write_rows(settings.output, graph, &error)) options.refuse(error);
-    return;
-  }
+  if (!settings.output.empty()) return write_rows(settings.output, graph);
   harness::print_measure("load_seconds", load_time.seconds());
   run_kernels(graph, settings, options);
 }
@@ -81,10 +73,10 @@ int main(int argc, char** argv) {
                    "later ones run on the data that was moved");
   }
   arrays_have_names = settings.optimize;
-  omp_set_num_threads(static_cast<int>(settings.threads));
   try {
-    run(settings, options);
-  } catch (const std::bad_alloc&) {
-    options.refuse("the graph needs more memory than there is; take a smaller --rmat or --copies");
+    harness::with_threads(options, settings.threads, "the graph needs more memory than there is; take a smaller --rmat or --copies",
+                          [&] { run(settings, options); });
+  } catch (const FileError& error) {
+    options.refuse(error.what());
   }
 }

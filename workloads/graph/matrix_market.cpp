@@ -30,48 +30,42 @@ std::string normalised(const char* line) {
   return words;
 }
 
-bool read_header(const TextLines& lines, Matrix* matrix, std::string* error) {
+Matrix read_header(const TextLines& lines) {
   const std::string header = normalised(lines.text());
   for (const char* field : {"pattern", "integer", "real"}) {
     const std::string start = std::string(kBanner) + " matrix coordinate " + field + " ";
-    matrix->field = field;
-    matrix->symmetric = header == start + "symmetric";
-    if (matrix->symmetric || header == start + "general") return true;
+    const bool symmetric = header == start + "symmetric";
+    if (symmetric || header == start + "general") return {symmetric, field};
   }
-  *error = lines.place() + " is no header of a graph: wanted \"%%MatrixMarket matrix coordinate " +
-           "pattern|integer|real general|symmetric\"";
-  return false;
+  throw FileError(lines.place() +
+                  " is no header of a graph: wanted \"%%MatrixMarket matrix coordinate " +
+                  "pattern|integer|real general|symmetric\"");
 }
 
-/// Moves to the next line that is neither empty nor a comment.
-bool next_content(TextLines* lines, std::string* error) {
-  while (lines->next(error)) {
+/// Moves to the next line that is neither empty nor a comment; false at the end.
+bool next_content(TextLines* lines) {
+  while (lines->next()) {
     if (lines->text()[0] != '%' && !at_end_of_line(lines->text())) return true;
   }
   return false;
 }
 
-bool read_size(TextLines* lines, Matrix* matrix, std::string* error) {
-  if (!next_content(lines, error)) {
-    if (error->empty()) {
-      *error = lines->place() + " is the last one: wanted rows, columns and entries";
-    }
-    return false;
+void read_size(TextLines* lines, Matrix* matrix) {
+  if (!next_content(lines)) {
+    throw FileError(lines->place() + " is the last one: wanted rows, columns and entries");
   }
   const char* cursor = lines->text();
   uint64_t columns = 0;
   if (!take_number(&cursor, UINT32_MAX - 1, &matrix->vertex_count) ||
       !take_number(&cursor, UINT32_MAX - 1, &columns) ||
       !take_number(&cursor, UINT64_MAX, &matrix->entry_count) || !at_end_of_line(cursor)) {
-    *error = lines->place() + " is no size: wanted rows and columns below 4294967295, and entries";
-    return false;
+    throw FileError(lines->place() +
+                    " is no size: wanted rows and columns below 4294967295, and entries");
   }
   if (matrix->vertex_count != columns) {
-    *error = lines->place() + " has " + std::to_string(matrix->vertex_count) + " rows and " +
-             std::to_string(columns) + " columns: the matrix of a graph is square";
-    return false;
+    throw FileError(lines->place() + " has " + std::to_string(matrix->vertex_count) + " rows and " +
+                    std::to_string(columns) + " columns: the matrix of a graph is square");
   }
-  return true;
 }
 
 /// Moves `*cursor` behind a value of the field. False where there is none.
@@ -89,23 +83,21 @@ bool skip_value(const std::string& field, const char** cursor) {
   return end != begin;
 }
 
-bool read_entry(const TextLines& lines, const Matrix& matrix, Growing* edges, std::string* error) {
+void read_entry(const TextLines& lines, const Matrix& matrix, Growing* edges) {
   const char* cursor = lines.text();
   uint64_t row = 0;
   uint64_t column = 0;
   if (!take_number(&cursor, matrix.vertex_count, &row) || row == 0 ||
       !take_number(&cursor, matrix.vertex_count, &column) || column == 0 ||
       !skip_value(matrix.field, &cursor) || !at_end_of_line(cursor)) {
-    *error = lines.place() + " is no entry: wanted a row and a column from 1 to " +
-             std::to_string(matrix.vertex_count) +
-             (matrix.field == "pattern" ? ", and no value" : " and one value");
-    return false;
+    throw FileError(lines.place() + " is no entry: wanted a row and a column from 1 to " +
+                    std::to_string(matrix.vertex_count) +
+                    (matrix.field == "pattern" ? ", and no value" : " and one value"));
   }
   const auto source = static_cast<uint32_t>(row - 1);
   const auto target = static_cast<uint32_t>(column - 1);
   edges->add({source, target});
   if (matrix.symmetric && source != target) edges->add({target, source});
-  return true;
 }
 
 }  // namespace
@@ -114,22 +106,22 @@ bool is_matrix_header(const char* line) {
   return normalised(line).compare(0, std::strlen(kBanner), kBanner) == 0;
 }
 
-bool read_matrix(TextLines* lines, Arcs* arcs, std::string* error) {
-  Matrix matrix;
-  if (!read_header(*lines, &matrix, error) || !read_size(lines, &matrix, error)) return false;
+Arcs read_matrix(TextLines* lines) {
+  Matrix matrix = read_header(*lines);
+  read_size(lines, &matrix);
+  Arcs arcs;
+  arcs.vertex_count = matrix.vertex_count;
   uint64_t entries = 0;
-  for (; next_content(lines, error); ++entries) {
+  for (; next_content(lines); ++entries) {
     if (entries == matrix.entry_count) {
-      *error = lines->place() + " is one entry more than the " +
-               std::to_string(matrix.entry_count) + " that the size line states";
-      return false;
+      throw FileError(lines->place() + " is one entry more than the " +
+                      std::to_string(matrix.entry_count) + " that the size line states");
     }
-    if (!read_entry(*lines, matrix, &arcs->edges, error)) return false;
+    read_entry(*lines, matrix, &arcs.edges);
   }
-  if (error->empty() && entries != matrix.entry_count) {
-    *error = lines->place() + " is the last one: the file has " + std::to_string(entries) + " of " +
-             std::to_string(matrix.entry_count) + " entries";
+  if (entries != matrix.entry_count) {
+    throw FileError(lines->place() + " is the last one: the file has " + std::to_string(entries) +
+                    " of " + std::to_string(matrix.entry_count) + " entries");
   }
-  arcs->vertex_count = matrix.vertex_count;
-  return error->empty();
+  return arcs;
 }

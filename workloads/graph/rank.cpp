@@ -8,8 +8,8 @@ namespace {
 constexpr double kDamping = 0.85;
 constexpr uint64_t kBlock = 4096;  // vertices whose partial sum is one term of a fixed order
 
-[[gnu::noinline]] double* make_ranks(uint64_t count) { return NEW_ARRAY(double, "rank", count); }
-[[gnu::noinline]] double* make_shares(uint64_t count) { return NEW_ARRAY(double, "share", count); }
+ARRAY_MAKER(make_ranks, double, "rank")
+ARRAY_MAKER(make_shares, double, "share")
 
 /// Sets the share of each vertex and returns the rank of those without successors.
 double spread_shares(const Graph& graph, Ranking* ranking, std::vector<double>* partial) {

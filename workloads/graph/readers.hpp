@@ -1,5 +1,5 @@
-// The readers of the three formats. Each fills `edges` and returns true, or returns false with a
-// sentence in `error` that names the file and the place. None trusts a count that a file states.
+// The readers of the three formats. Each returns the arcs of a file, or throws FileError. None trusts a
+// count that a file states.
 #pragma once
 
 #include "arc_buffer.hpp"
@@ -13,7 +13,7 @@ struct Arcs {
 
 /// `source target` lines (blanks or tabs between; what follows is not read; lines that begin with
 /// # or % are comments). `lines` is at the first line.
-bool read_edge_list(TextLines* lines, Arcs* arcs, std::string* error);
+Arcs read_edge_list(TextLines* lines);
 
 /// The line that begins every Matrix Market file.
 bool is_matrix_header(const char* line);
@@ -21,7 +21,7 @@ bool is_matrix_header(const char* line);
 /// A sparse square matrix: an entry in row i and column j is the arc from i to j, numbered from 1;
 /// a symmetric one stores one of each two entries. Values are checked and not used. `lines` is at
 /// the first line.
-bool read_matrix(TextLines* lines, Arcs* arcs, std::string* error);
+Arcs read_matrix(TextLines* lines);
 
 /// Binary CSR; see binary_rows.hpp.
-bool read_rows(FILE* stream, const std::string& path, Arcs* arcs, std::string* error);
+Arcs read_rows(FILE* stream, const std::string& path);

@@ -5,18 +5,10 @@
 
 namespace {
 
-[[gnu::noinline]] uint32_t* make_distances(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "distance", count);
-}
-[[gnu::noinline]] uint32_t* make_parents(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "parent", count);
-}
-[[gnu::noinline]] uint32_t* make_frontier(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "frontier", count);
-}
-[[gnu::noinline]] uint32_t* make_next_frontier(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "next_frontier", count);
-}
+ARRAY_MAKER(make_distances, uint32_t, "distance")
+ARRAY_MAKER(make_parents, uint32_t, "parent")
+ARRAY_MAKER(make_frontier, uint32_t, "frontier")
+ARRAY_MAKER(make_next_frontier, uint32_t, "next_frontier")
 
 /// Gives the unreached successors of one vertex their distance. Which of several parents wins is
 /// a race; the distance is not.

@@ -10,15 +10,9 @@ constexpr uint64_t kLongestArc = 255;
 constexpr uint64_t kNoBucket = UINT64_MAX;
 constexpr size_t kFused = 1000;  // vertices of a bucket that a thread relaxes without the others
 
-[[gnu::noinline]] uint32_t* make_arc_lengths(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "arc_lengths", count);
-}
-[[gnu::noinline]] uint32_t* make_path_lengths(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "path_lengths", count);
-}
-[[gnu::noinline]] uint32_t* make_bucket(uint64_t count) {
-  return NEW_ARRAY(uint32_t, "bucket", count);
-}
+ARRAY_MAKER(make_arc_lengths, uint32_t, "arc_lengths")
+ARRAY_MAKER(make_path_lengths, uint32_t, "path_lengths")
+ARRAY_MAKER(make_bucket, uint32_t, "bucket")
 
 /// Depends on the arc alone, so that the order of an input's arcs makes no difference.
 uint32_t draw_length(uint64_t seed, uint32_t source, uint32_t target) {

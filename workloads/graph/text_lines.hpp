@@ -7,26 +7,26 @@
 #include <cstring>
 #include <string>
 
+#include "edge_list.hpp"
+
 /// Reads one line after the other. A line has at most `kLongest` bytes, which is Matrix Market's
-/// limit; a longer one, or one with a zero byte, is an error.
+/// limit; a longer one, or one with a zero byte, is a FileError.
 class TextLines {
  public:
   TextLines(FILE* stream, std::string path) : stream_(stream), path_(std::move(path)) {}
 
-  /// Moves to the next line. False at the end and at an unusable line, where `error` is set.
-  bool next(std::string* error) {
+  /// Moves to the next line; false at the end.
+  bool next() {
     if (std::fgets(text_, sizeof text_, stream_) == nullptr) return false;
     ++number_;
     const size_t length = std::strlen(text_);
     const bool whole = length != 0 && (text_[length - 1] == '\n' || std::feof(stream_) != 0);
-    if (!whole) *error = place() + " is longer than 1024 bytes, or holds a zero byte";
-    return whole;
+    if (!whole) throw FileError(place() + " is longer than 1024 bytes, or holds a zero byte");
+    return true;
   }
 
   /// The line, with its line feed where it has one.
   const char* text() const { return text_; }
-  uint64_t number() const { return number_; }
-  const std::string& path() const { return path_; }
   std::string place() const { return path_ + " line " + std::to_string(number_); }
 
  private:

@@ -4,13 +4,12 @@
 //        hot one. Two allocations, so a plan by allocation site can separate them.
 // zipf:  one table whose 4 KiB blocks are drawn by a Zipf law and lie scattered. One allocation,
 //        so a plan by site cannot separate hot from cold; chunks or pages could.
-#include <omp.h>
-
 #include <memory>
 #include <string>
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 #include "../harness/zipf.hpp"
 
 namespace {
@@ -147,10 +146,6 @@ int main(int argc, char** argv) {
   options.count("--repeat", &settings.repeat, 1, 1000000, "times the kernel runs");
   options.flag("--laps", &settings.laps, "print the time at the end of each repetition");
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--size " + harness::format_bytes(settings.size) + " is more memory than there is");
-  }
+  harness::with_threads(options, settings.threads, "--size " + harness::format_bytes(settings.size) + " is more memory than there is",
+                        [&] { run(settings); });
 }

@@ -16,6 +16,7 @@
 #include "processor_clock.hpp"
 #include "random.hpp"
 #include "result.hpp"
+#include "threads.hpp"
 
 namespace harness {
 
@@ -28,6 +29,9 @@ struct alignas(64) HotObject {
 
 /// Bytes that memory transfers for each written object: the line is read, and written back.
 constexpr uint64_t kBytesPerWrite = 2 * sizeof(HotObject);
+
+/// Refuses sizes for which there is no memory.
+constexpr const char* kTooLarge = "--hot and --cold are more memory than there is";
 
 /// What both programs are told.
 struct HotSettings {

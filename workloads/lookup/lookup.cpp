@@ -5,8 +5,6 @@
 //
 // A look-up finds its energy in the energy grid by bisection, reads the row of places, and interpolates the cross-sections of
 // each nuclide of the material: two neighbours in each nuclide's grid.
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -16,6 +14,7 @@
 #include "../harness/options.hpp"
 #include "../harness/random.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 
 namespace {
 
@@ -238,11 +237,7 @@ int main(int argc, char** argv) {
   options.flag("--check", &settings.check, "compare 2000 look-ups with a search of each nuclide's grid");
   options.flag("--objects", &settings.objects, "print the name and the bytes of each object");
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    return run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--nuclides " + std::to_string(settings.nuclides) + " with --gridpoints " + std::to_string(settings.gridpoints) +
-                   " need more memory than there is");
-  }
+  const std::string too_large = "--nuclides " + std::to_string(settings.nuclides) + " with --gridpoints " +
+                                std::to_string(settings.gridpoints) + " need more memory than there is";
+  return harness::with_threads(options, settings.threads, too_large, [&] { return run(settings); });
 }

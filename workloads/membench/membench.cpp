@@ -2,8 +2,6 @@
 // cold objects that nothing reaches.
 //
 //   cold   | 2 GiB, touched once |        hot   | 200 MiB, a cache line for each object |
-#include <omp.h>
-
 #include "../harness/hot_objects.hpp"
 #include "../harness/objects.hpp"
 
@@ -29,10 +27,5 @@ int main(int argc, char** argv) {
   harness::Options options("membench", "hot objects in random order, with a delay, beside cold ones");
   harness::add_options(options, settings);
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    return run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--hot and --cold are more memory than there is");
-  }
+  return harness::with_threads(options, settings.threads, harness::kTooLarge, [&] { return run(settings); });
 }

@@ -3,8 +3,6 @@
 //   cold   | 2 GiB, touched once |     hot_local   | hot objects |     hot_remote   | --remote percent of them |
 //
 // A plan places `hot_remote` on the other node, or in the slow tier of the emulated pair.
-#include <omp.h>
-
 #include "../harness/hot_objects.hpp"
 #include "../harness/objects.hpp"
 
@@ -38,10 +36,5 @@ int main(int argc, char** argv) {
   harness::add_options(options, settings.hot);
   options.count("--remote", &settings.remote, 0, 100, "percent of the hot objects that are on the remote node");
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.hot.threads));
-  try {
-    return run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--hot and --cold are more memory than there is");
-  }
+  return harness::with_threads(options, settings.hot.threads, harness::kTooLarge, [&] { return run(settings); });
 }

@@ -3,8 +3,6 @@
 //
 //   snapshot 0 | snapshot 1 | ... | old | new        (order of allocation)
 //   cold, cleared at the start    | swept in every iteration
-#include <omp.h>
-
 #include <cmath>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 
 namespace {
 
@@ -123,10 +122,6 @@ int main(int argc, char** argv) {
   if (settings.size / (settings.snapshots + 2) < 9 * sizeof(double)) {
     options.refuse("--size is too small for --snapshots: a grid needs at least 3 x 3 points");
   }
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--size " + harness::format_bytes(settings.size) + " is more memory than there is");
-  }
+  harness::with_threads(options, settings.threads, "--size " + harness::format_bytes(settings.size) + " is more memory than there is",
+                        [&] { run(settings); });
 }

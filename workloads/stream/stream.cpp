@@ -4,13 +4,12 @@
 //   scale  b = s c
 //   add    c = a + b
 //   triad  a = b + s c
-#include <omp.h>
-
 #include <cmath>
 
 #include "../harness/objects.hpp"
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 
 constexpr uint64_t kStaticCount = 8 << 20;
 
@@ -164,10 +163,6 @@ int main(int argc, char** argv) {
   if (settings.is_static && settings.size > 3 * kStaticCount * sizeof(double)) {
     options.refuse("--static has arrays of 192MiB together; --size is more");
   }
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    return run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--size " + harness::format_bytes(settings.size) + " is more memory than there is");
-  }
+  return harness::with_threads(options, settings.threads, "--size " + harness::format_bytes(settings.size) + " is more memory than there is",
+                               [&] { return run(settings); });
 }

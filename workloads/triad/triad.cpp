@@ -6,14 +6,13 @@
 //
 //   archive 0 | archive 1 | ... | a | b | c        (order of allocation)
 //   cold, one block read at times | streamed in every iteration
-#include <omp.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 
 namespace {
 
@@ -118,10 +117,6 @@ int main(int argc, char** argv) {
   options.count("--threads", &settings.threads, 1, 1024, "threads");
   options.count("--repeat", &settings.repeat, 1, 1000000, "times the kernel runs");
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.threads));
-  try {
-    run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--size " + harness::format_bytes(settings.size) + " is more memory than there is");
-  }
+  harness::with_threads(options, settings.threads, "--size " + harness::format_bytes(settings.size) + " is more memory than there is",
+                        [&] { run(settings); });
 }

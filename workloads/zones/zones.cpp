@@ -14,6 +14,7 @@
 #include "../harness/objects.hpp"
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/threads.hpp"
 
 namespace {
 
@@ -167,12 +168,8 @@ int main(int argc, char** argv) {
   options.flag("--check", &settings.check, "compare every zone with that of one part alone");
   options.flag("--objects", &settings.objects, "print the name and the bytes of each object");
   options.parse(argc, argv);
-  omp_set_num_threads(static_cast<int>(settings.threads));
   omp_set_schedule(settings.schedule == "static" ? omp_sched_static : settings.schedule == "dynamic" ? omp_sched_dynamic : omp_sched_guided, 0);
-  try {
-    return run(settings);
-  } catch (const std::bad_alloc&) {
-    options.refuse("--parts " + std::to_string(settings.parts) + " with --zones " + std::to_string(settings.zones) +
-                   " need more memory than there is");
-  }
+  const std::string too_large =
+      "--parts " + std::to_string(settings.parts) + " with --zones " + std::to_string(settings.zones) + " need more memory than there is";
+  return harness::with_threads(options, settings.threads, too_large, [&] { return run(settings); });
 }
