@@ -59,8 +59,10 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	@setup/python-3.14
 	@setup/beside $(JVM)/beside.log java/build-jvm $(JVM)
 	$(PART) 'unit tests' setup/cargo-test
+	@setup/room
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
+	$(PART) 'control groups of benchmarks' bench/compressed/test
 	$(PART) 'Java agent' java/build $(RELEASE)
 	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import atmem_allocations
 import atmem_moves
 import atmem_sensitivity
-from atmem_choice import (ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, footprint, optimized,
+from atmem_choice import (ALL_FAST, ALL_SLOW, ATMEM, BY_PLAN, FIRST_TOUCH, LATER, OURS, choice, optimized,
                           unprofiled)
 from emulated import workload
 from measure import Contender, Problem, Program, Samples, geometric_mean, interleave, run_once
@@ -91,7 +91,7 @@ def evaluate(tools: Tools, made: Program, profile: str, tiers: str, options, say
     contenders.append(unprofiled(tools, tiers, fast))
     contenders += [optimized(tools, policy, tiers, f"{fast}B") for policy in (ATMEM, OURS)]
     samples = interleave(made, contenders, options.rounds, options.limit, say)
-    return Result(made.name, fast / footprint(tools, profile), samples)
+    return Result(made.name, fast / tools.footprint(profile), samples)
 
 
 def on_machine(tools: Tools, files: dict[str, str], tiers: str, folder: str, options, say) -> list[Table]:
@@ -152,14 +152,9 @@ def summary(results: list[Result], tiers: str) -> Table:
 
 
 def add_goals(table: Table, results: list[Result], means: list[float]) -> None:
-    def goal(text: str, missed: list[str]) -> None:
-        table.note(f"{text}: {'not reached by ' + ', '.join(missed) if missed else 'reached'}.")
-
     over_fast, ours_over_fast, gain = means
-    goal(f"Goal: ATMem at most {SLOWER_AT_MOST} of all fast", [it.name for it in results if it.ratio(ATMEM, ALL_FAST) > SLOWER_AT_MOST])
-    goal(f"Goal: with at most {DATA_AT_MOST:.0%} of the data", [it.name for it in results if it.share > DATA_AT_MOST])
-    goal(f"Goal: at least {FASTER_THAN_SLOW} times as fast as all slow on the geometric mean; {gain:.2f}",
-         [] if gain >= FASTER_THAN_SLOW else [ATMEM])
-    goal("Goal: ours no slower than ATMem on any, beyond the ranges of both", [it.name for it in results if it.is_slower(OURS, ATMEM)])
-    goal(f"Goal: ours better on the geometric mean; {ours_over_fast:.3f} against {over_fast:.3f} of all fast",
-         [] if ours_over_fast < over_fast else [OURS])
+    table.goal_of_each(f"Goal: ATMem at most {SLOWER_AT_MOST} of all fast", [it.name for it in results if it.ratio(ATMEM, ALL_FAST) > SLOWER_AT_MOST])
+    table.goal_of_each(f"Goal: with at most {DATA_AT_MOST:.0%} of the data", [it.name for it in results if it.share > DATA_AT_MOST])
+    table.goal(f"Goal: at least {FASTER_THAN_SLOW} times as fast as all slow on the geometric mean; {gain:.2f}", gain >= FASTER_THAN_SLOW)
+    table.goal_of_each("Goal: ours no slower than ATMem on any, beyond the ranges of both", [it.name for it in results if it.is_slower(OURS, ATMEM)])
+    table.goal(f"Goal: ours better on the geometric mean; {ours_over_fast:.3f} against {over_fast:.3f} of all fast", ours_over_fast < over_fast)

@@ -6,12 +6,11 @@
 On the emulated machine an entry in a table places a page, on nodes `mbind` does where the pages had another place before.
 """
 import dataclasses
-import json
 import os
 
 from measure import Contender, Problem, Program, Samples, interleave, run_once
 from table import Table
-from tools import HERE, Tools, must
+from tools import Tools, compiled
 
 NANOSECONDS = "nanoseconds_per_allocation"
 WHOLE, IN_PARTS = "whole sites", "in parts"
@@ -77,7 +76,7 @@ def divided(plan: str) -> str:
 
 def machines(tools: Tools) -> dict[str, str]:
     """The tiers to measure on, by name: nodes where this machine has memory of two speeds."""
-    found = json.loads(must([tools.isotherm, "--quiet", "tiers", "--json", "--tiers", NODES], "reading the tiers"))
+    found = tools.json(["tiers", "--tiers", NODES], "reading the tiers")
     return {"emulated": UNSLOWED} | ({} if found["emulated"] else {"nodes": NODES})
 
 
@@ -95,8 +94,7 @@ def measured(tools: Tools, path: str, tiers: str, folder: str, options, say) -> 
     """Allocations of every size by both plans of these tiers."""
     profile, plan = (os.path.join(folder, f"allocations.{kind}") for kind in ("iso", "plan"))
     run_once(RECORDED.program(path, False, "written"), Contender("record", tools.record(profile)), options.limit)
-    tools.plan(profile, "all-slow", "64MiB", plan, tiers)
-    ways = [Contender(WHOLE, tools.guided(plan)), Contender(IN_PARTS, tools.guided(divided(plan)))]
+    ways = [Contender(WHOLE, tools.guided(tools.plan(profile, "all-slow", "64MiB", plan, tiers))), Contender(IN_PARTS, tools.guided(divided(plan)))]
     return [(size, interleave(size.program(path, options.quick), ways, options.rounds, options.limit, say)) for size in SIZES]
 
 
@@ -104,8 +102,7 @@ def allocations(tools: Tools, folder: str, options, say) -> Table:
     """A row for each machine and size."""
     table = Table("What parts of a plan add to an allocation: nanoseconds of processor time for one malloc and free (median)",
                   ["tiers", "bytes", "whole sites", "spread", "in parts", "spread", "added us"])
-    path = os.path.join(folder, "pairs")
-    must(["cc", "-O2", "-pthread", "-o", path, os.path.join(HERE, "pairs.c")], "building pairs.c")
+    path = compiled("pairs.c", folder, "-pthread")
     large, small = [], []
     kinds = machines(tools)
     for kind, tiers in kinds.items():
@@ -118,9 +115,8 @@ def allocations(tools: Tools, folder: str, options, say) -> Table:
                 large.append(name)
             if not size.is_large and is_slower(samples):
                 small.append(name)
-    for text, missed in ((f"of more than 64 KiB takes at most {ADDED_AT_MOST_US} us more", large),
-                         ("of less takes no longer, beyond the ranges of both", small)):
-        table.note(f"Goal: an allocation {text}: {'not reached by ' + ', '.join(missed) if missed else 'reached'}.")
+    table.goal_of_each(f"Goal: an allocation of more than 64 KiB takes at most {ADDED_AT_MOST_US} us more", large)
+    table.goal_of_each("Goal: an allocation of less takes no longer, beyond the ranges of both", small)
     table.note("The emulated machine slows nothing here. Each block of 64 KiB and more has up to eight parts; a smaller one has none.")
     if "nodes" not in kinds:
         table.note("Left out: nodes, because this machine has memory of one speed.")

@@ -1,8 +1,6 @@
 """A program that is optimized at its own request behind its first repetition, and the bytes that a policy chooses of it."""
-import json
-
 from measure import Contender, Program, run_once
-from tools import Tools, must
+from tools import Tools
 
 # What places data at the program's request: the paper's selection, and ours.
 ATMEM, OURS = "atmem", "thermos"
@@ -28,8 +26,3 @@ def choice(tools: Tools, made: Program, policy: str, tiers: str, limit: float) -
     """Bytes that a policy selects where all memory may be fast, a mebibyte at least."""
     measures = run_once(made, optimized(tools, policy, tiers, "100%"), limit).measures
     return max(int(measures.get("selected_bytes", 0)), 1 << 20)
-
-
-def footprint(tools: Tools, profile: str) -> int:
-    printed = must([tools.isotherm, "--quiet", "report", "--json", profile], "reading a profile")
-    return max(json.loads(printed)["totals"]["footprint_bytes"], 1)

@@ -44,11 +44,10 @@ def paid_back(results: list, tiers: str) -> Table:
             late.append(result.name)
         table.row(result.name, first, profiled, ratios[-1], moves, f"{moved / (1 << 20):.1f}",
                   f"{moved / (1 << 30) / copied:.2f}" if copied else "", *(f"{value:.2f}" for value in paid))
-    mean, state = geometric_mean(ratios), "reached" if max(ratios) <= PROFILED_AT_MOST else "not reached"
-    table.row("geometric mean", "", "", mean, *[""] * 5)
-    table.note(f"Goal: a profiled repetition takes at most {PROFILED_AT_MOST} of an unprofiled one, in the same placement. "
-               f"Highest here {max(ratios):.3f}: {state}.")
-    table.note(f"Goal: paid back, of all slow, within {PAID_WITHIN} later repetitions: {'not reached by ' + ', '.join(late) if late else 'reached'}.")
+    table.row("geometric mean", "", "", geometric_mean(ratios), *[""] * 5)
+    table.goal(f"Goal: a profiled repetition takes at most {PROFILED_AT_MOST} of an unprofiled one, in the same placement. "
+               f"Highest here {max(ratios):.3f}", max(ratios) <= PROFILED_AT_MOST)
+    table.goal_of_each(f"Goal: paid back, of all slow, within {PAID_WITHIN} later repetitions", late)
     table.note("Requests: the time that the program waits for the start and the end of its profile, the choice and the moves. On the emulated machine a page moves by a change of "
                "its record and the preset's cost, so GiB/s is that of the emulation; the table of the ways to move is that of real pages.")
     return table

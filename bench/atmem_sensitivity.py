@@ -5,7 +5,7 @@
 import dataclasses
 import os
 
-from atmem_choice import ALL_FAST, LATER, choice, footprint, optimized
+from atmem_choice import ALL_FAST, LATER, choice, optimized
 from measure import Contender, Program, interleave, run_once
 from table import Table
 from tools import Tools
@@ -23,7 +23,7 @@ def sensitivity(tools: Tools, programs: dict[str, Program], tiers: str, folder: 
         profile, everything = (os.path.join(folder, f"{made.name}-epsilon.{kind}") for kind in ("iso", "plan"))
         run_once(made, Contender("record", tools.record(profile)), options.limit)
         tools.plan(profile, ALL_FAST, "100%", everything, tiers)
-        whole = footprint(tools, profile)
+        whole = tools.footprint(profile)
         fast, contenders = {}, [Contender(ALL_FAST, tools.guided(everything))]
         for epsilon in EPSILONS:
             say(f"{made.name}: the choice by epsilon {epsilon}")

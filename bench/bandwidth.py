@@ -4,11 +4,10 @@ import json
 import math
 import os
 import statistics
-import tomllib
 
 from measure import Contender, Problem, Program, interleave, run_once
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 # Arrays of 205 MiB: the emulated machine knows a stream by samples of one instruction, some of which must fall into one pass over an array.
 TRIAD = ["--size", "1GiB", "--hot-percent", "60", "--visit-every", "10", "--threads", "1"]
@@ -35,8 +34,7 @@ def balance(tools: Tools, options, folder: str, cache: str, say) -> Table:
     profile = os.path.join(folder, "triad.iso")
     say("triad: record and isolate")
     run_once(program, Contender("record", tools.isolated(profile, "--cache", cache)), options.limit * 20)
-    printed = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], "reading a profile"))
-    demand = sum(site.get("bandwidth_bytes_per_second", 0) for site in printed["sites"])
+    demand = sum(site.get("bandwidth_bytes_per_second", 0) for site in tools.report(profile)["sites"])
     if not demand:
         raise Problem(f"{profile}: no site has a bandwidth")
     fast = max(int(demand * OF_DEMAND), TWO_TO_ONE * LEAST_LIMIT)
@@ -107,13 +105,8 @@ def machine_runs(tools: Tools, programs: dict[int, Program], hot: int, device: i
 
 def machine_bounds(tools: Tools, runs: dict[tuple[int, int], Remapped], folder: str) -> list[int]:
     """The model by the bandwidth that the remapper reads, the bytes of the emulated machine's account, which are not those that the program counts."""
-    path, model = os.path.join(folder, "machine.runs"), os.path.join(folder, "machine.toml")
-    with open(path, "w", encoding="utf-8") as file:
-        for (delay, devices), run in runs.items():
-            file.write(f"devices {devices} delay {delay} bandwidth {run.steady(REMAPPED):.0f} work {run.work:.0f}\n")
-    must([tools.isotherm, "--quiet", "fit-bandwidth", path, "-o", model], "fitting the model of the machine")
-    with open(model, "rb") as file:
-        return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
+    lines = [f"devices {devices} delay {delay} bandwidth {run.steady(REMAPPED):.0f} work {run.work:.0f}" for (delay, devices), run in runs.items()]
+    return tools.fit_bandwidth(lines, os.path.join(folder, "machine"))
 
 
 def remap(tools: Tools, fitted: dict[int, Program], programs: dict[int, Program], hot: int, device: int, cache: str, folder: str, options, say) -> Table:

@@ -1,5 +1,4 @@
 """Section `chunks`: ATMem's two readings of equation 2, and thermos, between first touch and the oracle, in the simulator."""
-import json
 import os
 
 from measure import geometric_mean
@@ -24,12 +23,10 @@ LEAST = 0.01
 FLOOR = 0.01
 
 
-def shares(isotherm: str, profile: str, fast: str) -> list[float] | None:
+def shares(tools: Tools, profile: str, fast: str) -> list[float] | None:
     """The share of each policy between first touch, 0, and the oracle, 1; None where these hardly differ."""
-    policies = [word for policy in POLICIES for word in ("--policy", policy)]
-    command = [isotherm, "--quiet", "simulate", profile, "--fast", fast, "--json", *policies]
-    replayed = json.loads(must(command, f"replaying {profile}"))["capacities"][0]["policies"]
-    rates = {policy["policy"]: policy["hit_rate"] for policy in replayed}
+    [capacity] = tools.simulate([profile], POLICIES, "--fast", fast)
+    rates = {policy["policy"]: policy["hit_rate"] for policy in capacity["policies"]}
     least, most = rates["first touch"], rates["oracle"]
     return [(rates[policy] - least) / (most - least) for policy in POLICIES] if most - least >= LEAST else None
 
@@ -44,9 +41,9 @@ def generated(accesses: int) -> list[tuple[str, str, list[float]]]:
             for name, fast, *found in rows]
 
 
-def recorded(isotherm: str, profiles: dict[str, str]) -> list[tuple[str, str, list[float]]]:
+def recorded(tools: Tools, profiles: dict[str, str]) -> list[tuple[str, str, list[float]]]:
     """The same for these profiles."""
-    found = [(name, fast, shares(isotherm, path, fast)) for name, path in profiles.items() for fast in CAPACITIES]
+    found = [(name, fast, shares(tools, path, fast)) for name, path in profiles.items() for fast in CAPACITIES]
     return [(name, fast, row) for name, fast, row in found if row is not None]
 
 
@@ -70,4 +67,4 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         if options.quick:
             break
     say("replaying")
-    return [tabulate(recorded(tools.isotherm, profiles) + generated(1 << (16 if options.quick else 20)))]
+    return [tabulate(recorded(tools, profiles) + generated(1 << (16 if options.quick else 20)))]

@@ -2,7 +2,7 @@
 from collections.abc import Iterator
 
 from comerge_sharing import CELLS, EQUAL, OURS, PUBLISHED, TABLE_4, Shared, cells, evaluate
-from measure import Problem
+from parts import tables_of_each
 from table import Table
 from tools import Tools
 
@@ -17,18 +17,13 @@ QUICK_CASES = CASES[-1:]
 
 
 def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
-    compared, problems = [], []
-    for names, fast, paper in say.steps(QUICK_CASES if options.quick else CASES):
+    def compare(case: tuple) -> tuple[Shared, str, dict[str, float]]:
+        names, fast, paper = case
         # Equal split first: the slow-downs of the others are divided by its own.
         wanted = list(dict.fromkeys([EQUAL, *paper, OURS]))
-        try:
-            compared.append((evaluate(tools, names, wanted, fast, folder, options, say), fast, paper))
-        except Problem as problem:
-            problems.append(str(problem))
-    if compared:
-        yield cases(compared)
-    if problems:
-        raise Problem("; ".join(problems))
+        return evaluate(tools, names, wanted, fast, folder, options, say), fast, paper
+
+    yield from tables_of_each(say.steps(QUICK_CASES if options.quick else CASES), compare, lambda compared: [cases(compared)])
 
 
 def cases(compared: list[tuple[Shared, str, dict[str, float]]]) -> Table:

@@ -9,15 +9,16 @@ By factors, a stream takes 5.32 times as long whatever it asks for. The throttle
 """
 import dataclasses
 import glob
-import json
 import os
 from collections.abc import Iterator
 
 from comerge_machine import FAST, LABELS, asked
 from comerge_programs import QUICK, TIERS, program, record, short
-from measure import Contender, Problem, interleave, run_once
+from measure import Contender, interleave, run_once
+from parts import tables_of_each
+from programs import named
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 # The paper's Table 2.
 CLASSES = {
@@ -105,7 +106,7 @@ def class_of(slowdown: float) -> str:
 
 
 def waits(tools: Tools, profile: str) -> Waits:
-    report = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], f"the report of {profile}"))
+    report = tools.report(profile)
     totals = report["totals"]
     samples = max(1, sum(source["taken_samples"] for source in report["sources"]))
     beyond = totals["accesses"] + totals["unattributed_accesses"]
@@ -134,8 +135,7 @@ def evaluate(tools: Tools, name: str, paper: str, machine: str, folder: str, opt
     made = short(tools, name, options) if options.quick and name in QUICK else program(tools, name)
     profile = record(tools, made, folder, options, say)
     inside = os.path.dirname(profile)
-    command = [tools.isotherm, "--quiet", "colocate", profile, "--tiers", TIERS, "--json", "-o", inside]
-    predicted = json.loads(must(command, f"predicting {name}"))["programs"][0]
+    predicted = tools.json(["colocate", profile, "--tiers", TIERS, "-o", inside], f"predicting {name}")["programs"][0]
     plans = {way: os.path.join(inside, f"{way}.plan") for way in ("all-slow", "all-fast")}
     for way, plan in plans.items():
         tools.plan(profile, way, "100%", plan, TIERS)
@@ -151,25 +151,15 @@ def evaluate(tools: Tools, name: str, paper: str, machine: str, folder: str, opt
 def names(options) -> list[str]:
     """Those of --program, some with --quick, else all."""
     every = [name for of_class in CLASSES.values() for name in of_class]
-    unknown = [name for name in options.program or [] if name not in every]
-    if unknown:
-        raise Problem(f"--program {unknown[0]}: there are {', '.join(every)}")
-    return options.program or (QUICK_NAMES if options.quick else every)
+    return list(named(dict.fromkeys(every), options.program or (QUICK_NAMES if options.quick else None)))
 
 
 def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     papers = {name: paper for paper, of_class in CLASSES.items() for name in of_class}
-    results, problems = [], []
     machine = throttled_machine(tools, options, say)
-    for name in say.steps(names(options)):
-        try:
-            results.append(evaluate(tools, name, papers[name], machine, folder, options, say))
-        except Problem as problem:
-            problems.append(str(problem))
-    if results:
-        yield summary(results, asked(tools, TIERS.removeprefix("emulated:"))[1], machine)
-    if problems:
-        raise Problem("; ".join(problems))
+    factor = asked(tools, TIERS.removeprefix("emulated:"))[1]
+    yield from tables_of_each(say.steps(names(options)), lambda name: evaluate(tools, name, papers[name], machine, folder, options, say),
+                              lambda results: [summary(results, factor, machine)])
 
 
 def summary(results: list[Result], factor: float, machine: str) -> Table:
@@ -178,8 +168,7 @@ def summary(results: list[Result], factor: float, machine: str) -> Table:
         table.row(*result.row(factor))
     same = sum(result.is_same() for result in results)
     near = sum(abs(result.error()) <= WITHIN for result in results)
-    table.note(f"Goal: the paper's class for at least {SAME_CLASS} of its 33 programs. Measured: {same} of {len(results)}: "
-               f"{'reached' if same >= SAME_CLASS else 'not reached'}.")
+    table.goal(f"Goal: the paper's class for at least {SAME_CLASS} of its 33 programs. Measured: {same} of {len(results)}", same >= SAME_CLASS)
     by_limit = sum(class_of(result.throttled) == result.paper for result in results)
     table.note(f"By a limit, on {machine}, which slows a program only where it asks for more, as the paper's throttle did: "
                f"{by_limit} of {len(results)}. Predictions are of factors.")

@@ -4,15 +4,13 @@
       |
       \\-> dependent loads and a stream, all data slow and all data fast, in turn: the factors that a program meets
 """
-import json
-import os
 import tempfile
 from collections.abc import Iterator
 
 from emulator import GIB, MIB, WITHIN, Kernel, everything
 from measure import Contender, Samples, interleave
 from table import Table
-from tools import HERE, Tools, must
+from tools import Tools, compiled
 
 # The paper's latency in ns and bandwidth in GB/s: without a throttle (B:1 L:1), and by label.
 FAST = (67, 11.7)
@@ -24,13 +22,8 @@ ALL_FAST = "all fast"
 
 def asked(tools: Tools, label: str) -> tuple[float, float]:
     """The factors of latency and bandwidth that a label stands for."""
-    printed = must([tools.isotherm, "--quiet", "tiers", "--tiers", f"emulated:{label}", "--json"], f"the tiers of {label}")
-    slow = json.loads(printed)["tiers"][-1]["emulation"]
+    slow = tools.json(["tiers", "--tiers", f"emulated:{label}"], f"the tiers of {label}")["tiers"][-1]["emulation"]
     return slow["latency_factor"], slow["bandwidth_factor"]
-
-
-def guided(tools: Tools, plan: str) -> list[str]:
-    return [tools.isotherm, "--quiet", "run", "--plan", plan, "--"]
 
 
 def cells(samples: Samples, label: str, paper: float, wanted: float) -> list[object]:
@@ -43,10 +36,9 @@ def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     """A row for each label."""
     factors = {label: asked(tools, label) for label in LABELS}
     with tempfile.TemporaryDirectory(dir=folder) as inside:
-        kernels = os.path.join(inside, "kernels")
-        must(["cc", "-O2", "-o", kernels, os.path.join(HERE, "emulator", "kernels.c")], "compiling the kernels")
-        ways = [Contender(label, guided(tools, everything(inside, "slow", *factors[label]))) for label in LABELS]
-        ways.append(Contender(ALL_FAST, guided(tools, everything(inside, "fast", *factors["B:0.2,L:5"]))))
+        kernels = compiled("emulator/kernels.c", inside)
+        ways = [Contender(label, tools.guided(everything(inside, "slow", *factors[label]))) for label in LABELS]
+        ways.append(Contender(ALL_FAST, tools.guided(everything(inside, "fast", *factors["B:0.2,L:5"]))))
         latency, bandwidth = (interleave(kernel.program(kernels, options.quick), ways, options.rounds, options.limit, say)
                               for kernel in say.steps((CHASE, STREAM)))
     yield rows(factors, latency, bandwidth)

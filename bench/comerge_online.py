@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from comerge_programs import TIERS
 from emulated import workload
 from measure import Contender, Problem, Program, run_once
+from memory_group import ENTER, remove
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 MIB = 2**20
 # Shared by both programs, each of which has some 256 MiB.
@@ -155,11 +156,10 @@ class Group:
         os.mkdir(self.folder)
 
     def command(self, command: list[str]) -> list[str]:
-        return ["/bin/sh", "-c", 'echo $$ > "$0"/cgroup.procs && exec "$@"', self.folder, *command]
+        return [ENTER, self.folder, *command]
 
     def remove(self) -> None:
-        with contextlib.suppress(OSError):
-            os.rmdir(self.folder)
+        remove(self.folder)
 
 
 def programs(tools: Tools) -> dict[str, Program]:
@@ -182,8 +182,7 @@ def plans(tools: Tools, folder: str, options, say) -> tuple[dict[str, str], dict
         alone[name] = os.path.join(folder, f"online-{name}-fast.plan")
         tools.plan(profile, "all-fast", "100%", alone[name], TIERS)
         profiles.append(profile)
-    command = [tools.isotherm, "--quiet", "colocate", *profiles, "--tiers", TIERS, "--fast", f"{FAST}B", "--json", "-o", folder]
-    printed = json.loads(must(command, "sharing the fast memory"))["programs"]
+    printed = tools.json(["colocate", *profiles, "--tiers", TIERS, "--fast", f"{FAST}B", "-o", folder], "sharing the fast memory")["programs"]
     shared = {name: os.path.join(folder, one["plan"]) for name in PROGRAMS for one in printed if name in one["program"]}
     return alone, shared
 
@@ -306,8 +305,8 @@ def table_of(rounds: list[Round]) -> Table:
     table.row("sum", *(f"{value:.2f}" for value in sums))
     ratios = [one.ratio() for one in rounds]
     off = statistics.median(ratios) - 1
-    table.note(f"Goal: {SETTLED} s after a program starts, a sum within {WITHIN:.0%} of that of the plans. Measured: {off:+.1%}, in the rounds "
-               f"{min(ratios) - 1:+.1%} to {max(ratios) - 1:+.1%}: {'reached' if off <= WITHIN else 'not reached'}.")
+    table.goal(f"Goal: {SETTLED} s after a program starts, a sum within {WITHIN:.0%} of that of the plans. Measured: {off:+.1%}, in the rounds "
+               f"{min(ratios) - 1:+.1%} to {max(ratios) - 1:+.1%}", off <= WITHIN)
     full, epochs = sum(too_full(one.epochs) for one in rounds), sum(len(one.epochs) for one in rounds)
     table.note(f"{full} of {epochs} epochs ended with more fast memory than the daemon may have. A program that starts has some of its own run by first "
                "touch.")
@@ -328,7 +327,6 @@ def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
         return
     except Problem as problem:
         raise Problem(str(problem), [table]) from None
-    verdict = "reached" if epochs and not missed else "not reached"
-    table.note(f"Goal: floors held in every epoch. Measured: beside a greedy program with priority 100, a floor of {FLOOR // MIB} MiB was missed in "
-               f"{missed} of {epochs} epochs: {verdict}.")
+    table.goal(f"Goal: floors held in every epoch. Measured: beside a greedy program with priority 100, a floor of {FLOOR // MIB} MiB was missed in "
+               f"{missed} of {epochs} epochs", epochs > 0 and not missed)
     yield table

@@ -8,7 +8,6 @@ the bound may reach its sum, so that one form alone could not reach both goals.
 """
 import dataclasses
 import itertools
-import json
 import os
 import statistics
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from comerge_programs import SHORT, TIERS, record, short
 from measure import Problem, geometric_mean
 from programs import ONE_THREAD
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 OURS, PUBLISHED = "least-slowdown by chunks", "comerge"
 UNBOUNDED = "ours without fairness"
@@ -118,8 +117,8 @@ class Shared:
 
 
 def colocate(tools: Tools, profiles: list[str], way: Way, fast: str, folder: str, limit: float, *more: str) -> dict:
-    command = [tools.isotherm, "--quiet", "colocate", *profiles, "--tiers", TIERS, "--fast", fast, *way.flags(), "--json", "-o", folder, *more]
-    return json.loads(must(command, f"sharing by {way.policy}", timeout=limit, env=dict(os.environ, **ONE_THREAD)))
+    words = ["colocate", *profiles, "--tiers", TIERS, "--fast", fast, *way.flags(), "-o", folder, *more]
+    return tools.json(words, f"sharing by {way.policy}", timeout=limit, env=dict(os.environ, **ONE_THREAD))
 
 
 # Words of a plan's line that say what is placed where, without reasons and values.
@@ -251,7 +250,7 @@ def add_goals(table: Table, shared: list[Shared]) -> None:
     for policy in (OURS, UNBOUNDED):
         no_slower(policy, PUBLISHED)
         mean = geometric_mean([each.over_published(policy) for each in shared])
-        table.note(f"Goal: {policy}, at most {BETTER} of CoMerge on the geometric mean; {mean:.3f}: {'reached' if mean <= BETTER else 'not reached'}.")
+        table.goal(f"Goal: {policy}, at most {BETTER} of CoMerge on the geometric mean; {mean:.3f}", mean <= BETTER)
     def unfair(policy: str) -> list[Shared]:
         return [each for each in shared if each.least_fair(policy)[0] > WORST]
 

@@ -10,11 +10,12 @@ import sys
 import threading
 
 from emulated import script, workload
-from measure import Contender, Problem, Program, Run, geometric_mean, run_once
+from measure import Contender, Problem, Program, Run, Samples, geometric_mean, in_turn, run_once
 from memory_group import GroupLook, MemoryGroup
+from parts import tables_of_each
 from programs import named
 from table import Table
-from tools import HERE, Tools, must
+from tools import HERE, Tools, compiled, must
 
 SOURCES = os.path.join(HERE, "compressed")
 # Shares of the memory that a program takes by itself.
@@ -40,17 +41,12 @@ class Work:
 
 def patterns(mode: str):
     def make(_tools: Tools, folder: str, amount: int) -> Program:
-        output = os.path.join(folder, "patterns")
-        if not os.path.exists(output):
-            must(["cc", "-O2", "-o", output, os.path.join(SOURCES, "patterns.c")], f"building {output}")
-        return Program(mode, [output, mode, str(amount)])
+        return Program(mode, [compiled("compressed/patterns.c", folder), mode, str(amount)])
     return make
 
 
 def image(_tools: Tools, folder: str, amount: int) -> Program:
-    output = os.path.join(folder, "image")
-    must(["cc", "-O2", "-o", output, os.path.join(SOURCES, "image.c")], f"building {output}")
-    return Program("image", [output, str(amount)])
+    return Program("image", [compiled("compressed/image.c", folder), str(amount)])
 
 
 def records(_tools: Tools, folder: str, amount: int) -> Program:
@@ -105,6 +101,17 @@ class Measured:
     summary: dict
     # Seconds after a change of phase until the program works at full speed, where it has phases.
     recovery: float | None
+
+    @property
+    def saved(self) -> float:
+        """The share of its memory that the program did not take."""
+        return 1 - (self.summary["memory_share"] or 1)
+
+    @property
+    def paged_out(self) -> float:
+        """The share of its memory that was in zram."""
+        paged = self.summary["paged"]
+        return 1 - paged["mean_present_bytes"] / max(paged["mean_bytes"], 1)
 
 
 class Watch(threading.Thread):
@@ -167,32 +174,9 @@ def words_of(prefix: list[str], summary: str, group: MemoryGroup) -> list[str]:
     return group.enter() + own if group.has_tool else own + group.enter()
 
 
-class Results:
-    """The runs of one program, by contender."""
-
-    def __init__(self, name: str):
-        self.name, self.runs = name, {}
-
-    def add(self, contender: str, run: Measured) -> None:
-        self.runs.setdefault(contender, []).append(run)
-
-    def median(self, contender: str, value) -> float:
-        return statistics.median(value(run) for run in self.runs[contender])
-
-    def seconds(self, contender: str) -> float:
-        return self.median(contender, lambda run: run.seconds)
-
-    def ratio(self, contender: str, base: str) -> float:
-        """Median of the ratios of the times within the rounds."""
-        return statistics.median(a.seconds / b.seconds for a, b in zip(self.runs[contender], self.runs[base]))
-
-    def spread(self, contender: str) -> float:
-        times = sorted(run.seconds for run in self.runs[contender])
-        return (times[-1] - times[0]) / 2 / statistics.median(times)
-
-    def share(self, contender: str) -> float:
-        """Resident memory, as a share of what the program takes by itself."""
-        return self.median(contender, lambda run: run.resident) / self.median(PLAIN, lambda run: run.most)
+def share(samples: Samples, contender: str) -> float:
+    """Resident memory, as a share of what the program takes by itself."""
+    return samples.median(contender, "resident") / samples.median(PLAIN, "most")
 
 
 def at(contender: str, share: float) -> str:
@@ -214,62 +198,61 @@ def contenders(tools: Tools, most: float) -> list[tuple[str, list[str], float | 
     return made
 
 
-def run_program(tools: Tools, work: Work, name: str, rounds: int, folder: str, options, say) -> Results:
+def run_program(tools: Tools, name: str, work: Work, rounds: int, folder: str, options, say) -> Samples:
     program = dataclasses.replace(work.make(tools, folder, work.quick if options.quick else work.amount), name=name)
     say(f"{name}: by itself")
     most = measure(program, PLAIN, [], None, folder, options).most
-    ways, results = contenders(tools, most), Results(name)
-    for turn in range(rounds):
-        for place in range(len(ways)):
-            way, prefix, limit = ways[(turn + place) % len(ways)]
-            say(f"{name}: round {turn + 1} of {rounds}: {way}")
-            results.add(way, measure(program, way, prefix, limit, folder, options))
-    return results
+    ways = contenders(tools, most)
+    samples = Samples(name, [way for way, _, _ in ways])
+    for turn, (way, prefix, limit) in in_turn(ways, rounds):
+        say(f"{name}: round {turn + 1} of {rounds}: {way}")
+        samples.runs[way].append(measure(program, way, prefix, limit, folder, options))
+    return samples
 
 
-def limits_table(results: list[Results], rounds: int) -> Table:
+def limits_table(results: list[Samples], rounds: int) -> Table:
     made = Table(f"Compressed memory: the same limit, kept by the kernel's reclaim and by Isotherm (median of {rounds})",
                  ["program", "limit", "plain s", "kernel s", "isotherm s", "kernel / isotherm", "spread", "kernel's refaults", "isotherm's", "kernel's resident",
                   "isotherm's "])
-    speedups = {share: [] for share in LIMITS}
+    speedups = {limit: [] for limit in LIMITS}
     for result in results:
-        for share in LIMITS:
-            kernel, ours = at(KERNEL, share), at(OURS, share)
-            speedups[share].append(result.ratio(kernel, ours))
-            made.row(result.name, f"{share:.0%}", result.seconds(PLAIN), result.seconds(kernel), result.seconds(ours), speedups[share][-1],
-                     f"{max(result.spread(kernel), result.spread(ours)):.0%}", *(f"{result.median(way, lambda run: run.refaults):,.0f}" for way in (kernel, ours)),
-                     *(f"{result.share(way):.0%}" for way in (kernel, ours)))
-    for share, ratios in speedups.items():
-        made.row("geometric mean", f"{share:.0%}", "", "", "", geometric_mean(ratios), *[""] * 5)
+        for limit in LIMITS:
+            kernel, ours = at(KERNEL, limit), at(OURS, limit)
+            speedups[limit].append(result.ratio(kernel, ours, "seconds"))
+            made.row(result.program, f"{limit:.0%}", *(result.median(way, "seconds") for way in (PLAIN, kernel, ours)), speedups[limit][-1],
+                     f"{max(result.spread(way, 'seconds') for way in (kernel, ours)):.0%}",
+                     *(f"{result.median(way, 'refaults'):,.0f}" for way in (kernel, ours)), *(f"{share(result, way):.0%}" for way in (kernel, ours)))
+    for limit, ratios in speedups.items():
+        made.row("geometric mean", f"{limit:.0%}", "", "", "", geometric_mean(ratios), *[""] * 5)
     mean = geometric_mean(speedups[0.5])
-    made.note(f"Goal: {FASTER} times as fast as the kernel at 50 %, on the geometric mean. Measured: {mean:.2f}: {'reached' if mean >= FASTER else 'not reached'}.")
-    slower = [f"{result.name} at {share:.0%}" for result in results for share in LIMITS
-              if result.ratio(at(OURS, share), at(KERNEL, share)) > 1 + result.spread(at(OURS, share)) + result.spread(at(KERNEL, share))]
-    made.note(f"Goal: never slower than the kernel beyond the spread. Slower: {', '.join(slower) or 'none'}: {'not reached' if slower else 'reached'}.")
+    made.goal(f"Goal: {FASTER} times as fast as the kernel at 50 %, on the geometric mean. Measured: {mean:.2f}", mean >= FASTER)
+    slower = [f"{result.program} at {limit:.0%}" for result in results for limit in LIMITS
+              if result.ratio(at(OURS, limit), at(KERNEL, limit), "seconds") > 1 + sum(result.spread(at(way, limit), "seconds") for way in (OURS, KERNEL))]
+    made.goal(f"Goal: never slower than the kernel beyond the spread. Slower: {', '.join(slower) or 'none'}", not slower)
     made.note("The limit is a share of the most that the program has by itself: that of a control group, which is never exceeded, and --fast of `isotherm run`, which may be for "
               "some time. Refaults: pages that came back from swap. Resident: the mean of the private memory, over the same most. Spread: half the range of the runs over their median, the larger of the two.")
     return made
 
 
-def budget_table(results: list[Results], rounds: int) -> Table:
+def budget_table(results: list[Samples], rounds: int) -> Table:
     made = Table(f"Compressed memory within a slow-down of {BUDGET}: without a limit (median of {rounds})",
                  ["program", "plain s", "isotherm s", "slower", "saved", "paged out", "TMO s", "slower ", "saved ", "paged out "])
     saved = {OURS: [], TMO: []}
     for result in results:
         cells = []
         for way in (OURS, TMO):
-            saved[way].append(result.median(way, lambda run: 1 - (run.summary["memory_share"] or 1)))
-            out = result.median(way, lambda run: 1 - (run.summary["paged"]["mean_present_bytes"] / max(run.summary["paged"]["mean_bytes"], 1)))
-            cells += [result.seconds(way), f"{result.ratio(way, PLAIN) - 1:+.1%}", f"{saved[way][-1]:.0%}", f"{out:.0%}"]
-        made.row(result.name, result.seconds(PLAIN), *cells)
+            saved[way].append(result.median(way, "saved"))
+            cells += [result.median(way, "seconds"), f"{result.ratio(way, PLAIN, 'seconds') - 1:+.1%}", f"{saved[way][-1]:.0%}",
+                      f"{result.median(way, 'paged_out'):.0%}"]
+        made.row(result.program, result.median(PLAIN, "seconds"), *cells)
     medians = {way: statistics.median(shares) for way, shares in saved.items()}
     made.row("median", "", "", "", f"{medians[OURS]:.0%}", "", "", "", f"{medians[TMO]:.0%}", "")
-    made.note(f"Goal: {SAVED:.0%} saved on the median. Measured: {medians[OURS]:.0%}: {'reached' if medians[OURS] >= SAVED else 'not reached'}.")
+    made.goal(f"Goal: {SAVED:.0%} saved on the median. Measured: {medians[OURS]:.0%}", medians[OURS] >= SAVED)
     for result in results:
         if all(run.recovery is not None for run in result.runs[PLAIN]):
-            within = {way: result.median(way, lambda run: run.recovery) for way in (PLAIN, OURS)}
-            made.note(f"Goal: full speed within {RECOVERED} s after a change of phase. Measured on {result.name}: {within[OURS]:.2f} s, and {within[PLAIN]:.2f} s without page-out: "
-                      f"{'reached' if within[OURS] <= RECOVERED else 'not reached'}.")
+            within = {way: result.median(way, "recovery") for way in (PLAIN, OURS)}
+            made.goal(f"Goal: full speed within {RECOVERED} s after a change of phase. Measured on {result.program}: {within[OURS]:.2f} s, and {within[PLAIN]:.2f} s "
+                      "without page-out", within[OURS] <= RECOVERED)
     made.note("Saved: the memory that the program did not take, of its own, as the mean over the run; what pages take in zram is counted as taken. Paged out: the share of its memory that was "
               "in zram. Slower: over the plain runs of the same rounds; the time of observing is in it. TMO: memory is reclaimed, least recently used first, until the pressure is reached "
               "(docs/page-out.md).")
@@ -296,15 +279,7 @@ class Swap:
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     rounds = options.rounds if options.has_rounds else 1 if options.quick else ROUNDS
-    wanted = named({name: (lambda work=work: work) for name, work in PROGRAMS.items()}, options.program)
-    results, problems = [], []
+    wanted = named(PROGRAMS, options.program)
     with Swap(tools):
-        for name, make in wanted.items():
-            try:
-                results.append(run_program(tools, make(), name, rounds, folder, options, say))
-            except Problem as problem:
-                problems.append(str(problem))
-    tables = [limits_table(results, rounds), budget_table(results, rounds)] if results else []
-    if problems:
-        raise Problem("; ".join(problems), tables)
-    return tables
+        return tables_of_each(wanted.items(), lambda program: run_program(tools, *program, rounds, folder, options, say),
+                              lambda results: [limits_table(results, rounds), budget_table(results, rounds)])

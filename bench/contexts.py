@@ -1,14 +1,12 @@
 """Section `contexts`: the cost of calling contexts that the link of a program distinguishes."""
 import dataclasses
-import json
 import os
 import re
-import resource
 
-from measure import Contender, Problem, Program, geometric_mean, interleave
+from measure import Contender, Problem, Program, geometric_mean, interleave, processor_seconds
 from named_sites import PLAN
 from table import Table
-from tools import HERE, ROOT, Tools, must
+from tools import HERE, ROOT, Tools, must, wrapper
 
 SECONDS = "processor_seconds"
 # Processor time, because other programs on the machine disturb it less than the clock.
@@ -101,11 +99,6 @@ def cases(options, folder: str) -> list[Case]:
     return found
 
 
-def children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def build(case: Case, way: str, folder: str) -> Built:
     """Compiles file by file, then links; the report of the link is beside the program."""
     plus = case.files[0].endswith(".cpp")
@@ -114,25 +107,23 @@ def build(case: Case, way: str, folder: str) -> Built:
     if options is None:
         compiler = ["clang++-19" if plus else "clang-19", *LTO]
     else:
-        wrapper = os.path.join(ROOT, "build", "llvm", "isotherm-c++" if plus else "isotherm-cc")
-        compiler = [wrapper, "--isotherm-root=/", f"--isotherm-report={path}.report", *options]
+        compiler = [wrapper("isotherm-c++" if plus else "isotherm-cc"), "--isotherm-root=/", f"--isotherm-report={path}.report", *options]
     compiler += ["-O2", "-w"]
     objects = []
     for file in case.files:
         objects.append(os.path.join(folder, f"{case.name}-{way}-{os.path.basename(file)}.o"))
         must([*compiler, "-Wno-unused-command-line-argument", *case.options, "-c", file, "-o", objects[-1]],
              f"compiling {file}")
-    before = children_seconds()
+    before = processor_seconds()
     must([*compiler, *objects, *case.options, "-o", path], f"linking {path}")
-    return Built(path, children_seconds() - before)
+    return Built(path, processor_seconds() - before)
 
 
 def allocated(tools: Tools, built: Built, words: list[str]) -> dict[str, tuple[int, int]]:
     """Allocations and bytes of each site that the compiler named, of one profile."""
     profile = built.path + ".iso"
     must([*tools.record(profile), built.path, *words], f"profiling {built.path}")
-    sites = json.loads(must([tools.isotherm, "report", "--json", profile], "reading the profile"))["sites"]
-    return {site["site"]: (site["allocations"], site["requested_bytes"]) for site in sites
+    return {site["site"]: (site["allocations"], site["requested_bytes"]) for site in tools.report(profile)["sites"]
             if site["kind"] == "described"}
 
 

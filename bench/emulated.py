@@ -7,9 +7,10 @@ import json
 import os
 
 from measure import Contender, Problem, Program, geometric_mean, run_once
+from parts import tables_of_each
 from programs import C, CPP, DEBIAN, FORTRAN, ONE_THREAD, build_ocean, kernel_source, named, variables
 from table import Table
-from tools import Tools, must
+from tools import Tools, compiled, must
 
 FAST = "25%"
 # As `compare` names them in JSON.
@@ -82,9 +83,7 @@ class Comparison:
 
 
 def kernel(name: str, words: list[str], folder: str) -> Program:
-    output = os.path.join(folder, name)
-    must(["cc", "-O2", "-g", "-o", output, kernel_source(name)], f"building {output}")
-    return Program(name, [output, *words], environment=ONE_THREAD)
+    return Program(name, [compiled(kernel_source(name), folder, "-g"), *words], environment=ONE_THREAD)
 
 
 def workload(tools: Tools, name: str, words: list[str]) -> Program:
@@ -148,18 +147,9 @@ def compare(tools: Tools, program: Program, folder: str, options, say) -> Compar
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     if options.rounds < 3:
         raise Problem(f"--rounds {options.rounds}: only three rounds and more tell a difference from noise")
-    results, problems = [], []
-    for make in makers(tools, options, folder).values():
-        try:
-            results.append(compare(tools, make(), folder, options, say))
-        except Problem as problem:
-            problems.append(str(problem))
-    tables = [summary(results)] if results else []
-    for table in tables:
-        table.note(must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").split("\n\n")[0].strip())
-    if problems:
-        raise Problem("; ".join(problems), tables)
-    return tables
+    tiers = must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").split("\n\n")[0].strip()
+    return tables_of_each(makers(tools, options, folder).values(), lambda make: compare(tools, make(), folder, options, say),
+                          lambda results: [summary(results, tiers)])
 
 
 def closed_by(means: dict[str, float]) -> float:
@@ -176,7 +166,7 @@ def mean_row(table: Table, name: str, results: list[Comparison]) -> float:
     return share
 
 
-def summary(results: list[Comparison]) -> Table:
+def summary(results: list[Comparison], tiers: str) -> Table:
     table = Table(f"Emulated pair, fast memory {FAST} of the footprint: seconds of whole runs (fastest)",
                   ["program", *(way.replace("_", " ") for way in PLACEMENTS), "spread", "gap closed", "predicted",
                    "prediction error", "plan / bound", "goals"])
@@ -193,6 +183,7 @@ def summary(results: list[Comparison]) -> Table:
                "all fast by the plan. No gap: first touch and all fast differ by no more than noise, or first touch is no slower.")
     table.note("The slow tier is emulated: same memory, a thread is delayed at its own timer samples. Ratios between "
                "placements mean something, absolute times do not.")
+    table.note(tiers)
     return table
 
 
@@ -207,21 +198,18 @@ def add_bound(table: Table, with_gap: list[Comparison]) -> None:
 
 
 def add_goals(table: Table, results: list[Comparison], with_gap: int, closed: float) -> None:
-    def goal(text: str, is_reached: bool) -> None:
-        table.note(f"{text}: {'reached' if is_reached else 'not reached'}.")
-
     def listed(names: list[str]) -> str:
         return f" ({', '.join(names)})" if names else ""
 
     slower = [result.name for result in results if result.is_slower()]
     missed = [result.name for result in results if not result.is_predicted()]
-    goal(f"Goal: at least {PROGRAMS} programs. Measured: {len(results)}", len(results) >= PROGRAMS)
-    goal(f"Goal: no program slower than by first touch beyond the noise. Slower: {len(slower)}{listed(slower)}", not slower)
-    goal(f"Goal: of the gap between first touch and all fast at least {CLOSED} is closed, on the geometric means of programs with a "
-         f"gap. Measured: {f'{closed:.2f}' if with_gap else 'no gap'}, {with_gap} programs", closed >= CLOSED)
+    table.goal(f"Goal: at least {PROGRAMS} programs. Measured: {len(results)}", len(results) >= PROGRAMS)
+    table.goal(f"Goal: no program slower than by first touch beyond the noise. Slower: {len(slower)}{listed(slower)}", not slower)
+    table.goal(f"Goal: of the gap between first touch and all fast at least {CLOSED} is closed, on the geometric means of programs with a "
+               f"gap. Measured: {f'{closed:.2f}' if with_gap else 'no gap'}, {with_gap} programs", closed >= CLOSED)
     largest = max((result for result in results if result.error() is not None), key=lambda result: abs(result.error()), default=None)
     error = f", largest error {largest.error():+.1%} ({largest.name})" if largest else ""
-    goal(f"Goal: predictions within {PREDICTED:.0%}. Measured: {len(results) - len(missed)} of {len(results)} are{error}", not missed)
+    table.goal(f"Goal: predictions within {PREDICTED:.0%}. Measured: {len(results) - len(missed)} of {len(results)} are{error}", not missed)
     same = [result.name for result in results if not result.has_choice()]
     if same:
         table.note(f"Where the plan expects to save less than {CHOICE:.0%} of first touch's time, which counts all the same: {', '.join(same)}.")

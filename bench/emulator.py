@@ -12,7 +12,7 @@ import statistics
 
 from measure import Contender, Program, interleave, run_once
 from table import Table
-from tools import HERE, Tools, must
+from tools import Tools, compiled
 
 FACTORS = [2, 3, 5]
 # A quarter of the cache that is assumed for each processor of a virtual machine, and of most others at least.
@@ -106,12 +106,11 @@ def shared(tools: Tools, options, folder: str, kernels: str, say) -> Table:
     for kernel in STREAMS:
         program = kernel.program(kernels, options.quick)
         amount = (kernel.quick if options.quick else kernel.amount) * GIB
-        free = Contender("free", [tools.isotherm, "--quiet", "run", "--plan", all_slow(folder, 1), "--"])
+        free = Contender("free", tools.guided(all_slow(folder, 1)))
         shares: dict[str, list[float]] = {"alone": [], "first": [], "second": []}
         own = amount / statistics.median(together(program, [free], options.limit)[0] for _ in range(options.rounds))
         limit = int(own / LIMITED)
-        plan = all_slow(folder, 1, f" bandwidth-limit {limit}B/s machine bench")
-        way = Contender("limited", [tools.isotherm, "--quiet", "run", "--plan", plan, "--"])
+        way = Contender("limited", tools.guided(all_slow(folder, 1, f" bandwidth-limit {limit}B/s machine bench")))
         for turn in range(options.rounds):
             say(f"{kernel.label}: round {turn + 1} of {options.rounds}: a limit of {limit / 1e9:.1f} GB/s")
             shares["alone"].append(amount / together(program, [way], options.limit)[0] / limit)
@@ -128,11 +127,9 @@ def shared(tools: Tools, options, folder: str, kernels: str, say) -> Table:
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    kernels = os.path.join(folder, "kernels")
-    must(["cc", "-O2", "-o", kernels, os.path.join(HERE, "emulator", "kernels.c")], "compiling the kernels")
-    prefix = [tools.isotherm, "--quiet", "run"]
+    kernels = compiled("emulator/kernels.c", folder)
     ways = [Contender("plain", ["env", f"LD_PRELOAD={tools.library}"])]
-    ways += [Contender(str(factor), [*prefix, "--plan", all_slow(folder, factor), "--"]) for factor in [1, *FACTORS]]
+    ways += [Contender(str(factor), tools.guided(all_slow(folder, factor))) for factor in [1, *FACTORS]]
     table = Table("Emulated slow memory: processor time of a kernel over that of factor 1",
                   ["kernel", "seconds", "sampling", *(f"factor {factor}" for factor in FACTORS), "spread", "goals"])
     for kernel in KERNELS:

@@ -8,7 +8,6 @@ slower by nothing else (factors 1). Of accesses that are no stream it counts 64 
 """
 import os
 import statistics
-import tomllib
 from collections.abc import Iterator
 
 from bandwidth import balance, remap
@@ -68,29 +67,21 @@ class Settings:
         return tools.workload(name, "--hot", self.hot, "--cold", self.cold, "--delay", str(delay), "--passes", str(passes), "--warm-up", WARM_UP, *more)
 
 
-def guided(tools: Tools, plan: str) -> list[str]:
-    return [tools.isotherm, "--quiet", "run", "--cache", CACHE, "--plan", plan, "--"]
-
-
 def on_devices(tools: Tools, folder: str) -> list[Contender]:
     """The program with its data on one to four devices."""
     limits = {devices: DEMAND // len(DEVICES) * devices for devices in DEVICES}
-    return [Contender(str(devices), guided(tools, everything(folder, "slow", 1, 1, f" bandwidth-limit {limit}B/s")))
+    return [Contender(str(devices), tools.guided(everything(folder, "slow", 1, 1, f" bandwidth-limit {limit}B/s"), "--cache", CACHE))
             for devices, limit in limits.items()]
 
 
 def fit(tools: Tools, folder: str, runs: dict[int, Samples], first: int) -> list[int]:
     """The bounds that `isotherm fit-bandwidth` finds in every other round."""
-    path, model = os.path.join(folder, f"membench-{first}.runs"), os.path.join(folder, f"bandwidth-{first}.toml")
-    with open(path, "w", encoding="utf-8") as file:
-        for delay, samples in runs.items():
-            for devices in DEVICES:
-                figures = (samples.values(str(devices), name)[first::2] for name in ("bytes_per_second", "objects_per_second"))
-                for bandwidth, work in zip(*figures):
-                    file.write(f"devices {devices} delay {delay} bandwidth {bandwidth:.0f} work {work:.0f}\n")
-    must([tools.isotherm, "--quiet", "fit-bandwidth", path, "--tolerance", str(TOLERANCE), "-o", model], "fitting the model")
-    with open(model, "rb") as file:
-        return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
+    lines = []
+    for delay, samples in runs.items():
+        for devices in DEVICES:
+            figures = (samples.values(str(devices), name)[first::2] for name in ("bytes_per_second", "objects_per_second"))
+            lines += [f"devices {devices} delay {delay} bandwidth {bandwidth:.0f} work {work:.0f}" for bandwidth, work in zip(*figures)]
+    return tools.fit_bandwidth(lines, os.path.join(folder, f"membench-{first}"), "--tolerance", str(TOLERANCE))
 
 
 def powers(questions: list[tuple[int, int, float]]) -> list[float]:
@@ -159,8 +150,7 @@ def table_2(fits: list[list[int]]) -> Table:
 def figure_5(tools: Tools, settings: Settings, folder: str, options, say) -> Table:
     """NUMABench on the emulated pair as two nodes: remote objects in slow memory."""
     table = Table("Figure 5: NUMABench, hot objects on a remote node", ["remote", "local GB/s", "remote GB/s", "throughput", "energy, modelled"])
-    plan = remote_plan(tools, settings, folder)
-    way = Contender("remote", guided(tools, plan))
+    way = Contender("remote", tools.guided(remote_plan(tools, settings, folder), "--cache", CACHE))
     rates = {}
     for share in REMOTE[::2] if options.quick else REMOTE:
         program = settings.program(tools, "numabench", 0, "--remote", str(share))
@@ -180,8 +170,8 @@ def remote_plan(tools: Tools, settings: Settings, folder: str) -> str:
     """A plan by which `hot_remote` is in slow memory and all else in fast memory."""
     profile, plan = os.path.join(folder, "numabench.iso"), os.path.join(folder, "numabench.plan")
     program = settings.program(tools, "numabench", 0, "--remote", "50")
-    must([tools.isotherm, "--quiet", "record", "--force", "--cache", "0B", "-o", profile, "--", *program.command], "recording numabench")
-    must([tools.isotherm, "--quiet", "plan", profile, "--policy", "all-fast", "--tiers", "emulated:remote", "--fast", "100%", "-o", plan], "planning numabench")
+    must([*tools.record(profile, "--cache", "0B"), *program.command], "recording numabench")
+    tools.plan(profile, "all-fast", "100%", plan, "emulated:remote")
     with open(plan, encoding="utf-8") as file:
         lines = file.readlines()
     remote = [number for number, line in enumerate(lines) if line.startswith("site ") and "# hot_remote" in line]

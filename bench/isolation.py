@@ -4,16 +4,16 @@
                     \\-> thermos by either --> first touch, by samples, by isolation, all fast, in turn
 """
 import dataclasses
-import json
 import os
 import statistics
 
 from comerge_programs import program
 from emulated import kernel, workload
 from measure import Contender, Problem, Program, Samples, geometric_mean, interleave, run_once
-from programs import C, CPP
+from parts import tables_of_each
+from programs import C, CPP, named
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 # Programs with several sites that are used in different ways: of data that is all alike, such as the forty fields of ocean, the order is chance.
 KERNELS, WORKLOADS, POLYBENCH = ["spmv", "join"], ["graph"], ["fdtd-2d", "3mm"]
@@ -91,8 +91,7 @@ def shares(tools: Tools, profile: str, value: str, folder: str) -> dict[str, flo
 
 def sites(tools: Tools, profile: str, folder: str) -> list[Site]:
     """The sites above the least share by either, the one with most samples first."""
-    printed = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], "reading a profile"))
-    names = {site["site"]: site["location"] for site in printed["sites"]}
+    names = {site["site"]: site["location"] for site in tools.report(profile)["sites"]}
     sampled, isolated = (shares(tools, profile, value, folder) for value in VALUES)
     found = [Site(names.get(site, site), sampled[site], isolated.get(site, 0.0)) for site in sampled]
     above = [site for site in found if max(site.sampled, site.isolated) >= LEAST_SHARE]
@@ -119,20 +118,12 @@ def makers(tools: Tools, options, folder: str) -> dict:
     made = {name: lambda name=name: kernel(name, C[name].timed_words(quick), folder) for name in KERNELS}
     made |= {name: lambda name=name: workload(tools, name, CPP[name].timed_words(quick)) for name in WORKLOADS}
     made |= {name: lambda name=name: program(tools, name) for name in POLYBENCH}
-    return {name: make for name, make in made.items() if not options.program or name in options.program}
+    return named(made, options.program)
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    results, problems = [], []
-    for make in makers(tools, options, folder).values():
-        try:
-            results.append(evaluate(tools, make(), folder, options, say))
-        except Problem as problem:
-            problems.append(str(problem))
-    tables = [site_table(results), guided_table(results)] if results else []
-    if problems:
-        raise Problem("; ".join(problems), tables)
-    return tables
+    return tables_of_each(makers(tools, options, folder).values(), lambda make: evaluate(tools, make(), folder, options, say),
+                          lambda results: [site_table(results), guided_table(results)])
 
 
 def verdict(measured: int, reached: int) -> str:

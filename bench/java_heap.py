@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterator
 
 from java_machines import Machines
-from java_programs import noted, tables_of_each
+from java_programs import noted, tables_of_programs
 from java_sites import LEAST_ROUNDS, missed_by, profile_of
 from machine import first_line
 from measure import Contender, Program, Samples, geometric_mean, interleave
@@ -76,7 +76,7 @@ def tables(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     def measure(program: Program) -> Cost:
         return Cost(interleave(program, contenders(tools, options, folder, program), options.rounds, options.limit, say))
 
-    yield from tables_of_each(tools, options, folder, say, measure, lambda costs: [noted(summary(costs), [versions])])
+    yield from tables_of_programs(tools, options, folder, say, measure, lambda costs: [noted(summary(costs), [versions])])
 
 
 def version(java: str) -> str:
@@ -95,8 +95,7 @@ def summary(costs: list[Cost]) -> Table:
         add_goal(table, costs, TWO_COLOURS, TIME, measure, f"Goal, {word}: with two colours no program takes more than {TIME} times as much, beyond the spread")
     mean = mean_pauses(costs, TWO_COLOURS)
     if mean is not None and costs[0].rounds >= LEAST_ROUNDS:
-        table.note(f"Goal: collections with two colours take at most {PAUSES} times as long: {mean:.2f} on the geometric mean: "
-                   f"{'reached' if mean <= PAUSES else 'not reached'}.")
+        table.goal(f"Goal: collections with two colours take at most {PAUSES} times as long: {mean:.2f} on the geometric mean", mean <= PAUSES)
     table.note("A ratio below 1 is no error: where hot objects lie between cold ones, two colours bring them together, and more of them fit in the caches.")
     table.note(f"Two colours: cold sites by {POLICY}. Time is that of the measured phase, CPU the processor time of the whole run, collector and compilers included: on a machine "
                f"that others use it is the better figure. GC: pauses of the whole run; no ratio where they are less than {LEAST_PAUSES:g} s. Spread: the largest of the three.")

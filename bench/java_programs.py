@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from java_machines import Machines
 from measure import Problem, Program
+from parts import tables_of_each
 from programs import named
 from table import Table
 from tools import HERE, ROOT, Tools, must
@@ -123,21 +124,16 @@ def noted(table: Table, notes: list[str]) -> Table:
     return table
 
 
-def tables_of_each(tools: Tools, options, folder: str, say, measure: Callable[[Program], Result],
-                   tables: Callable[[list[Result]], list[Table]]) -> Iterator[Table]:
+def tables_of_programs(tools: Tools, options, folder: str, say, measure: Callable[[Program], Result],
+                       tables: Callable[[list[Result]], list[Table]]) -> Iterator[Table]:
     """Measures each program and makes the tables. One that fails, or that cannot be built, is named and has no row."""
     built, reasons = programs(tools, options, folder, say)
-    results, problems = [], []
-    for program in say.steps(built):
+
+    def measured(program: Program) -> Result:
         say(program.name)
-        try:
-            results.append(measure(program))
-        except Problem as problem:
-            problems.append(str(problem))
-    found = [noted(table, reasons) for table in (tables(results) if results else [])]
-    if problems:
-        raise Problem("; ".join(problems), found)
-    yield from found
+        return measure(program)
+
+    yield from tables_of_each(say.steps(built), measured, lambda results: [noted(table, reasons) for table in tables(results)])
 
 
 def tables_of_coloured(tools: Tools, options, folder: str, say, measure: Callable[..., Result], summary: Callable[[list[Result]], Table]) -> Iterator[Table]:
@@ -149,7 +145,7 @@ def tables_of_coloured(tools: Tools, options, folder: str, say, measure: Callabl
     def measured(program: Program) -> Result:
         return measure(tools, options, folder, program, say)
 
-    yield from tables_of_each(tools, options, folder, say, measured, lambda results: [noted(summary(results), [machines.note()])])
+    yield from tables_of_programs(tools, options, folder, say, measured, lambda results: [noted(summary(results), [machines.note()])])
 
 
 def check_agent(tools: Tools) -> None:

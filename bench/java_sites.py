@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator
 
 from java_machines import Machines
-from java_programs import check_agent, tables_of_each
+from java_programs import check_agent, tables_of_programs
 from measure import Contender, Program, Samples, geometric_mean, interleave, run_once
 from table import Table
 from tools import Tools
@@ -66,7 +66,7 @@ def sites(tools: Tools, options, folder: str, say) -> Iterator[Table]:
         samples = interleave(program, ways, options.rounds, options.limit, say)
         return Recording(samples, tools.report(profile_path(folder, program)))
 
-    yield from tables_of_each(tools, options, folder, say, measure, lambda results: [table_3(results, machines, options.rounds)])
+    yield from tables_of_programs(tools, options, folder, say, measure, lambda results: [table_3(results, machines, options.rounds)])
 
 
 def table_3(recordings: list[Recording], machines: Machines, rounds: int) -> Table:
@@ -125,8 +125,9 @@ def planned_shares(tools: Tools, profile: str, report: dict) -> list[tuple[float
 def modelled(tools: Tools, profile: str) -> list[float]:
     """For each cold set the modelled energy over that of pages in turn on all devices."""
     policies = [f"cold-set={share}%" for share in SHARES]
-    found = tools.simulate(profile, policies, POWER, DEVICES)
-    return [found[policy]["energy_of_interleaved"] for policy in policies]
+    [capacity] = tools.simulate([profile], policies, "--tiers", "dimms", "--power", POWER, "--devices", str(DEVICES))
+    found = {one["policy"]: one["energy_of_interleaved"] for one in capacity["policies"] if one["policy"] in policies}
+    return [found[policy] for policy in policies]
 
 
 class ColdSets:
@@ -146,7 +147,7 @@ def cold_sets(tools: Tools, options, folder: str, say) -> Iterator[Table]:
     def measure(program: Program) -> ColdSets:
         return ColdSets(tools, program, profile_of(tools, options, folder, program))
 
-    yield from tables_of_each(tools, options, folder, say, measure, cold_tables)
+    yield from tables_of_programs(tools, options, folder, say, measure, cold_tables)
 
 
 def median_of(results: list[ColdSets], field: str) -> list[float]:

@@ -12,7 +12,10 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
+Way = TypeVar("Way")
 
 # Seconds that a command has for its end after SIGTERM.
 TO_END = 20
@@ -115,7 +118,7 @@ def run_once(program: Program, contender: Contender, seconds: float) -> Run:
 
 
 class Samples:
-    """The results of one program, per contender, in the order of the rounds."""
+    """The results of one program, per contender, in the order of the rounds. A measure is a field of a run, or one that it printed."""
 
     def __init__(self, program: str, contenders: list[str]):
         self.program = program
@@ -123,7 +126,7 @@ class Samples:
 
     def values(self, contender: str, measure: str) -> list[float]:
         runs = self.runs[contender]
-        if measure in ("wall", "processor"):
+        if all(hasattr(run, measure) for run in runs):
             return [getattr(run, measure) for run in runs]
         missing = [run for run in runs if measure not in run.measures]
         if missing:
@@ -150,21 +153,26 @@ class Samples:
         return (values[-1] - values[0]) / 2 / statistics.median(values)
 
 
+def in_turn(contenders: Sequence[Way], rounds: int) -> Iterator[tuple[int, Way]]:
+    """Every contender once a round, with the number of the round."""
+    for turn in range(rounds):
+        for place in range(len(contenders)):
+            yield turn, contenders[(turn + place) % len(contenders)]
+
+
 def interleave(program: Program, contenders: list[Contender], rounds: int, seconds: float,
                say=lambda text: None) -> Samples:
     """Runs every contender once a round. All must print what the first run printed."""
     samples = Samples(program.name, [contender.name for contender in contenders])
     reference: dict[tuple[str, ...], bytes] = {}
-    for turn in range(rounds):
-        for place in range(len(contenders)):
-            contender = contenders[(turn + place) % len(contenders)]
-            say(f"{program.name}: round {turn + 1} of {rounds}: {contender.name}")
-            run = run_once(program, contender, seconds)
-            expected = reference.setdefault(tuple(contender.options), run.out)
-            if run.out != expected:
-                raise Problem(f"{program.name}, {contender.name}: printed another result: "
-                              f"{run.out[:200]!r} instead of {expected[:200]!r}")
-            samples.runs[contender.name].append(run)
+    for turn, contender in in_turn(contenders, rounds):
+        say(f"{program.name}: round {turn + 1} of {rounds}: {contender.name}")
+        run = run_once(program, contender, seconds)
+        expected = reference.setdefault(tuple(contender.options), run.out)
+        if run.out != expected:
+            raise Problem(f"{program.name}, {contender.name}: printed another result: "
+                          f"{run.out[:200]!r} instead of {expected[:200]!r}")
+        samples.runs[contender.name].append(run)
     return samples
 
 

@@ -2,8 +2,10 @@
 import dataclasses
 import itertools
 import os
+import sys
+import time
 
-from measure import Problem
+from measure import TO_END, Problem
 from tools import HERE
 
 ROOT = "/sys/fs/cgroup"
@@ -21,8 +23,23 @@ def own_path(controller: str) -> str | None:
     return None
 
 
+def remove(path: str) -> None:
+    """Removes a group and those below it, once no program is in them: one that a signal ends takes a moment for that."""
+    until = time.monotonic() + TO_END
+    while True:
+        try:
+            for folder, _, _ in os.walk(path, topdown=False):
+                os.rmdir(folder)
+            return
+        except OSError as error:
+            if time.monotonic() > until:
+                print(f"bench: the control group {path} stays: {error}", file=sys.stderr, flush=True)
+                return
+        time.sleep(0.05)
+
+
 class MemoryGroup:
-    """A new group, which is removed at the end; its programs must have ended."""
+    """A new group, which is removed at the end, when its programs have ended."""
 
     def __init__(self, limit: float | None):
         self.limit = limit
@@ -43,11 +60,12 @@ class MemoryGroup:
             if self.limit is not None:
                 self.write(os.path.join(self.path, "memory.limit_in_bytes" if self.is_old else "memory.high"), str(int(self.limit)))
         except OSError as error:
+            remove(self.path)
             raise Problem(f"a control group with a limit of memory needs root: {error}") from None
         return self
 
     def __exit__(self, *_problem) -> None:
-        os.rmdir(self.path)
+        remove(self.path)
 
     @staticmethod
     def write(path: str, text: str) -> None:

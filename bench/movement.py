@@ -1,24 +1,15 @@
 """Section `movement`: the speed of moves, the waits of writers, the cost of planning moves."""
 import json
-import os
 import statistics
 
-from measure import Problem
 from table import Table
-from tools import Tools, must
+from tools import Tools, beside, must
 
 MEMORY_PER_BYTE = 3.5  # what is moved, a twin for memcpy, the staging buffer of two copies, and air
 
 
-def program(options) -> str:
-    path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), "movement")
-    if not os.path.isfile(path):
-        raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
-    return path
-
-
 def run_json(options, arguments: list[str]) -> dict:
-    out = must([program(options), *arguments], "measuring movement", timeout=options.limit)
+    out = must([beside(options, "movement"), *arguments], "measuring movement", timeout=options.limit)
     return json.loads(out.splitlines()[-1])
 
 
@@ -69,12 +60,10 @@ def quiet(options, say) -> Table:
                           share, paired(rate, "two copies", "memcpy"), f"{gain:.1f}",
                           max(rate["staged"]) / max(rate["memcpy"]), f"{before} MiB", f"{after} MiB")
     table.note("`best / best` divides the fastest rounds of the staged copy and memcpy: what is left of a busy machine's noise.")
-    state = "reached" if worst >= 0.8 else "not reached"
-    table.note(f"Promised: at least 0.8 of memcpy. Lowest here {worst:.2f}: {state}.")
-    gains = least[True] >= 2.5 and least[False] >= 5
-    table.note("Promised: at least 2.5 times the two copies of ATMem with huge pages, 5 times with small ones. Lowest "
-               f"here {least[True]:.1f} and {least[False]:.1f}: {'reached' if gains else 'not reached'}.")
-    table.note("Huge pages after as before, and nothing left unmoved: " + ("not reached." if lost else "reached."))
+    table.goal(f"Promised: at least 0.8 of memcpy. Lowest here {worst:.2f}", worst >= 0.8)
+    table.goal("Promised: at least 2.5 times the two copies of ATMem with huge pages, 5 times with small ones. Lowest "
+               f"here {least[True]:.1f} and {least[False]:.1f}", least[True] >= 2.5 and least[False] >= 5)
+    table.goal("Huge pages after as before, and nothing left unmoved", not lost)
     return table
 
 
@@ -94,8 +83,7 @@ def stalls(options, say) -> Table:
             table.row("staged copy" if moves else "none", "2 MiB" if huge else "4 KiB", found["moved"], f"{stall['p50']:.0f}", f"{stall['p99']:.0f}",
                       f"{stall['max']:.0f}", f"{stop['p50']:.0f}", f"{stop['p99']:.0f}")
     table.note("`none` moves nothing: what the machine itself does to a writer in 0.3 ms.")
-    table.note(f"Promised on an idle machine: p99 at most 1000. Here {worst:.0f}: "
-               f"{'reached' if worst <= 1000 else 'not reached'}.")
+    table.goal(f"Promised on an idle machine: p99 at most 1000. Here {worst:.0f}", worst <= 1000)
     return table
 
 
@@ -106,7 +94,7 @@ def planning(options, say) -> Table:
     table = Table("Planning and issuing page moves to a kernel that answers at once (our own processor time)",
                   ["pages", "moved", "outcome parts", "seconds"])
     table.row(runs[0]["pages"], runs[0]["moved"], runs[0]["parts"], seconds)
-    table.note(f"Promised: at most 1 s for a million pages: {'reached' if seconds <= 1 else 'not reached'}.")
+    table.goal("Promised: at most 1 s for a million pages", seconds <= 1)
     return table
 
 

@@ -1,8 +1,10 @@
-"""Sections that have parts: each prints its tables as soon as they are made, and `--part` runs some of them."""
+"""Sections that measure several things, one of which may fail: parts, each of which prints its tables as soon as they are made and of which
+`--part` runs some; and programs, whose results share tables."""
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from measure import Problem
 from progress import Progress, in_words
@@ -11,6 +13,21 @@ from tools import Tools
 
 # By name, in the order in which they run.
 Parts = dict[str, Callable[[Tools, argparse.Namespace, str, Progress], Iterator[Table]]]
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+def tables_of_each(items: Iterable[Item], measure: Callable[[Item], Result], tables: Callable[[list[Result]], list[Table]]) -> list[Table]:
+    """Measures each item, and makes the tables of the results. One that fails ends neither the others nor the tables."""
+    results, problems = [], []
+    for item in items:
+        try:
+            results.append(measure(item))
+        except Problem as problem:
+            problems.append(str(problem))
+    found = tables(results) if results else []
+    if problems:
+        raise Problem("; ".join(problems), found)
+    return found
 
 
 def of_section(parts: Parts, options) -> list[str]:

@@ -3,7 +3,6 @@ with one thread where they can, so that two runs allocate in the same order."""
 import dataclasses
 import glob
 import os
-from collections.abc import Callable
 from typing import TypeVar
 
 from measure import Problem
@@ -11,7 +10,7 @@ from tools import HERE, ROOT, must
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 KERNELS = os.path.join(HERE, "truth", "programs")
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,9 +93,9 @@ def build_ocean(folder: str) -> str:
     return output
 
 
-def named(makers: dict[str, Callable[[], Made]], only: list[str] | None) -> dict[str, Callable[[], Made]]:
-    """The makers of the programs that `--program` names, or all."""
-    unknown = [name for name in only or [] if name not in makers]
+def named(programs: dict[str, Value], only: list[str] | None) -> dict[str, Value]:
+    """What the programs that `--program` names have, or all."""
+    unknown = [name for name in only or [] if name not in programs]
     if unknown:
-        raise Problem(f"--program {unknown[0]}: there are {', '.join(makers)}")
-    return {name: make for name, make in makers.items() if not only or name in only}
+        raise Problem(f"--program {unknown[0]}: there are {', '.join(programs)}")
+    return {name: value for name, value in programs.items() if not only or name in only}

@@ -1,11 +1,10 @@
 """Section `sources`: TMP's figure 6, the hit rate by the source of the page ranks: each source alone and both."""
-import json
 import math
 import os
 
 from measure import Problem
 from table import Table
-from tools import ROOT, Tools, must
+from tools import ROOT, Tools
 
 GENERATORS = ["uniform", "zipf", "sliding-window", "phases", "scan-and-hot-set", "stencil-sweep", "graph-walk"]
 # Recorded by perf; more by --trace.
@@ -21,12 +20,9 @@ CHANCE = 0.01
 
 def rates(tools: Tools, trace: list[str], source: str) -> dict[tuple[str, int], float]:
     """Hit rate by policy and the part of the footprint that is fast, ranked by this source."""
-    policies = [word for policy in POLICIES for word in ("--policy", policy)]
-    command = [tools.isotherm, "--quiet", "simulate", *trace, "--source", source, "--sweep", "--json", *policies]
-    simulation = json.loads(must(command, f"replaying {' '.join(trace)} by {source}"))
     # Whole pages: a capacity is only the nearest part of the footprint, and 0 for a small trace.
     return {(policy["policy"], 2 ** round(-math.log2(capacity["share_of_footprint"]))): policy["hit_rate"]
-            for capacity in simulation["capacities"] if capacity["fast_bytes"] > 0
+            for capacity in tools.simulate(trace, POLICIES, "--source", source, "--sweep") if capacity["fast_bytes"] > 0
             for policy in capacity["policies"] if not policy["is_bound"]}
 
 
@@ -58,7 +54,6 @@ def table(policy: str, by_trace: dict) -> Table:
                 kept[together] += row[together] >= best - CHANCE
                 worst[together] = max(worst[together], best - row[together])
     for together, count in kept.items():
-        word = "reached" if count == cases else "not reached"
-        made.note(f"Promised: {together} at least as good as each source alone, to {CHANCE:.0%} of all accesses. Measured: in "
-                  f"{count} of {cases} cases, at worst {worst[together]:.1%} below: {word}.")
+        made.goal(f"Promised: {together} at least as good as each source alone, to {CHANCE:.0%} of all accesses. Measured: in "
+                  f"{count} of {cases} cases, at worst {worst[together]:.1%} below", count == cases)
     return made

@@ -15,6 +15,14 @@ class Table:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
+    def goal(self, text: str, is_reached: bool) -> None:
+        """A note on a goal, and whether it is reached."""
+        self.note(f"{text}: {'reached' if is_reached else 'not reached'}.")
+
+    def goal_of_each(self, text: str, missed: list[str]) -> None:
+        """A note on a goal of each row, and which rows miss it."""
+        self.note(f"{text}: {'not reached by ' + ', '.join(missed) if missed else 'reached'}.")
+
     def text(self) -> str:
         lines = [self.columns, *self.rows]
         widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]

@@ -10,8 +10,9 @@ import re
 import shutil
 
 from measure import Problem
+from programs import named
 from table import Table
-from tools import HERE, ROOT, must
+from tools import HERE, ROOT, beside, compiled, must
 
 MANAGERS = {
     "none": "nothing moves",
@@ -46,31 +47,6 @@ class Case:
         return f"{self.program} under {self.manager}, {self.nodes} nodes, huge pages {self.huge}"
 
 
-def sources(name: str) -> str:
-    return os.path.join(HERE, "tiering", name)
-
-
-def beside(options, name: str) -> str:
-    """A program that is built beside `isotherm`."""
-    path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), name)
-    if not os.path.isfile(path):
-        raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
-    return path
-
-
-def chosen(options) -> list[str]:
-    unknown = [name for name in options.program or [] if name not in PROGRAMS]
-    if unknown:
-        raise Problem(f"there is no program {unknown[0]}; there are {', '.join(PROGRAMS)}")
-    return options.program or list(PROGRAMS)
-
-
-def compiled(name: str, folder: str) -> str:
-    path = os.path.join(folder, name)
-    must(["cc", "-O2", "-Wall", "-o", path, sources(f"{name}.c"), "-lm"], f"compiling {name}.c")
-    return path
-
-
 def redis_server() -> str:
     path = shutil.which("redis-server")
     if path is None:
@@ -80,18 +56,18 @@ def redis_server() -> str:
 
 def payload(options, folder: str, programs: list[str]) -> list[str]:
     """The programs that the guest of some programs needs."""
-    files = [beside(options, "isotherm"), compiled("patterns", folder)]
-    files += [compiled(name, folder) for name in ("graph", "sparse") if name in programs]
+    names = ["patterns", *(name for name in ("graph", "sparse") if name in programs)]
+    files = [beside(options, "isotherm")]
     if "redis" in programs:
-        files += [redis_server(), compiled("redis_client", folder)]
-    return files
+        files, names = [*files, redis_server()], [*names, "redis_client"]
+    return files + [compiled(f"tiering/{name}.c", folder, "-Wall", "-lm") for name in names]
 
 
 def measured(options, files: list[str], case: Case) -> re.Match:
     """Runs a case in a virtual machine of its own."""
     work = PROGRAMS[case.program][1 if options.quick else 0]
     brought = [word for file in files for word in ("--with", file)]
-    output = must([beside(options, "isotherm-vm"), "run", *brought, TOPOLOGIES[case.nodes], sources("guest"),
+    output = must([beside(options, "isotherm-vm"), "run", *brought, TOPOLOGIES[case.nodes], os.path.join(HERE, "tiering", "guest"),
                    case.manager, case.program, str(work), case.huge], str(case), options.limit + 300)
     found = FIGURES.search(output)
     if not found:
@@ -132,7 +108,7 @@ def fill(table: Table, options, files: list[str], cases: list[Case], say) -> Non
 def run(_tools: None, options, folder: str, say) -> list[Table]:
     if not os.path.isdir(os.path.join(ROOT, "build", "vm")):
         raise Problem("there is no build/vm; make it with setup/vm")
-    programs = chosen(options)
+    programs = list(named(PROGRAMS, options.program))
     files = payload(options, folder, programs)
     rounds = options.rounds if options.has_rounds else 1
     cases = [Case(program, nodes, huge, manager) for program in programs for nodes in options.nodes or [2] for huge in options.huge or ["always"]

@@ -4,12 +4,11 @@ The paper: 4 GB of fast memory beside 60 GB of slow, so a sixteenth of all; a pa
 is touched first in a period, 13 us more if it is hot; moving a page takes 50 us. The baseline keeps what comes
 first fast and moves nothing; TMP, with the policy History, ran 1.04 times as fast on average, 1.13 at best.
 """
-import json
 import os
 
 from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
-from tools import Tools, must
+from tools import Tools
 
 TIERS = "emulated"
 # 4 of 64.
@@ -48,16 +47,10 @@ def named(name: str, program: Program) -> Program:
     return Program(name, program.command)
 
 
-def footprint(tools: Tools, profile: str) -> int:
-    """Most bytes that the program's sites had resident at one time."""
-    report = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], "reading the profile"))
-    return report["totals"]["footprint_bytes"]
-
-
 def contenders(tools: Tools, program: Program, folder: str, options) -> tuple[list[Contender], int]:
     profile = os.path.join(folder, f"{program.name.replace(' ', '-')}.iso")
     run_once(program, Contender("record", tools.record(profile)), options.limit)
-    whole = footprint(tools, profile)
+    whole = tools.footprint(profile)
     fast = max(whole // PART, 1 << 20)
 
     def way(name: str, policy: str, room: int, *more: str) -> Contender:
@@ -67,13 +60,6 @@ def contenders(tools: Tools, program: Program, folder: str, options) -> tuple[li
     observed = ["--unit", UNIT, "--frequency", FREQUENCY]
     return [way(FIRST_COME, "none", fast), way(HISTORY, "history", fast, *observed),
             way(PAYBACK, "payback", fast, *observed), way(ALL_FAST, "none", 2 * whole)], fast
-
-
-def verdict(name: str, speedups: list[float]) -> str:
-    mean, least = geometric_mean(speedups), min(speedups)
-    reached = "reached" if mean >= MEAN and least >= LEAST else "not reached"
-    return (f"{name}: geometric mean {mean:.3f} (goal: at least {MEAN}), least {least:.3f} (goal: no program below {LEAST}): "
-            f"{reached}.")
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
@@ -93,7 +79,9 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         table.row(program.name, f"{fast / 2**20:.1f}", *medians, f"{spread:.1%}", *(known[-1] for known in speedups.values()))
     table.row("geometric mean", *[""] * 6, *(geometric_mean(known) for known in speedups.values()))
     for name, known in speedups.items():
-        table.note(verdict(name, known))
+        mean, least = geometric_mean(known), min(known)
+        table.goal(f"{name}: geometric mean {mean:.3f} (goal: at least {MEAN}), least {least:.3f} (goal: no program below {LEAST})",
+                   mean >= MEAN and least >= LEAST)
     table.note("First come: memory is fast until the tier is full, in the order of first touch, and stays where it is; nothing "
                f"observes the program. History and payback move units of {UNIT} each second by the daemon's step, from {FREQUENCY} "
                "samples a second; units are ranked by the sum of all sources' hits, and the cost of observing and moving is "

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import tomllib
 
 from machine import jemalloc_version
 from measure import Problem, Program, end
@@ -34,6 +35,29 @@ def must(command: list[str], what: str, timeout: float | None = None, **options)
         last = " | ".join((said or output).strip().splitlines()[-3:])
         raise Problem(f"{what}: {shlex.join(command)} ended with status {child.returncode}: {last}")
     return output
+
+
+def wrapper(name: str) -> str:
+    """A compiler of Isotherm: isotherm-cc or isotherm-c++."""
+    path = os.path.join(ROOT, "build", "llvm", name)
+    if not os.path.isfile(path):
+        raise Problem(f"there is no {path}; `make build` makes it where clang-19 is")
+    return path
+
+
+def beside(options, name: str) -> str:
+    """A program that is built beside `isotherm`."""
+    path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), name)
+    if not os.path.isfile(path):
+        raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
+    return path
+
+
+def compiled(source: str, folder: str, *options: str) -> str:
+    """A program in C of the benchmarks, compiled into a folder."""
+    path = os.path.join(folder, os.path.basename(source).removesuffix(".c"))
+    must(["cc", "-O2", "-o", path, os.path.join(HERE, source), *options], f"compiling {source}")
+    return path
 
 
 def unslowed(plan: str) -> str:
@@ -104,22 +128,37 @@ class Tools:
         return [self.isotherm, "--quiet", "record", "--force", "--isolate", "sites", *more, "-o", profile, "--"]
 
     def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated", value: str = "accesses",
-             guide: str | None = None) -> None:
-        """Makes a plan; and the guide file of a Java heap with colours where `guide` names one."""
+             guide: str | None = None) -> str:
+        """Makes a plan, whose file it returns; and the guide file of a Java heap with colours where `guide` names one."""
         more = ["--guide", guide] if guide else []
         must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy, "--value", value, *more,
               "-o", output], f"planning by {policy}")
+        return output
+
+    def json(self, words: list[str], what: str, **options) -> dict:
+        """What a command of `isotherm` prints as JSON."""
+        return json.loads(must([self.isotherm, "--quiet", *words, "--json"], what, **options))
 
     def report(self, profile: str) -> dict:
-        return json.loads(must([self.isotherm, "--quiet", "report", "--json", profile], "reading the profile"))
+        return self.json(["report", profile], "reading the profile")
 
-    def simulate(self, profile: str, policies: list[str], power: str, devices: int) -> dict[str, dict]:
-        """What the simulator says of each policy, on a machine of equal DIMMs."""
+    def footprint(self, profile: str) -> int:
+        """Most bytes that the program's sites had resident at one time."""
+        return max(self.report(profile)["totals"]["footprint_bytes"], 1)
+
+    def simulate(self, data: list[str], policies: list[str], *more: str) -> list[dict]:
+        """What the simulator says of these policies, for each capacity. `data`: a profile, a trace or what generates one."""
         words = [word for policy in policies for word in ("--policy", policy)]
-        printed = must([self.isotherm, "--quiet", "simulate", profile, "--tiers", "dimms", "--power", power, "--devices", str(devices),
-                        *words, "--json"], "simulating the profile")
-        [capacity] = json.loads(printed)["capacities"]
-        return {found["policy"]: found for found in capacity["policies"]}
+        return self.json(["simulate", *data, *more, *words], f"replaying {' '.join(data)}")["capacities"]
+
+    def fit_bandwidth(self, runs: list[str], stem: str, *more: str) -> list[int]:
+        """The bounds of the model that fits these runs, in bytes a second."""
+        path, model = f"{stem}.runs", f"{stem}.toml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("".join(f"{run}\n" for run in runs))
+        must([self.isotherm, "--quiet", "fit-bandwidth", path, *more, "-o", model], "fitting the model")
+        with open(model, "rb") as file:
+            return [int(bound.removesuffix("B/s")) for bound in tomllib.load(file)["bounds"]]
 
     def by_policy(self, policy: str, tiers: str, fast: int, *more: str) -> list[str]:
         """Prefix that runs a program on an emulated machine whose pages an epoch policy moves."""

@@ -10,6 +10,7 @@ import os
 
 import cache_model
 from measure import Contender, Problem, Program, geometric_mean, run_once
+from parts import tables_of_each
 from table import Table
 from tools import HERE, ROOT, Tools, must
 from truth_programs import Built, programs
@@ -50,7 +51,7 @@ class Heat:
 
 
 def read(tools: Tools, profile: str) -> Heat:
-    report = json.loads(must([tools.isotherm, "--quiet", "report", "--json", profile], "reading a profile"))
+    report = tools.report(profile)
     if not os.path.isfile(READER):
         raise Problem(f"there is no {READER}; run setup/python")
     chunks = json.loads(must([READER, os.path.join(HERE, "truth", "chunks.py"), profile], "reading the chunks of a profile"))
@@ -168,16 +169,12 @@ def observe(tools: Tools, built: Built, last: cache_model.Cache, folder: str, op
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     cache_model.build(folder)
     last = cache_model.Cache(options.cache << 20, LAST_WAYS)
-    results, problems = {}, []
-    for built in programs(tools, folder, options.program):
-        try:
-            results[built.program.name] = observe(tools, built, last, folder, options, say)
-        except Problem as problem:
-            problems.append(str(problem))
-    tables = [overview(results, last, options.prefetch), sites_table(results), chunks_table(results)] if results else []
-    if problems:
-        raise Problem("; ".join(problems), tables)
-    return tables
+    def tables(observed: list[tuple[str, Result]]) -> list[Table]:
+        results = dict(observed)
+        return [overview(results, last, options.prefetch), sites_table(results), chunks_table(results)]
+
+    return tables_of_each(programs(tools, folder, options.program),
+                          lambda built: (built.program.name, observe(tools, built, last, folder, options, say)), tables)
 
 
 def overview(results: dict[str, Result], last: cache_model.Cache, prefetches: bool) -> Table:
@@ -215,13 +212,11 @@ def scored(title: str, results: dict[str, Result], score, columns: list[str]) ->
              for source, rows in by_source.items() if rows}
     made.row("geometric mean", *[""] * len(columns), *(f"{share:.2f}" for source in SOURCES
                                                         for share in means.get(source, [])))
-    made.note(f"Promised: {TIMER}, at 1/{PARTS[0]}, at least {EACH:.2f} of each program. Below: {', '.join(below) or 'none'}: "
-              f"{'not reached' if below else 'reached'}.")
+    made.goal(f"Promised: {TIMER}, at 1/{PARTS[0]}, at least {EACH:.2f} of each program. Below: {', '.join(below) or 'none'}", not below)
     for source, promised in MEAN.items():
         if source in means:
             mean = means[source][0]
-            made.note(f"Promised: {source}, at 1/{PARTS[0]}, {promised:.2f} on the geometric mean. Measured: {mean:.3f}: "
-                      f"{'reached' if mean >= promised else 'not reached'}.")
+            made.goal(f"Promised: {source}, at 1/{PARTS[0]}, {promised:.2f} on the geometric mean. Measured: {mean:.3f}", mean >= promised)
     return made
 
 

@@ -2,9 +2,9 @@
 import dataclasses
 import os
 
-from measure import Problem, Program
+from measure import Program
 from programs import C, CPP, DEBIAN, FORTRAN, ONE_THREAD, build_ocean, kernel_source, named, variables, workload_sources
-from tools import HERE, ROOT, Tools, must
+from tools import HERE, Tools, must, wrapper
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,13 +13,6 @@ class Built:
 
     program: Program
     counting: Program | None = None
-
-
-def wrapper(name: str) -> str:
-    path = os.path.join(ROOT, "build", "llvm", name)
-    if not os.path.isfile(path):
-        raise Problem(f"there is no {path}; `make build` makes it where clang-19 is")
-    return path
 
 
 def compiled(name: str, compiler: str, options: list[str], sources: list[str], words: list[str], folder: str) -> Built:

@@ -5,10 +5,7 @@
  * A frame blurs the 16 tiles of the view, applies a curve of tones to them, and adds up what it shows. The view moves by a tile every 24 frames,
  * within a corner of 6 x 6 tiles. At the end a row of each tile is read. Half of each page is compressible: every second row is flat.
  * Prints sums of the frames and of these rows, and the time of the frames to standard error. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "../truth/programs/kernel.h"
 
 enum { SIDE = 256, CHANNELS = 4, ROW = SIDE * CHANNELS, TILE = SIDE * ROW };
 enum { ACROSS = 24, DOWN = 20, SAVED = 96, VIEW = 4, REGION = 6, FRAMES_PER_MOVE = 24, TONES = 1 << 16 };
@@ -18,27 +15,12 @@ typedef uint16_t Tile[TILE];
 static uint64_t state = 1;
 static uint16_t curve[TONES];
 
-static uint32_t next(void) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(state >> 33);
-}
-
 static Tile *made(size_t tiles) {
-    Tile *made = malloc(tiles * sizeof *made);
-    if (made == NULL) {
-        perror("image");
-        exit(1);
-    }
+    Tile *made = ARRAY(Tile, tiles);
     for (size_t tile = 0; tile < tiles; tile++)
         for (int at = 0; at < TILE; at++)
-            made[tile][at] = (uint16_t)(at / ROW % 2 == 0 ? tile * 64 : next());
+            made[tile][at] = (uint16_t)(at / ROW % 2 == 0 ? tile * 64 : draw(&state));
     return made;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 /* The mean of three pixels side by side, by the curve, as the sum of the tile. */
@@ -79,11 +61,11 @@ int main(int count, char **arguments) {
     for (int tone = 0; tone < TONES; tone++)
         curve[tone] = (uint16_t)((uint64_t)tone * tone / TONES);
     Tile *image = made(ACROSS * DOWN), *saved = made(SAVED), *shown = made(1);
-    double begin = now();
+    double begin = seconds();
     uint64_t sum = 0;
     for (int frame = 0; frame < frames; frame++)
         sum += show_view(image, *shown, frame);
-    fprintf(stderr, "kernel_seconds %.6f\n", now() - begin);
+    fprintf(stderr, "kernel_seconds %.6f\n", seconds() - begin);
     uint64_t rows = second_rows(image, ACROSS * DOWN) + second_rows(saved, SAVED);
     printf("frames %llu rows %llu\n", (unsigned long long)sum, (unsigned long long)rows);
     return 0;

@@ -6,11 +6,7 @@
  *
  * A step reads one page of the scan and 500 words of the hot set. Prints a sum of what it read, and to standard error its time and, with phases, the longest time after a change
  * until it works at full speed again. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+#include "../truth/programs/kernel.h"
 
 enum { PAGE_WORDS = 512, READS = 500, PHASES = 4, BLOCKS = 400, IN_A_ROW = 5 };
 
@@ -23,20 +19,10 @@ static uint64_t next(void) {
 }
 
 static uint64_t *filled(uint64_t bytes) {
-    uint64_t *words = malloc(bytes);
-    if (words == NULL) {
-        perror("patterns");
-        exit(1);
-    }
+    uint64_t *words = checked(malloc(bytes));
     for (uint64_t at = 0; at < bytes / sizeof *words; at++)
         words[at] = at % PAGE_WORDS < PAGE_WORDS / 2 ? at / PAGE_WORDS : next();
     return words;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 /* Words at the start are read more often than others: the cube of an even number between 0 and 1. */
@@ -91,11 +77,11 @@ int main(int count, char **arguments) {
     for (int phase = 0; phase < (has_phases ? PHASES : 1); phase++)
         hot[phase] = filled(hot_bytes);
     uint64_t *scanned = filled(scanned_bytes), *cold = has_cold ? filled(240 * mebibyte) : NULL;
-    double begin = now(), block_begin = begin, blocks[BLOCKS] = {0};
+    double begin = seconds(), block_begin = begin, blocks[BLOCKS] = {0};
     uint64_t sum = 0, block = 0;
     for (uint64_t step = 0; step < steps; step++) {
         if (step * BLOCKS / steps != block) {
-            double end = now();
+            double end = seconds();
             blocks[block] = end - block_begin;
             block_begin = end;
             block = step * BLOCKS / steps;
@@ -105,8 +91,8 @@ int main(int count, char **arguments) {
         sum += scan(scanned, scanned_bytes / sizeof *scanned / PAGE_WORDS, step);
     }
     printf("sum %llu cold %llu\n", (unsigned long long)sum, (unsigned long long)(cold ? cold[7 * PAGE_WORDS] : 0));
-    fprintf(stderr, "kernel_seconds %.6f\n", now() - begin);
-    blocks[block] = now() - block_begin;
+    fprintf(stderr, "kernel_seconds %.6f\n", seconds() - begin);
+    blocks[block] = seconds() - block_begin;
     if (has_phases)
         fprintf(stderr, "recovery_seconds %.3f\n", recovery(blocks));
     return 0;

@@ -1,4 +1,4 @@
-/* What the programs of `bench/run truth` share: arrays, random numbers, the time of the kernel.
+/* What the programs of `bench/run truth` and `bench/run compressed` share: arrays, random numbers, the time of the kernel.
  *
  * Each array is made by a call of `ARRAY` in a line of its own, so that it is an allocation site of its own. Results go to
  * standard output and are the same in every run; times go to standard error. */
