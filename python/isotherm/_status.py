@@ -4,66 +4,46 @@ import enum
 from ._library import FUNCTIONS
 
 
-class Status(enum.IntEnum):
+class _Worded(enum.IntEnum):
+    """A number of the header with its text."""
+
+    def __new__(cls, number, text):
+        member = int.__new__(cls, number)
+        member._value_ = number
+        member.text = text
+        return member
+
+    def __str__(self):
+        return self.text
+
+
+class Status(_Worded):
     """`enum isotherm_status`."""
 
-    OK = 0
-    ABSENT = 1
-    NO_OBSERVER = 2
-    NO_SAMPLES = 3
-    BUSY = 4
-    INVALID = 5
-    OVERLAP = 6
-    UNKNOWN = 7
-    NOT_MOVABLE = 8
-    NO_ROOM = 9
-    FAILED = 10
-
-    def __str__(self):
-        return TEXTS[self]
+    OK = 0, "done"
+    ABSENT = 1, "Isotherm's runtime is not loaded, or is off"
+    NO_OBSERVER = 2, "no process observes this one"
+    NO_SAMPLES = 3, "nothing was profiled, so nothing was moved"
+    BUSY = 4, "another thread waits for an answer"
+    INVALID = 5, "an argument is out of range"
+    OVERLAP = 6, "a part of the memory has a name already"
+    UNKNOWN = 7, "no registered object begins there"
+    NOT_MOVABLE = 8, "this memory stays where it is"
+    NO_ROOM = 9, "a table of the runtime is full"
+    FAILED = 10, "the kernel refused"
 
 
-TEXTS = {
-    Status.OK: "done",
-    Status.ABSENT: "Isotherm's runtime is not loaded, or is off",
-    Status.NO_OBSERVER: "no process observes this one",
-    Status.NO_SAMPLES: "nothing was profiled, so nothing was moved",
-    Status.BUSY: "another thread waits for an answer",
-    Status.INVALID: "an argument is out of range",
-    Status.OVERLAP: "a part of the memory has a name already",
-    Status.UNKNOWN: "no registered object begins there",
-    Status.NOT_MOVABLE: "this memory stays where it is",
-    Status.NO_ROOM: "a table of the runtime is full",
-    Status.FAILED: "the kernel refused",
-}
-
-
-class Reason(enum.IntEnum):
+class Reason(_Worded):
     """`enum isotherm_reason`: why data is not in fast memory, or did not move. A place in `Result.stayed_bytes`."""
 
-    CAPACITY = 0
-    NOT_HOT = 1
-    NOT_TOUCHED = 2
-    NOT_MOVABLE = 3
-    NO_ROOM = 4
-    IN_USE = 5
-    SHARED = 6
-    REFUSED = 7
-
-    def __str__(self):
-        return REASON_TEXTS[self]
-
-
-REASON_TEXTS = {
-    Reason.CAPACITY: "hotter data takes the fast memory that may be used",
-    Reason.NOT_HOT: "neither samples nor hints prove it hot",
-    Reason.NOT_TOUCHED: "it has no pages",
-    Reason.NOT_MOVABLE: "the run does not place this memory",
-    Reason.NO_ROOM: "the memory that it was to enter was full",
-    Reason.IN_USE: "its pages were in use",
-    Reason.SHARED: "it is shared with another process since a fork",
-    Reason.REFUSED: "the kernel refused to move it",
-}
+    CAPACITY = 0, "hotter data takes the fast memory that may be used"
+    NOT_HOT = 1, "neither samples nor hints prove it hot"
+    NOT_TOUCHED = 2, "it has no pages"
+    NOT_MOVABLE = 3, "the run does not place this memory"
+    NO_ROOM = 4, "the memory that it was to enter was full"
+    IN_USE = 5, "its pages were in use"
+    SHARED = 6, "it is shared with another process since a fork"
+    REFUSED = 7, "the kernel refused to move it"
 
 
 class Error(ValueError):
