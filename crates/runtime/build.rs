@@ -48,7 +48,7 @@ fn main() {
 
 /// The functions of an instance that the runtime calls: name in the struct, symbol after the
 /// prefix, and type.
-const FUNCTIONS: [(&str, &str, &str); 18] = [
+const FUNCTIONS: [(&str, &str, &str); 17] = [
     ("malloc", "malloc", "(size: usize) -> *mut c_void"),
     (
         "calloc",
@@ -87,27 +87,22 @@ const FUNCTIONS: [(&str, &str, &str); 18] = [
         "(block: *const c_void, flags: c_int) -> usize",
     ),
     ("dallocx", "dallocx", "(block: *mut c_void, flags: c_int)"),
+    (
+        "sdallocx",
+        "sdallocx",
+        "(block: *mut c_void, size: usize, flags: c_int)",
+    ),
     ("nallocx", "nallocx", "(size: usize, flags: c_int) -> usize"),
     (
         "mallctl",
         "mallctl",
         "(name: *const c_char, old: *mut c_void, old_bytes: *mut usize, new: *mut c_void, new_bytes: usize) -> c_int",
     ),
-    (
-        "mallctlnametomib",
-        "mallctlnametomib",
-        "(name: *const c_char, mib: *mut usize, length: *mut usize) -> c_int",
-    ),
     // jemalloc's default source of extents, which an instance uses outside the pool.
     (
-        "mallctlbymib",
-        "mallctlbymib",
-        "(mib: *const usize, length: usize, old: *mut c_void, old_bytes: *mut usize, new: *mut c_void, new_bytes: usize) -> c_int",
-    ),
-    (
-        "stats_print",
-        "malloc_stats_print",
-        "(write: *mut c_void, data: *mut c_void, options: *const c_char)",
+        "extent_alloc_mmap",
+        "je_extent_alloc_mmap",
+        "(new: *mut c_void, bytes: usize, alignment: usize, zero: *mut bool, commit: *mut bool) -> *mut c_void",
     ),
     ("prefork", "je_jemalloc_prefork", "()"),
     ("postfork_parent", "je_jemalloc_postfork_parent", "()"),

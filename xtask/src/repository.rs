@@ -1,10 +1,10 @@
 //! [`Repository`] reads the repository into a value: its files and its packages. The only module that does input.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::rust_source::RustSource;
 
@@ -31,23 +31,29 @@ pub(crate) struct RepositoryFile {
 }
 
 /// One package of the workspace, as `cargo metadata` describes it.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     /// Name without the prefix `isotherm-`: `model`, `isotherm`, `xtask`.
+    #[serde(deserialize_with = "short_name")]
     pub(crate) name: String,
     /// The manifest's path from the repository's root.
+    #[serde(rename = "manifest_path")]
     pub(crate) manifest: String,
     /// Its dependencies among the workspace's packages.
+    #[serde(rename = "dependencies")]
     pub(crate) uses: Vec<Use>,
 }
 
 /// One dependency on another package of the workspace.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Use {
     /// Name without the prefix `isotherm-`.
+    #[serde(deserialize_with = "short_name")]
     pub(crate) name: String,
-    /// Listed under `dev-dependencies`: for tests only.
-    pub(crate) for_tests: bool,
+    /// `dev` where it is listed under `dev-dependencies`: for tests only.
+    pub(crate) kind: Option<String>,
+    /// Its folder; none for a package of a registry.
+    pub(crate) path: Option<String>,
 }
 
 impl Repository {
@@ -89,6 +95,14 @@ impl Repository {
         self.files
             .iter()
             .filter_map(|file| Some((file, file.text.as_deref()?)))
+    }
+
+    /// The lines of these files, numbered from 1.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&RepositoryFile, usize, &str)> {
+        self.texts().flat_map(|(file, text)| {
+            let lines = (1..).zip(text.lines());
+            lines.map(move |(number, line)| (file, number, line))
+        })
     }
 
     /// The Rust files that parse.
@@ -171,28 +185,15 @@ fn listed_files(root: &Path) -> Result<Vec<String>> {
     // A checkout that belongs to another user (a container's volume) is read all the same: no hook or
     // configured command runs here.
     let safe = format!("safe.directory={}", root.display());
-    let output = Command::new("git")
-        .args([
-            "-c",
-            &safe,
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ])
-        .current_dir(root)
-        .output()
-        .context(
-            "cannot run git, which lists the files to check; install it: apt-get install git",
-        )?;
-    ensure!(
-        output.status.success(),
-        "git ls-files failed in {}; the house rules need a git checkout: {}",
-        root.display(),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let list = String::from_utf8(output.stdout).context("a file name is not UTF-8")?;
+    let mut git = Command::new("git");
+    git.args(["-c", &safe, "ls-files", "-z"])
+        .args(["--cached", "--others", "--exclude-standard"])
+        .current_dir(root);
+    let printed = printed_by(git).with_context(|| {
+        let root = root.display();
+        format!("git cannot list the files in {root}; the house rules need git (apt-get install git) and a checkout of it")
+    })?;
+    let list = String::from_utf8(printed).context("a file name is not UTF-8")?;
     let mut paths: Vec<String> = list
         .split('\0')
         .filter(|path| !path.is_empty())
@@ -205,70 +206,46 @@ fn listed_files(root: &Path) -> Result<Vec<String>> {
 
 fn workspace_packages(root: &Path) -> Result<Vec<Package>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
+    let mut metadata = Command::new(cargo);
+    metadata
         .args(["metadata", "--format-version", "1", "--no-deps"])
-        .current_dir(root)
-        .output()
-        .context("cannot run cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata failed: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
+        .current_dir(root);
+    let printed = printed_by(metadata).context("cargo metadata")?;
     let metadata: Metadata =
-        serde_json::from_slice(&output.stdout).context("cargo metadata printed another format")?;
-    Ok(metadata
-        .packages
-        .into_iter()
-        .map(|package| package.within(root))
-        .collect())
+        serde_json::from_slice(&printed).context("cargo metadata printed another format")?;
+    let packages = metadata.packages.into_iter();
+    Ok(packages.map(|package| package.within(root)).collect())
 }
 
-/// The used parts of the output of `cargo metadata`.
+/// The standard output of a command that succeeds.
+fn printed_by(mut command: Command) -> Result<Vec<u8>> {
+    let output = command.output().context("it cannot be run")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "it failed: {}", errors.trim());
+    Ok(output.stdout)
+}
+
 /// The used parts of the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
-    packages: Vec<MetadataPackage>,
+    packages: Vec<Package>,
 }
 
-#[derive(Deserialize)]
-struct MetadataPackage {
-    name: String,
-    manifest_path: PathBuf,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    kind: Option<String>,
-    /// Its folder; none for a package of a registry.
-    path: Option<String>,
-}
-
-impl MetadataPackage {
-    fn within(self, root: &Path) -> Package {
-        let manifest = self.manifest_path.strip_prefix(root);
-        let ours = self.dependencies.iter().filter(|used| used.path.is_some());
-        Package {
-            manifest: manifest
-                .unwrap_or(&self.manifest_path)
-                .display()
-                .to_string(),
-            name: short_name(&self.name),
-            uses: ours
-                .map(|used| Use {
-                    name: short_name(&used.name),
-                    for_tests: used.kind.as_deref() == Some("dev"),
-                })
-                .collect(),
+impl Package {
+    /// The package with its manifest's path from the root, and with the dependencies that are in the workspace.
+    fn within(mut self, root: &Path) -> Self {
+        if let Ok(inside) = Path::new(&self.manifest).strip_prefix(root) {
+            self.manifest = inside.display().to_string();
         }
+        self.uses.retain(|used| used.path.is_some());
+        self
     }
 }
 
-fn short_name(package: &str) -> String {
-    let short = package.strip_prefix("isotherm-");
-    short.unwrap_or(package).to_owned()
+fn short_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let short = name.strip_prefix("isotherm-");
+    Ok(short.unwrap_or(&name).to_owned())
 }
 
 #[cfg(test)]
@@ -286,16 +263,16 @@ mod tests {
                 { "name": "libc", "kind": null },
             ],
         });
-        let package: MetadataPackage = serde_json::from_value(metadata).expect("a package");
+        let package: Package = serde_json::from_value(metadata).expect("a package");
         let package = package.within(Path::new("/somewhere"));
         assert_eq!(package.name, "policy");
         assert_eq!(package.manifest, "crates/policy/Cargo.toml");
         let uses: Vec<_> = package
             .uses
             .iter()
-            .map(|u| (u.name.as_str(), u.for_tests))
+            .map(|u| (u.name.as_str(), u.kind.as_deref()))
             .collect();
-        assert_eq!(uses, [("model", false), ("sys", true)]);
+        assert_eq!(uses, [("model", None), ("sys", Some("dev"))]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Finds names, paths and calls in a token stream, macro bodies included: a syntax tree ends at a macro call, and
 //! the rules must not.
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 
 /// A word of interest and the line it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,25 +14,10 @@ pub(crate) struct Spot<T> {
 
 /// The names of all macros that are called: `println` for `println!(...)`.
 pub(crate) fn macro_calls(tokens: &TokenStream) -> Vec<Spot<String>> {
-    let mut calls = Vec::new();
-    for_each_level(tokens, &mut |level| {
-        for three in level.windows(3) {
-            if let [
-                TokenTree::Ident(name),
-                TokenTree::Punct(mark),
-                TokenTree::Group(_),
-            ] = three
-                && mark.as_char() == '!'
-            {
-                calls.push(Spot {
-                    what: name.to_string(),
-                    line: name.span().start().line,
-                });
-            }
-        }
-    });
-    calls.sort_by_key(|spot| spot.line);
-    calls
+    spots(tokens, |level, at, name| {
+        let is_call = is_mark(level, at + 1, '!') && is_group(level, at + 2);
+        is_call.then(|| name.to_string())
+    })
 }
 
 /// Macros that write to a stream and return a result.
@@ -42,37 +27,20 @@ const WRITE_METHODS: &[&str] = &["write_all", "write_fmt", "flush"];
 
 /// Writes whose error is unwrapped on the spot: `writeln!(...).unwrap()`, `out.flush().expect(...)`.
 pub(crate) fn unwrapped_writes(tokens: &TokenStream) -> Vec<Spot<String>> {
-    let mut found = Vec::new();
-    for_each_level(tokens, &mut |level| {
-        for (at, token) in level.iter().enumerate() {
-            let TokenTree::Ident(write) = token else {
-                continue;
-            };
-            let (known, rest) = match level.get(at + 1) {
-                Some(TokenTree::Punct(mark)) if mark.as_char() == '!' => {
-                    (WRITE_MACROS, &level[at + 2..])
-                }
-                _ => (WRITE_METHODS, &level[at + 1..]),
-            };
-            if let [
-                TokenTree::Group(_),
-                TokenTree::Punct(dot),
-                TokenTree::Ident(unwrap),
-                ..,
-            ] = rest
-                && known.iter().any(|known| write == known)
-                && dot.as_char() == '.'
-                && (unwrap == "unwrap" || unwrap == "expect")
-            {
-                found.push(Spot {
-                    what: format!("{write}().{unwrap}()"),
-                    line: write.span().start().line,
-                });
-            }
-        }
-    });
-    found.sort_by_key(|spot| spot.line);
-    found
+    spots(tokens, |level, at, write| {
+        let (known, group) = match is_mark(level, at + 1, '!') {
+            true => (WRITE_MACROS, at + 2),
+            false => (WRITE_METHODS, at + 1),
+        };
+        let is_write = is_group(level, group) && known.iter().any(|known| write == known);
+        let unwrap = ["unwrap", "expect"].into_iter().find(|unwrap| {
+            is_mark(level, group + 1, '.')
+                && level.get(group + 2).is_some_and(|it| is_word(it, unwrap))
+        });
+        unwrap
+            .filter(|_| is_write)
+            .map(|unwrap| format!("{write}().{unwrap}()"))
+    })
 }
 
 /// Every path of two parts or more, with the branches of `use` trees expanded: `use std::{fs, time::Instant}`
@@ -128,27 +96,14 @@ fn join(prefix: &str, name: &str) -> String {
 /// Names that may refer to a function, type or value in scope: no field, method, macro or later
 /// part of a path, and no name that is being declared.
 pub(crate) fn free_words(tokens: &TokenStream) -> Vec<Spot<String>> {
-    let mut words = Vec::new();
-    for_each_level(tokens, &mut |level| {
-        for (at, token) in level.iter().enumerate() {
-            let TokenTree::Ident(word) = token else {
-                continue;
-            };
-            let is_declared = at > 0 && is_word(&level[at - 1], "fn")
-                || is_mark(level, at + 1, ':') && !is_path_separator(level, at + 1);
-            let is_part =
-                at > 0 && is_mark(level, at - 1, '.') || at > 1 && is_path_separator(level, at - 2);
-            let is_macro = is_mark(level, at + 1, '!')
-                && matches!(level.get(at + 2), Some(TokenTree::Group(_)));
-            if !is_declared && !is_part && !is_macro {
-                words.push(Spot {
-                    what: word.to_string(),
-                    line: word.span().start().line,
-                });
-            }
-        }
-    });
-    words
+    spots(tokens, |level, at, word| {
+        let is_declared = at > 0 && is_word(&level[at - 1], "fn")
+            || is_mark(level, at + 1, ':') && !is_path_separator(level, at + 1);
+        let is_part =
+            at > 0 && is_mark(level, at - 1, '.') || at > 1 && is_path_separator(level, at - 2);
+        let is_macro = is_mark(level, at + 1, '!') && is_group(level, at + 2);
+        (!is_declared && !is_part && !is_macro).then(|| word.to_string())
+    })
 }
 
 /// The keywords that declare a type.
@@ -156,27 +111,17 @@ const TYPE_KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
 
 /// The types that are declared `pub`, without `pub(crate)` and the like; macro bodies included.
 pub(crate) fn public_types(tokens: &TokenStream) -> Vec<Spot<String>> {
-    let mut types = Vec::new();
-    for_each_level(tokens, &mut |level| {
-        for (at, token) in level.iter().enumerate() {
-            if !is_word(token, "pub") {
-                continue;
+    let is_type = |word: &TokenTree| TYPE_KEYWORDS.iter().any(|known| is_word(word, known));
+    spots(tokens, |level, at, name| {
+        let is_public = match &level[..at] {
+            [.., first, second, keyword] if is_word(second, "unsafe") => {
+                is_word(first, "pub") && is_type(keyword)
             }
-            let is_unsafe = level
-                .get(at + 1)
-                .is_some_and(|word| is_word(word, "unsafe"));
-            let keyword = at + 1 + usize::from(is_unsafe);
-            if let Some([word, TokenTree::Ident(name)]) = level.get(keyword..keyword + 2)
-                && TYPE_KEYWORDS.iter().any(|known| is_word(word, known))
-            {
-                types.push(Spot {
-                    what: name.to_string(),
-                    line: name.span().start().line,
-                });
-            }
-        }
-    });
-    types
+            [.., first, keyword] => is_word(first, "pub") && is_type(keyword),
+            _ => false,
+        };
+        is_public.then(|| name.to_string())
+    })
 }
 
 fn is_word(token: &TokenTree, word: &str) -> bool {
@@ -187,19 +132,37 @@ fn is_mark(level: &[TokenTree], at: usize, mark: char) -> bool {
     matches!(level.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
 }
 
+fn is_group(level: &[TokenTree], at: usize) -> bool {
+    matches!(level.get(at), Some(TokenTree::Group(_)))
+}
+
 fn is_path_separator(level: &[TokenTree], at: usize) -> bool {
     is_mark(level, at, ':') && is_mark(level, at + 1, ':')
 }
 
-/// Calls `visit` with the tokens of every nesting level in turn.
-fn for_each_level(tokens: &TokenStream, visit: &mut impl FnMut(&[TokenTree])) {
-    let level: Vec<TokenTree> = tokens.clone().into_iter().collect();
-    visit(&level);
-    for token in &level {
-        if let TokenTree::Group(group) = token {
-            for_each_level(&group.stream(), visit);
+/// The results of `find` for the words of every nesting level, with their lines, in the order of the lines. `find` gets the level,
+/// the place of the word in it, and the word.
+fn spots(
+    tokens: &TokenStream,
+    find: impl Fn(&[TokenTree], usize, &Ident) -> Option<String>,
+) -> Vec<Spot<String>> {
+    let mut found = Vec::new();
+    let mut levels = vec![tokens.clone()];
+    while let Some(tokens) = levels.pop() {
+        let level: Vec<TokenTree> = tokens.into_iter().collect();
+        for (at, token) in level.iter().enumerate() {
+            match token {
+                TokenTree::Group(group) => levels.push(group.stream()),
+                TokenTree::Ident(word) => found.extend(find(&level, at, word).map(|what| Spot {
+                    what,
+                    line: word.span().start().line,
+                })),
+                _ => {}
+            }
         }
     }
+    found.sort_by_key(|spot| spot.line);
+    found
 }
 
 #[cfg(test)]

@@ -23,16 +23,8 @@ pub const VERSION: u32 = 2;
 /// The section that marks a program with inserted code. Holds [`VERSION`].
 pub const SECTION: &str = "isotherm_accesses";
 
-/// Exported by the runtime: `uint64_t (const void *const *addresses, size_t count)`. It counts the accesses and
-/// returns the period, 0 where this process counts none, or [`TOO_EARLY`].
-pub const NOTE_NAME: &str = "isotherm_note_accesses_2";
-
-/// The result where it is not known yet whether this process counts accesses.
+/// The result of `isotherm_note_accesses_2` where it is not known yet whether this process counts accesses.
 pub const TOO_EARLY: u64 = u64::MAX;
-
-/// Also exported by the runtime: `struct isotherm_filter *(void)`. The calling thread's [`LineFilter`],
-/// followed by as many lines as its mask gives, or null.
-pub const FILTER_NAME: &str = "isotherm_line_filter_2";
 
 /// The header of a thread's cache filter, before its lines. The inserted code searches the filter itself and
 /// calls the runtime for samples only; `llvm/sites/isotherm_accesses.h` describes it and the functions.

@@ -21,8 +21,6 @@
 
 use core::sync::atomic::AtomicU64;
 
-use crate::VERSION;
-
 /// Name of the file in the session directory.
 pub const FILE_NAME: &str = "capacity";
 
@@ -90,19 +88,7 @@ pub struct CapacitySlot {
 /// The first bytes of a new file; the others are zero.
 #[must_use]
 pub const fn first_bytes() -> [u8; 12] {
-    let mut bytes = [0; 12];
-    let mut at = 0;
-    while at < MAGIC.len() {
-        bytes[at] = MAGIC[at];
-        at += 1;
-    }
-    let version = VERSION.to_ne_bytes();
-    let mut at = 0;
-    while at < version.len() {
-        bytes[MAGIC.len() + at] = version[at];
-        at += 1;
-    }
-    bytes
+    crate::start_of_file(MAGIC)
 }
 
 const _: () = assert!(size_of::<CapacityHeader>() <= SLOTS_OFFSET);

@@ -7,7 +7,7 @@
 //! written, or that fails a check, turns the runtime to pass-through, with one message. A missing file does so
 //! silently: the recorder of the program has ended.
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, TryFromBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
 use crate::VERSION;
 
@@ -27,14 +27,6 @@ pub enum RuntimeMode {
     Guided = 2,
     /// As [`RuntimeMode::Profile`], and obey the wanted tier of each arena while the program runs.
     Online = 3,
-}
-
-impl RuntimeMode {
-    /// The mode with this number, if there is one.
-    #[must_use]
-    pub fn from_u32(number: u32) -> Option<Self> {
-        Self::try_read_from_bytes(number.as_bytes()).ok()
-    }
 }
 
 /// Header of a configuration file.
@@ -282,51 +274,26 @@ pub struct LeadingRecord {
 impl ConfigHeader {
     /// A header for this mode with the default thresholds and no tables.
     #[must_use]
-    pub const fn new(mode: RuntimeMode) -> Self {
+    pub fn new(mode: RuntimeMode) -> Self {
+        let end = size_of::<Self>() as u64;
         Self {
             magic: MAGIC,
             version: VERSION,
             mode: mode as u32,
-            file_bytes: size_of::<Self>() as u64,
+            file_bytes: end,
             depth: 4,
-            default_tier: 0,
             own_arena_bytes: 256 << 10,
             mapping_bytes: 1 << 20,
             pool_bytes: 1 << 40,
-            tier_count: 0,
-            entry_slots: 0,
-            tiers_offset: size_of::<Self>() as u64,
-            entries_offset: size_of::<Self>() as u64,
-            caller_slots: 0,
-            mover: Mover::Kernel as u32,
-            callers_offset: size_of::<Self>() as u64,
-            emulation: EmulationConfig {
-                period_ns: 0,
-                access_ns: 0,
-                hot_ns: 0,
-                migrate_ns: 0,
-                latency_percent: 0,
-                bandwidth_percent: 0,
-                cache_bytes: 0,
-                sample_ns: 0,
-            },
-            trapping: PageTrapConfig {
-                pages: 0,
-                period_ns: 0,
-                seed: 0,
-            },
-            access_period: 0,
-            access_filter_lines: 0,
-            static_count: 0,
+            tiers_offset: end,
+            entries_offset: end,
+            callers_offset: end,
             static_tier: STATIC_BY_PLAN,
-            statics_offset: size_of::<Self>() as u64,
-            split_count: 0,
-            part_count: 0,
-            splits_offset: size_of::<Self>() as u64,
-            parts_offset: size_of::<Self>() as u64,
-            leading_offset: size_of::<Self>() as u64,
-            leading_count: 0,
-            reserved: 0,
+            statics_offset: end,
+            splits_offset: end,
+            parts_offset: end,
+            leading_offset: end,
+            ..Self::new_zeroed()
         }
     }
 }

@@ -46,20 +46,13 @@ impl SiteHasher {
     /// Adds the next caller: the build-id of its module (any bytes that name the module; the
     /// file name where there is no build-id) and the ELF virtual address of the return address.
     #[must_use]
-    pub const fn frame(self, build_id: &[u8], offset: u64) -> Self {
-        let mut state = (self.state ^ build_id.len() as u64).wrapping_mul(FNV_PRIME);
-        let mut i = 0;
-        while i < build_id.len() {
-            state = (state ^ build_id[i] as u64).wrapping_mul(FNV_PRIME);
-            i += 1;
+    pub fn frame(self, build_id: &[u8], offset: u64) -> Self {
+        let add = |state: u64, word: u64| (state ^ word).wrapping_mul(FNV_PRIME);
+        let bytes = build_id.iter().copied().chain(offset.to_le_bytes());
+        let state = add(self.state, build_id.len() as u64);
+        Self {
+            state: bytes.map(u64::from).fold(state, add),
         }
-        let bytes = offset.to_le_bytes();
-        let mut i = 0;
-        while i < bytes.len() {
-            state = (state ^ bytes[i] as u64).wrapping_mul(FNV_PRIME);
-            i += 1;
-        }
-        Self { state }
     }
 
     /// The name. Never 0, which marks an empty slot in every table.

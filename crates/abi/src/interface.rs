@@ -9,8 +9,6 @@
 //! runtime    kind, policy, frequency, fast_bytes, share_ppm, then asked   |  waits until answered == asked
 //! observer   serves: observer_pid, heartbeat                              |  outcomes of objects, status, numbers, then answered
 //! ```
-//!
-//! Here are also hints about the heat of data, and the structs of the header, whose layout a test compares with C's.
 
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -52,14 +50,6 @@ pub enum InterfaceAction {
     Optimize = 3,
 }
 
-impl InterfaceAction {
-    /// The action with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::try_read_from_bytes(number.as_bytes()).ok()
-    }
-}
-
 /// The policy of an optimization, `enum isotherm_policy`: [`InterfaceRequest::policy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
@@ -73,15 +63,7 @@ pub enum InterfacePolicy {
     Thermos = 2,
 }
 
-impl InterfacePolicy {
-    /// The policy with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::try_read_from_bytes(number.as_bytes()).ok()
-    }
-}
-
-/// What a function of the interface returns, `enum isotherm_status`: [`InterfaceRequest::status`].
+/// The result of a function of the interface, `enum isotherm_status`: [`InterfaceRequest::status`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum InterfaceStatus {
@@ -209,18 +191,6 @@ pub struct OutcomeTable {
     pub count: AtomicU64,
 }
 
-impl OutcomeTable {
-    /// A table of so many records at this offset, none in use.
-    #[must_use]
-    pub const fn empty(slots: u64, offset: u64) -> Self {
-        Self {
-            slots,
-            offset,
-            count: AtomicU64::new(0),
-        }
-    }
-}
-
 /// What an optimization did to one data object, or to the data of a site between data objects.
 #[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]
@@ -268,14 +238,6 @@ pub enum InterfaceHint {
     Unknown = 3,
 }
 
-impl InterfaceHint {
-    /// The hint with this number.
-    #[must_use]
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::try_read_from_bytes(number.as_bytes()).ok()
-    }
-}
-
 /// Most hints of a process at a time.
 pub const HINT_SLOTS: usize = 64;
 
@@ -293,20 +255,6 @@ pub struct HintRecord {
     pub hint: AtomicU32,
     /// Zero.
     pub reserved: AtomicU32,
-}
-
-impl HintRecord {
-    /// A free slot.
-    #[must_use]
-    pub const fn free() -> Self {
-        Self {
-            number: AtomicU64::new(0),
-            address: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            hint: AtomicU32::new(0),
-            reserved: AtomicU32::new(0),
-        }
-    }
 }
 
 const _: () = assert!(size_of::<HintRecord>() == 32);

@@ -40,6 +40,8 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+use zerocopy::{IntoBytes, TryFromBytes};
+
 pub mod accesses;
 pub mod capacity;
 pub mod config;
@@ -70,3 +72,19 @@ pub const CHUNK_SHIFT: u32 = 21;
 /// MemBrain uses 4; eight leaves room for wrappers and keeps a [`session::SiteRecord`] at three
 /// cache lines.
 pub const MAX_DEPTH: usize = 8;
+
+/// The start of a file: its magic number and [`VERSION`]. The other bytes are zero.
+const fn start_of_file<const BYTES: usize>(magic: [u8; 8]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    let (start, rest) = bytes.split_at_mut(magic.len());
+    start.copy_from_slice(&magic);
+    let (version, _) = rest.split_at_mut(size_of_val(&VERSION));
+    version.copy_from_slice(&VERSION.to_ne_bytes());
+    bytes
+}
+
+/// The value with this number, of an enumeration of 32-bit numbers, if there is one.
+#[must_use]
+pub fn from_number<T: TryFromBytes>(number: u32) -> Option<T> {
+    T::try_read_from_bytes(number.as_bytes()).ok()
+}

@@ -5,9 +5,8 @@
 //! that other runs use. Each process maps it shared. The memory of a tier serves one access after the other: a thread adds the time
 //! that its bytes take to [`MachineHeader::busy_until_ns`], and waits until then. No thread holds a lock.
 
+use core::mem::offset_of;
 use core::sync::atomic::AtomicU64;
-
-use crate::VERSION;
 
 /// Name of the file in the session directory.
 pub const FILE_NAME: &str = "machine";
@@ -43,13 +42,9 @@ pub struct MachineHeader {
 /// The first bytes of a file with these limits, 0 for none; the others are zero.
 #[must_use]
 pub const fn first_bytes(limits: [u64; MACHINE_TIERS]) -> [u8; FIRST_BYTES] {
-    let mut bytes = [0; FIRST_BYTES];
-    let (magic, rest) = bytes.split_at_mut(MAGIC.len());
-    magic.copy_from_slice(&MAGIC);
-    let (version, rest) = rest.split_at_mut(size_of::<u32>());
-    version.copy_from_slice(&VERSION.to_ne_bytes());
-    let (_, rest) = rest.split_at_mut(size_of::<u32>());
-    let (fast, slow) = rest.split_at_mut(size_of::<u64>());
+    let mut bytes = crate::start_of_file::<FIRST_BYTES>(MAGIC);
+    let (_, limits_field) = bytes.split_at_mut(offset_of!(MachineHeader, bytes_per_second));
+    let (fast, slow) = limits_field.split_at_mut(size_of::<u64>());
     fast.copy_from_slice(&limits[0].to_ne_bytes());
     slow.copy_from_slice(&limits[1].to_ne_bytes());
     bytes
@@ -66,8 +61,8 @@ pub fn limits_in(bytes: &[u8; FIRST_BYTES]) -> Option<[u64; MACHINE_TIERS]> {
     (*bytes == first_bytes(limits) && limits != [0; MACHINE_TIERS]).then_some(limits)
 }
 
-const _: () = assert!(core::mem::offset_of!(MachineHeader, bytes_per_second) == FIRST_BYTES - 16);
-const _: () = assert!(core::mem::offset_of!(MachineHeader, busy_until_ns) == FIRST_BYTES);
+const _: () = assert!(offset_of!(MachineHeader, bytes_per_second) == FIRST_BYTES - 16);
+const _: () = assert!(offset_of!(MachineHeader, busy_until_ns) == FIRST_BYTES);
 const _: () = assert!(size_of::<MachineHeader>() <= FILE_BYTES);
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
-//! Data that the program names itself (`include/isotherm.h`): its site, and the text in the site's record.
+//! Checks the name that a program gives to its data (`include/isotherm.h`), and makes from it the 64-bit name of the data's site and the
+//! frames of the site's record, which hold the text.
+
+use zerocopy::IntoBytes;
 
 use crate::MAX_DEPTH;
 use crate::hash::{SiteHashKind, SiteHasher};
@@ -16,7 +19,7 @@ pub fn is_name(text: &[u8]) -> bool {
 
 /// The name of the site of data that the program names: the same in every program.
 #[must_use]
-pub const fn site_of_name(name: &[u8]) -> u64 {
+pub fn site_of_name(name: &[u8]) -> u64 {
     SiteHasher::new(SiteHashKind::Named).frame(name, 0).finish()
 }
 
@@ -25,21 +28,10 @@ pub const fn site_of_name(name: &[u8]) -> u64 {
 pub fn frames_of_name(name: &[u8]) -> [FrameRecord; MAX_DEPTH] {
     let mut frames = [FrameRecord::default(); MAX_DEPTH];
     let name = &name[..name.len().min(NAME_BYTES_MAX)];
-    for (frame, part) in frames.iter_mut().zip(name.chunks(size_of::<FrameRecord>())) {
-        let mut bytes = [0; size_of::<FrameRecord>()];
-        bytes[..part.len()].copy_from_slice(part);
-        let number = u128::from_ne_bytes(bytes);
-        *frame = FrameRecord {
-            module: number as u32,
-            text: (number >> 32) as u32,
-            offset: (number >> 64) as u64,
-        };
-    }
+    frames.as_mut_bytes()[..name.len()].copy_from_slice(name);
     frames
 }
 
-// The numbers of a frame are its bytes in their order.
-const _: () = assert!(cfg!(target_endian = "little"));
 const _: () = assert!(NAME_BYTES_MAX < MAX_DEPTH * size_of::<FrameRecord>());
 const _: () = assert!(NAME_BYTES_MAX < NAME_WORDS * size_of::<u64>());
 

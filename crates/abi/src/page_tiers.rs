@@ -86,29 +86,6 @@ pub struct StaticRange {
     pub first: AtomicU64,
 }
 
-impl StaticRange {
-    const fn none() -> Self {
-        Self {
-            start: AtomicU64::new(0),
-            pages: AtomicU64::new(0),
-            first: AtomicU64::new(0),
-        }
-    }
-}
-
-impl StaticPageTable {
-    /// A table of `slots` bytes at this offset, without ranges.
-    #[must_use]
-    pub const fn empty(slots: u64, tiers_offset: u64) -> Self {
-        Self {
-            slots,
-            tiers_offset,
-            count: AtomicU64::new(0),
-            ranges: [const { StaticRange::none() }; STATIC_RANGES],
-        }
-    }
-}
-
 /// A request: pages that are to be in a tier.
 #[derive(Debug, FromBytes, IntoBytes)]
 #[repr(C)]

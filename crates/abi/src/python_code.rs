@@ -26,7 +26,7 @@ pub const NO_TEXT: u32 = u32::MAX;
 const MODULE_BYTES: usize = 32;
 
 /// A Python function, as the text area has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PythonCode<'a> {
     /// Path of its file, or a name such as `<string>`.
     pub file: &'a [u8],
@@ -40,19 +40,10 @@ impl<'a> PythonCode<'a> {
     /// The bytes in front of path and name; `None` if one of them is too long.
     #[must_use]
     pub fn header(&self) -> Option<[u8; HEADER_BYTES]> {
-        let file = u16::try_from(self.file.len()).ok()?.to_le_bytes();
-        let function = u16::try_from(self.function.len()).ok()?.to_le_bytes();
-        let line = self.first_line.to_le_bytes();
-        Some([
-            line[0],
-            line[1],
-            line[2],
-            line[3],
-            file[0],
-            file[1],
-            function[0],
-            function[1],
-        ])
+        let file = u16::try_from(self.file.len()).ok()?;
+        let function = u16::try_from(self.function.len()).ok()?;
+        let lengths = u64::from(file) << 32 | u64::from(function) << 48;
+        Some((u64::from(self.first_line) | lengths).to_le_bytes())
     }
 
     /// The function at this place of a text area; `None` where none is, or its end is missing.
@@ -60,13 +51,13 @@ impl<'a> PythonCode<'a> {
     pub fn read(text: &'a [u8], place: u32) -> Option<Self> {
         let rest = text.get(place as usize..)?;
         let (header, rest) = rest.split_first_chunk::<HEADER_BYTES>()?;
-        let [l0, l1, l2, l3, p0, p1, n0, n1] = *header;
-        let (file, rest) = rest.split_at_checked(u16::from_le_bytes([p0, p1]).into())?;
-        let (function, _) = rest.split_at_checked(u16::from_le_bytes([n0, n1]).into())?;
+        let header = u64::from_le_bytes(*header);
+        let (file, rest) = rest.split_at_checked((header >> 32) as u16 as usize)?;
+        let (function, _) = rest.split_at_checked((header >> 48) as usize)?;
         Some(Self {
             file,
             function,
-            first_line: u32::from_le_bytes([l0, l1, l2, l3]),
+            first_line: header as u32,
         })
     }
 
@@ -80,10 +71,10 @@ impl<'a> PythonCode<'a> {
 
     /// What stands for the return address in a site's name.
     #[must_use]
-    pub const fn offset(&self, line: u32) -> u64 {
+    pub fn offset(&self, line: u32) -> u64 {
         let hasher = SiteHasher::new(SiteHashKind::Heap).frame(self.function, 0);
         let within = line.wrapping_sub(self.first_line);
-        (hasher.finish() & !0xffff_ffff) | within as u64
+        (hasher.finish() & !0xffff_ffff) | u64::from(within)
     }
 
     /// The line that such an offset stands for.

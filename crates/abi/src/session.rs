@@ -16,7 +16,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, TryFromBytes};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
 use crate::interface::{
@@ -62,7 +62,7 @@ pub enum SessionState {
 }
 
 /// Why the runtime turned itself or a part of it off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub enum OffReason {
     /// It is not off.
@@ -535,59 +535,39 @@ impl SessionLayout {
     /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text, objects, regions,
     /// access counts, tiers of pages, tiers of static data, outcomes, requests to move pages, end. Each is a multiple of 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 15] {
-        const fn after(start: u64, count: u64, bytes: usize) -> u64 {
-            (start + count * bytes as u64).next_multiple_of(4096)
-        }
-        let modules = after(0, 1, size_of::<SessionHeader>());
-        let sites = after(modules, self.module_slots as u64, size_of::<ModuleRecord>());
-        let arenas = after(sites, self.site_slots as u64, size_of::<SiteRecord>());
-        let chunks = after(arenas, self.arena_slots as u64, size_of::<ArenaRecord>());
-        let mappings = after(chunks, self.chunk_slots, size_of::<AtomicU32>());
-        let touches = after(
-            mappings,
-            self.mapping_slots as u64,
-            size_of::<MappingRecord>(),
-        );
-        let text = after(touches, self.touch_slots, size_of::<TouchRecord>());
-        let objects = after(text, self.text_slots as u64, 1);
-        let regions = after(objects, self.object_slots, size_of::<ObjectRecord>());
-        let counts = after(regions, self.region_slots as u64, size_of::<AtomicU64>());
-        let pages = after(
-            counts,
-            self.region_slots as u64,
-            REGION_COUNT_BYTES as usize,
-        );
-        let statics = after(pages, self.page_slots, 1);
-        let outcomes = after(statics, self.static_page_slots, 1);
-        let requests = after(outcomes, self.outcome_slots, size_of::<OutcomeRecord>());
-        let end = after(requests, self.request_slots(), size_of::<PageRequest>());
-        [
-            modules, sites, arenas, chunks, mappings, touches, text, objects, regions, counts,
-            pages, statics, outcomes, requests, end,
-        ]
+    pub fn offsets(&self) -> [u64; 15] {
+        let tables = [
+            (1, size_of::<SessionHeader>()),
+            (self.module_slots.into(), size_of::<ModuleRecord>()),
+            (self.site_slots.into(), size_of::<SiteRecord>()),
+            (self.arena_slots.into(), size_of::<ArenaRecord>()),
+            (self.chunk_slots, size_of::<AtomicU32>()),
+            (self.mapping_slots.into(), size_of::<MappingRecord>()),
+            (self.touch_slots, size_of::<TouchRecord>()),
+            (self.text_slots.into(), 1),
+            (self.object_slots, size_of::<ObjectRecord>()),
+            (self.region_slots.into(), size_of::<AtomicU64>()),
+            (self.region_slots.into(), REGION_COUNT_BYTES as usize),
+            (self.page_slots, 1),
+            (self.static_page_slots, 1),
+            (self.outcome_slots, size_of::<OutcomeRecord>()),
+            (self.request_slots(), size_of::<PageRequest>()),
+        ];
+        let mut end = 0;
+        tables.map(|(slots, bytes): (u64, usize)| {
+            end = (end + slots * bytes as u64).next_multiple_of(4096);
+            end
+        })
     }
 
     /// The tables of pages, with the offsets of the tiers and of the requests.
-    const fn page_table(&self, tiers_offset: u64, requests_offset: u64) -> PageTable {
+    fn page_table(&self, tiers_offset: u64, requests_offset: u64) -> PageTable {
         PageTable {
             slots: self.page_slots,
             tiers_offset,
-            used: AtomicU64::new(0),
-            fast_bytes: AtomicU64::new(0),
             request_slots: self.request_slots(),
             requests_offset,
-            requested: AtomicU64::new(0),
-            obeyed: AtomicU64::new(0),
-        }
-    }
-
-    /// The ring of objects at this offset.
-    const fn object_ring(&self, offset: u64) -> ObjectRing {
-        ObjectRing {
-            written: AtomicU64::new(0),
-            slots: self.object_slots,
-            offset,
+            ..PageTable::new_zeroed()
         }
     }
 
@@ -615,21 +595,10 @@ impl SessionLayout {
             magic: MAGIC,
             version: VERSION,
             header_bytes: size_of::<SessionHeader>() as u32,
-            pid: 0,
-            parent_pid: 0,
             mode: mode as u32,
             depth,
             state: AtomicU32::new(SessionState::Running as u32),
-            off_reason: AtomicU32::new(OffReason::None as u32),
-            start_ns: 0,
-            pool_base: 0,
             pool_bytes: self.chunk_slots << crate::CHUNK_SHIFT,
-            shadow_offset: AtomicU64::new(0),
-            module_count: AtomicU32::new(0),
-            site_count: AtomicU32::new(0),
-            arena_count: AtomicU32::new(0),
-            mapping_count: AtomicU32::new(0),
-            text_bytes: AtomicU32::new(0),
             module_slots: self.module_slots,
             site_slots: self.site_slots,
             arena_slots: self.arena_slots,
@@ -643,24 +612,32 @@ impl SessionLayout {
             touches_offset: touches,
             text_offset: text,
             touches: TouchRing {
-                written: AtomicU64::new(0),
-                read: AtomicU64::new(0),
                 slots: self.touch_slots,
-            },
-            counters: [const { AtomicU64::new(0) }; COUNTERS],
-            moving: MoveRequest::default(),
-            accesses: AccessTable {
-                period: 0,
-                slots: self.region_slots as u64,
-                regions_offset: regions,
-                counts_offset: counts,
+                ..TouchRing::new_zeroed()
             },
             pages: self.page_table(pages, requests),
-            statics: StaticPageTable::empty(self.static_page_slots, statics),
-            objects: self.object_ring(objects),
-            interface: InterfaceRequest::default(),
-            outcomes: OutcomeTable::empty(self.outcome_slots, outcomes),
-            hints: [const { HintRecord::free() }; HINT_SLOTS],
+            statics: StaticPageTable {
+                slots: self.static_page_slots,
+                tiers_offset: statics,
+                ..StaticPageTable::new_zeroed()
+            },
+            objects: ObjectRing {
+                slots: self.object_slots,
+                offset: objects,
+                ..ObjectRing::new_zeroed()
+            },
+            outcomes: OutcomeTable {
+                slots: self.outcome_slots,
+                offset: outcomes,
+                ..OutcomeTable::new_zeroed()
+            },
+            accesses: AccessTable {
+                slots: self.region_slots.into(),
+                regions_offset: regions,
+                counts_offset: counts,
+                ..AccessTable::new_zeroed()
+            },
+            ..SessionHeader::new_zeroed()
         }
     }
 }

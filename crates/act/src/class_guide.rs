@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Most bytes of a name: lines of the file are shorter than 4,096 bytes.
 const NAME_AT_MOST: usize = 4_000;
@@ -47,37 +47,21 @@ pub fn text<'a>(cold: impl IntoIterator<Item = &'a str>) -> String {
     text
 }
 
-/// A guide file that a virtual machine follows.
-#[derive(Debug)]
-pub struct ClassGuide {
-    path: PathBuf,
-}
-
-impl ClassGuide {
-    /// The file of this path, which is there already.
-    #[must_use]
-    pub fn new(path: &Path) -> Self {
-        Self {
-            path: path.to_owned(),
-        }
-    }
-
-    /// Puts a file with this text in its place.
-    ///
-    /// # Errors
-    /// There is no room, or the directory has gone.
-    pub fn replace(&self, text: &str) -> io::Result<()> {
-        let mut new = self.path.clone().into_os_string();
-        new.push(".new");
-        fs::write(&new, text)?;
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&new, &self.path)
-    }
+/// Replaces the guide file at this path, which a virtual machine reads again while it runs, by one with this text.
+///
+/// # Errors
+/// There is no room, or the directory has gone.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    fs::write(&new, text)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o600))?;
+    fs::rename(&new, path)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ClassGuide, can_name, text};
+    use super::{can_name, replace, text};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
@@ -120,8 +104,7 @@ mod tests {
         let path = directory.path().join("guide");
         fs::write(&path, "").expect("writes");
         let before = fs::metadata(&path).expect("exists").ino();
-        let guide = ClassGuide::new(&path);
-        guide.replace("class A cold\n").expect("replaces");
+        replace(&path, "class A cold\n").expect("replaces");
         let after = fs::metadata(&path).expect("exists");
         assert_ne!(after.ino(), before);
         assert_eq!(after.mode() & 0o777, 0o600);
@@ -129,6 +112,6 @@ mod tests {
         let files = fs::read_dir(directory.path()).expect("reads").count();
         assert_eq!(files, 1);
         drop(directory);
-        guide.replace("").expect_err("the directory has gone");
+        replace(&path, "").expect_err("the directory has gone");
     }
 }

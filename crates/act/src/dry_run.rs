@@ -13,14 +13,7 @@ pub struct DryRun;
 
 impl Executor for DryRun {
     fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
-        let fate = || Fate::NotAttempted(Reason::DryRun);
-        actions
-            .iter()
-            .map(|action| Outcome {
-                action: *action,
-                fate: fate(),
-            })
-            .collect()
+        Outcome::of_each(actions, |_| Fate::NotAttempted(Reason::DryRun))
     }
 }
 

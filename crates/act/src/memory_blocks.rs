@@ -24,26 +24,22 @@ use isotherm_model::words::counted;
 
 pub use offline_record::OfflineRecord;
 
+use crate::record_file::RecordError;
 use crate::sysfs::Sysfs;
 
-/// The zone of a block, which says how it is brought back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockZone {
-    /// Pages that the kernel can always move.
-    Movable,
-    /// All others.
-    Kernel,
+isotherm_model::variant_words! {
+    /// The zone of a block, which determines how it is brought back.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BlockZone {
+        /// Pages that the kernel can always move.
+        Movable = "movable",
+        /// All other pages.
+        Kernel = "kernel",
+    }
 }
 
 impl BlockZone {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Movable => "movable",
-            Self::Kernel => "kernel",
-        }
-    }
-
-    /// What brings a block back into the zone.
+    /// The word that brings a block back into the zone.
     const fn online(self) -> &'static str {
         match self {
             Self::Movable => "online_movable",
@@ -102,13 +98,8 @@ pub enum BlockError {
         why: String,
     },
     /// The record of the blocks cannot be kept.
-    #[error("{path}: {why}; without a record of the blocks no memory is taken offline")]
-    Record {
-        /// The file.
-        path: String,
-        /// What is wrong.
-        why: String,
-    },
+    #[error("{0}; without a record of the blocks no memory is taken offline")]
+    Record(#[from] RecordError),
 }
 
 /// The blocks of an attempt that failed.

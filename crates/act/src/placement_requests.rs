@@ -11,6 +11,8 @@ use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Executor;
 use isotherm_session::{OpenFiles, RequestWord};
 
+use crate::session_requests::request;
+
 /// Writes requests into the session files of one run.
 #[derive(Debug)]
 pub struct PlacementRequestWriter {
@@ -39,31 +41,16 @@ impl PlacementRequestWriter {
 
     /// Writes one request.
     pub(crate) fn one(&mut self, action: &Action) -> Fate {
-        let file = match self.files.of(action.process) {
-            Ok(file) => file,
-            Err(error) => {
-                let name = format!("process {}", action.process.pid);
-                let why = format!("{name} has no session file: {error}");
-                return Fate::NotAttempted(why.into());
-            }
-        };
-        match file.request_tier(action.site, action.tier.0, self.word) {
-            Ok(true) => Fate::Requested,
-            Ok(false) => Fate::NotAttempted("the site has no arena of its own".into()),
-            Err(error) => Fate::Denied(format!("the session file cannot be written: {error}")),
-        }
+        let left = Fate::NotAttempted("the site has no arena of its own".into());
+        request(&mut self.files, action.process, left, |file| {
+            file.request_tier(action.site, action.tier.0, self.word)
+        })
     }
 }
 
 impl Executor for PlacementRequestWriter {
     fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
-        actions
-            .iter()
-            .map(|action| Outcome {
-                action: *action,
-                fate: self.one(action),
-            })
-            .collect()
+        Outcome::of_each(actions, |action| self.one(action))
     }
 }
 

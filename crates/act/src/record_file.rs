@@ -8,7 +8,15 @@ use std::path::{Path, PathBuf};
 
 use isotherm_sys::files::read_input_text;
 
-/// Where a record is, and what it is.
+/// The error in a record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct RecordError {
+    path: PathBuf,
+    why: String,
+}
+
+/// The path and the kind of a record.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordFile {
     /// The file.
@@ -28,19 +36,21 @@ impl RecordFile {
         &self,
         form: &str,
         mut add: impl FnMut(&mut T, &[&str]) -> Option<()>,
-    ) -> Result<T, String> {
+    ) -> Result<T, RecordError> {
         let mut facts = T::default();
         let text = match read_input_text(&self.path, self.bytes_max) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(facts),
-            read => read.map_err(|error| error.to_string())?,
+            read => read.map_err(|error| self.error(error))?,
         };
         let mut lines = text.lines();
         if lines.next() != Some(self.first_line) {
-            return Err(format!("the first line is not \"{}\"", self.first_line));
+            let why = format!("the first line is not \"{}\"", self.first_line);
+            return Err(self.error(why));
         }
         for (line, number) in lines.zip(2..) {
             let words: Vec<&str> = line.split(' ').collect();
-            add(&mut facts, &words).ok_or_else(|| format!("line {number} is not `{form}`"))?;
+            add(&mut facts, &words)
+                .ok_or_else(|| self.error(format!("line {number} is not `{form}`")))?;
         }
         Ok(facts)
     }
@@ -49,7 +59,18 @@ impl RecordFile {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn write(&self, facts: &[String]) -> io::Result<()> {
+    pub(crate) fn write(&self, facts: &[String]) -> Result<(), RecordError> {
+        self.replace(facts).map_err(|error| self.error(error))
+    }
+
+    fn error(&self, why: impl ToString) -> RecordError {
+        RecordError {
+            path: self.path.clone(),
+            why: why.to_string(),
+        }
+    }
+
+    fn replace(&self, facts: &[String]) -> io::Result<()> {
         if facts.is_empty() {
             return match fs::remove_file(&self.path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

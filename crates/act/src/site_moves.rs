@@ -8,7 +8,7 @@ use isotherm_model::batch::Extent;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::{Clock, Executor, RangeExecutor};
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::movement::limit::{Allowance, Limit};
@@ -37,10 +37,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
         time: Nanos,
         tiers: &Tiers,
     ) -> Self {
-        let nodes = tiers.all().iter().map(|tier| match &tier.kind {
-            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
-        });
+        let nodes = tiers.all().iter().map(|tier| NodeId::of(tier).collect());
         Self {
             placement,
             mover,
@@ -55,7 +52,7 @@ impl<M: RangeExecutor, C: Clock + Clone> Executor for SiteMoves<M, C> {
     fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
         let mover = Limit::new(&mut self.mover, self.clock.clone(), Allowance::UNLIMITED);
         let mut mover = mover.within(self.time);
-        let mut fate = |action: &Action| {
+        Outcome::of_each(actions, |action| {
             // First, so that no new page is allocated on the old node.
             let placed = self.placement.one(action);
             match self.nodes.get(action.tier.0 as usize) {
@@ -64,12 +61,7 @@ impl<M: RangeExecutor, C: Clock + Clone> Executor for SiteMoves<M, C> {
                 }
                 _ => placed,
             }
-        };
-        let outcome = |action: &Action| Outcome {
-            action: *action,
-            fate: fate(action),
-        };
-        actions.iter().map(outcome).collect()
+        })
     }
 }
 
@@ -104,29 +96,15 @@ fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
             && extent.site == action.site
             && extent.resident > Bytes::ZERO
     };
-    let range = |extent: &Extent| AddressRange {
-        start: extent.address,
-        bytes: extent.bytes,
-    };
-    extents.iter().filter(of_site).map(range).collect()
+    let of_site = extents.iter().filter(of_site);
+    of_site.map(Extent::range).collect()
 }
 
 /// The parts that were busy, as ranges.
 fn busy(outcomes: &[RangeOutcome]) -> Vec<AddressRange> {
-    let mut ranges = Vec::new();
-    for outcome in outcomes {
-        let mut start = outcome.action.range.start;
-        for part in &outcome.parts {
-            if matches!(part.fate, Fate::Busy(_)) {
-                ranges.push(AddressRange {
-                    start,
-                    bytes: part.bytes,
-                });
-            }
-            start = start.saturating_add(part.bytes.0);
-        }
-    }
-    ranges
+    let ranges = outcomes.iter().flat_map(RangeOutcome::ranges);
+    let busy = ranges.filter(|(_, fate)| matches!(fate, Fate::Busy(_)));
+    busy.map(|(range, _)| range).collect()
 }
 
 /// Bytes of a site by outcome.
@@ -149,8 +127,8 @@ impl Tally {
                 Fate::Moved => (&mut self.moved, None),
                 Fate::AlreadyThere | Fate::Requested => (&mut self.there, None),
                 Fate::Busy(_) if !with_busy => continue,
-                Fate::Busy(why) => (&mut self.busy, Some(why.clone())),
-                Fate::Denied(why) => (&mut self.denied, Some(why.clone())),
+                Fate::Busy(why) => (&mut self.busy, Some(why.to_string())),
+                Fate::Denied(why) => (&mut self.denied, Some(why.to_string())),
                 Fate::NotAttempted(Reason::NotTouched) => continue,
                 Fate::NotAttempted(why) => (&mut self.left, Some(why.to_string())),
             };
@@ -172,8 +150,8 @@ impl Tally {
         }
         if stayed.0.saturating_mul(10) > all.0 {
             return match self.busy >= self.denied {
-                true => Fate::Busy(in_words(&self.reason)),
-                false => Fate::Denied(in_words(&self.reason)),
+                true => Fate::Busy(in_words(&self.reason).into()),
+                false => Fate::Denied(in_words(&self.reason).into()),
             };
         }
         match self.moved > Bytes::ZERO {
@@ -193,7 +171,7 @@ mod tests {
     use crate::placement_requests::tests::{action, session_file};
     use isotherm_model::batch::Process;
     use isotherm_model::site::SiteId;
-    use isotherm_model::tier::{Placement, Tier, TierIndex};
+    use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind};
 
     const PAGE: u64 = 4096;
 
@@ -211,7 +189,7 @@ mod tests {
             }
             let room = self.room.entry(node).or_default();
             if *room == 0 {
-                return Fate::Busy(format!("node {node} is full"));
+                return Fate::Busy(format!("node {node} is full").into());
             }
             *room -= 1;
             self.pages.insert(address, node);

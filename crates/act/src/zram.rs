@@ -18,6 +18,7 @@ use std::time::Duration;
 use isotherm_model::units::Bytes;
 use isotherm_sys::swap;
 use isotherm_sys::system_call::Errno;
+use isotherm_topology::sysfs::numbered;
 
 use crate::sysfs::{Sysfs, SysfsFiles};
 
@@ -294,11 +295,7 @@ fn run_program(words: &[String]) -> io::Result<()> {
 
 /// Numbers of the zram devices.
 fn devices(root: &Path) -> Vec<u32> {
-    let names = SysfsFiles::below(root).names(Path::new("sys/block"));
-    let number = |name: &String| name.strip_prefix("zram")?.parse().ok();
-    let mut numbers: Vec<u32> = names.iter().flatten().filter_map(number).collect();
-    numbers.sort_unstable();
-    numbers
+    numbered(&root.join("sys/block"), "zram")
 }
 
 fn setting(number: u32, name: &str) -> String {

@@ -132,7 +132,7 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
     /// Number of samples so far.
     #[must_use]
     pub const fn taken(&self) -> u64 {
-        self.window.taken()
+        self.window.taken
     }
 
     /// Whether the samples suffice for shares.
@@ -150,7 +150,7 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
     /// Adds the next sample of the stream. True where the estimate was renewed.
     pub fn observe(&mut self, address: u64) -> bool {
         self.window.push(address);
-        let taken = self.window.taken();
+        let taken = self.window.taken;
         let period = SAMPLES as u64 / 16;
         let due = taken.is_multiple_of(period) || (taken < period && taken.is_power_of_two());
         if due {

@@ -43,9 +43,9 @@ impl Histogram {
     pub(crate) fn of<'slots>(slots: impl Iterator<Item = &'slots Slot>) -> Self {
         let mut histogram = Self {
             pages: [0; COUNTS + 1],
-            pairs: [PairSum::NONE; COUNTS + 1],
+            pairs: [PairSum::default(); COUNTS + 1],
             hot_pages: [0; CLASSES],
-            hot_pairs: [PairSum::NONE; CLASSES],
+            hot_pairs: [PairSum::default(); CLASSES],
         };
         for slot in slots {
             let sum = PairSum::of(slot);
@@ -62,8 +62,8 @@ impl Histogram {
     }
 }
 
-/// Pairs of neighbouring samples of a page, of several pages together.
-#[derive(Clone, Copy, Debug)]
+/// Numbers of pairs of consecutive samples in one page, summed over pages.
+#[derive(Clone, Copy, Debug, Default)]
 struct PairSum {
     all: f32,
     matches: f32,
@@ -72,13 +72,6 @@ struct PairSum {
 }
 
 impl PairSum {
-    const NONE: Self = Self {
-        all: 0.0,
-        matches: 0.0,
-        inner: 0.0,
-        inner_matches: 0.0,
-    };
-
     fn of(slot: &Slot) -> Self {
         Self {
             all: f32::from(slot.count) - 1.0,
@@ -215,10 +208,8 @@ impl Mixture {
             let rare: f32 = self.classes_of(count)[..ONCE].iter().sum();
             histogram.pages[count] as f32 * (count - 1) as f32 * rare
         };
-        (2..=COUNTS)
-            .filter(|&count| histogram.pages[count] > 0)
-            .map(repeats)
-            .sum()
+        let counts = (2..=COUNTS).filter(|&count| histogram.pages[count] > 0);
+        counts.map(repeats).sum()
     }
 
     /// Bytes of cache that the pages of each class would fill.
@@ -250,7 +241,7 @@ fn share_seen(class: usize) -> f32 {
 
 /// The pairs of a class and of those within a factor of four, which are taken together.
 fn near(pairs: &[PairSum; CLASSES], class: usize) -> PairSum {
-    let mut sum = PairSum::NONE;
+    let mut sum = PairSum::default();
     for other in &pairs[class.saturating_sub(4)..CLASSES.min(class + 5)] {
         sum.add(other, 1.0);
     }

@@ -48,7 +48,7 @@ impl AccessPattern {
 }
 
 /// The last sample of an instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct Slot {
     instruction: u64,
@@ -65,16 +65,6 @@ struct Slot {
 }
 
 impl Slot {
-    const EMPTY: Self = Self {
-        instruction: 0,
-        address: 0,
-        at_ns: 0,
-        rate: 0.0,
-        regular: 0,
-        steady: 0,
-        up: false,
-    };
-
     /// The rate of the next sample, and how often in turn it was about the same.
     fn regular_at(&self, rate: f32) -> (f32, u8) {
         let is_same = rate < 2.0 * self.rate && self.rate < 2.0 * rate;
@@ -102,18 +92,10 @@ pub struct Walk {
 
 /// The sampled instructions of one thread. In memory of all zero bytes there is an empty table, so that a runtime can make one in
 /// place.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
 pub struct Streams {
     slots: [Slot; SLOTS],
-}
-
-impl Default for Streams {
-    fn default() -> Self {
-        Self {
-            slots: [Slot::EMPTY; SLOTS],
-        }
-    }
 }
 
 impl Streams {

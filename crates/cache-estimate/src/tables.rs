@@ -79,8 +79,8 @@ const fn seen() -> [[f32; COUNTS + 1]; MIXED] {
     table
 }
 
-/// Begin and end of the range where one `y` has several solutions, with the hit shares there.
-const BRANCHES: [(f64, f64); 2] = [(2.5, 0.39), (14.0, 0.999)];
+/// The `y` between which the table rises in a straight line. The range with several solutions lies inside.
+const BRANCHES: [f64; 2] = [2.5, 14.0];
 
 const fn hits() -> [f32; HIT_STEPS] {
     let mut table = [0.0; HIT_STEPS];
@@ -88,10 +88,10 @@ const fn hits() -> [f32; HIT_STEPS] {
     let (mut ramp_begin, mut ramp_end) = (0, HIT_STEPS);
     while step < HIT_STEPS {
         let wait = sixteenths(step as i32 + FIRST_POWER * 16);
-        if wait <= BRANCHES[0].0 {
+        if wait <= BRANCHES[0] {
             table[step] = rarely_hit(wait) as f32;
             ramp_begin = step;
-        } else if wait >= BRANCHES[1].0 {
+        } else if wait >= BRANCHES[1] {
             table[step] = (1.0 - decay(wait)) as f32;
             if ramp_end == HIT_STEPS {
                 ramp_end = step;

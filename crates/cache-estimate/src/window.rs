@@ -78,7 +78,7 @@ pub(crate) struct Window<const SAMPLES: usize> {
     lines: [u64; SAMPLES],
     slots: [[Slot; 2]; SAMPLES],
     /// Samples ever taken.
-    taken: u64,
+    pub(crate) taken: u64,
 }
 
 impl<const SAMPLES: usize> Window<SAMPLES> {
@@ -97,11 +97,6 @@ impl<const SAMPLES: usize> Window<SAMPLES> {
         }
     }
 
-    /// Samples ever taken.
-    pub(crate) const fn taken(&self) -> u64 {
-        self.taken
-    }
-
     /// Adds the newest sample.
     pub(crate) fn push(&mut self, address: u64) {
         let line = address / LINE;
@@ -113,12 +108,8 @@ impl<const SAMPLES: usize> Window<SAMPLES> {
     /// Counts the samples of the ring anew, without those that have left it.
     pub(crate) fn recount(&mut self) {
         self.slots.as_flattened_mut().fill(Slot::FREE);
-        let oldest = match self.taken > SAMPLES as u64 {
-            true => (self.taken % SAMPLES as u64) as usize,
-            false => 0,
-        };
         for number in 0..self.len() {
-            self.count(self.lines[(oldest + number) % SAMPLES]);
+            self.count(self.line(number));
         }
     }
 
@@ -162,9 +153,7 @@ impl<const SAMPLES: usize> Window<SAMPLES> {
 
     /// The pages with samples.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &Slot> {
-        self.slots
-            .as_flattened()
-            .iter()
-            .filter(|slot| slot.count > 0)
+        let slots = self.slots.as_flattened().iter();
+        slots.filter(|slot| slot.count > 0)
     }
 }

@@ -17,15 +17,14 @@ use isotherm_observe::doctor;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_observe::watch::candidates::{Filter, ProcessSelection};
 use isotherm_observe::watch::watcher::AccessedBitChoice;
-use isotherm_pipeline::{Combine, GroupLimit, Priority};
+use isotherm_pipeline::{GroupLimit, Priority};
 use isotherm_policy::epoch::LoadBalance;
 use isotherm_sys::files::read_input_text;
 use isotherm_topology::{caches, cpu_list};
 
 use keys::Group;
 pub use keys::{
-    BitsName, COMMENTED, CacheChoice, CombineName, Config, FilterName, MoverName, SamplesName,
-    User, Written,
+    BitsName, COMMENTED, CacheChoice, Config, FilterName, MoverName, SamplesName, User, Written,
 };
 use overlay::{KeyPositions, check_keys, merge};
 
@@ -65,6 +64,20 @@ impl Config {
         check_keys(&places, &mut Vec::new(), &given, &whole)?;
         merge(&mut whole, given.clone());
         Self::checked(whole).or_else(|wrong| bail!("{}", places.tell(&given, &wrong)))
+    }
+
+    /// Makes the directory of the state.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make_state(&self) -> Result<()> {
+        let state = &self.serve.state;
+        std::fs::create_dir_all(state).with_context(|| {
+            format!(
+                "{}: cannot be made; name another directory in serve.state",
+                state.display()
+            )
+        })
     }
 
     /// The limits of control groups.
@@ -218,14 +231,6 @@ impl Config {
         }
     }
 
-    /// How both kinds of hits add up to one rank.
-    pub const fn combine(&self) -> Combine {
-        match self.sources.combine {
-            CombineName::Balanced => Combine::Balanced,
-            CombineName::Sum => Combine::Sum,
-        }
-    }
-
     /// The cost limit of watching, in millionths of one processor.
     pub fn budget_ppm(&self) -> u64 {
         self.sources.budget.0.of(Bytes(1_000_000)).0
@@ -261,38 +266,32 @@ impl Config {
 /// Takes a key's value from the configuration of the running daemon.
 type Keep = fn(&mut Config, &Config);
 
+/// The names of keys or tables, each with what keeps its value.
+macro_rules! kept {
+    ($($($field:ident).+,)*) => {
+        [$((
+            stringify!($($field).+),
+            |new: &mut Config, old: &Config| new.$($field).+ = old.$($field).+.clone(),
+        )),*]
+    };
+}
+
 /// The keys that are read at the start only.
-const AT_START: [(&str, Keep); 14] = [
-    ("policy", |new, old| new.policy.clone_from(&old.policy)),
-    ("memory.tiers", |new, old| {
-        new.memory.tiers.clone_from(&old.memory.tiers)
-    }),
-    ("memory.unit", |new, old| new.memory.unit = old.memory.unit),
-    ("sources.accessed_bits", |new, old| {
-        new.sources.accessed_bits = old.sources.accessed_bits
-    }),
-    ("sources.trace_samples", |new, old| {
-        new.sources.trace_samples = old.sources.trace_samples
-    }),
-    ("sources.sample_hz", |new, old| {
-        new.sources.sample_hz = old.sources.sample_hz
-    }),
-    ("sources.cache", |new, old| {
-        new.sources.cache = old.sources.cache
-    }),
-    ("sources.pmu_rate", |new, old| {
-        new.sources.pmu_rate = old.sources.pmu_rate
-    }),
-    ("sources.combine", |new, old| {
-        new.sources.combine = old.sources.combine
-    }),
-    ("moves.mover", |new, old| new.moves.mover = old.moves.mover),
-    ("moves.split", |new, old| new.moves.split = old.moves.split),
-    ("compressed.slowdown", |new, old| {
-        new.compressed.slowdown = old.compressed.slowdown
-    }),
-    ("energy", |new, old| new.energy.clone_from(&old.energy)),
-    ("serve", |new, old| new.serve.clone_from(&old.serve)),
+const AT_START: [(&str, Keep); 14] = kept![
+    policy,
+    memory.tiers,
+    memory.unit,
+    sources.accessed_bits,
+    sources.trace_samples,
+    sources.sample_hz,
+    sources.cache,
+    sources.pmu_rate,
+    sources.combine,
+    moves.mover,
+    moves.split,
+    compressed.slowdown,
+    energy,
+    serve,
 ];
 
 /// The number of a user, by `/etc/passwd`.

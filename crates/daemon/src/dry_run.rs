@@ -110,7 +110,7 @@ impl RangeExecutor for DryRun<'_> {
         let outcome = match self.target {
             Target::Imagined(_) => self.imagine(action),
             Target::Machine(_) => {
-                let say = |call: &dyn fmt::Display| {
+                let say = |call: fmt::Arguments<'_>| {
                     self.calls
                         .iter_mut()
                         .for_each(|calls| calls.push(call.to_string()))

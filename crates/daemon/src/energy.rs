@@ -13,10 +13,10 @@
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use isotherm_act::memory_blocks::{BlockError, DrySysfs, NodeBlocks, OfflineRecord};
@@ -25,17 +25,15 @@ use isotherm_console::{Console, print};
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_policy::energy::{AwakeNode, NodeChange, NodeSleep};
 use isotherm_topology::{cpu_list, meminfo};
+use parking_lot::Mutex;
 
 use crate::config::Config;
 
-/// Interval at which the thread looks whether it is to end.
-const POLL: Duration = Duration::from_millis(50);
-
-/// Brings back what a daemon that was killed left offline. Called before the tiers are detected: memory that is offline is no tier.
+/// Brings back the memory that a killed daemon left offline. Called before the tiers are detected: memory that is offline is no tier.
 ///
 /// # Errors
 /// The record is damaged, or memory did not come back.
@@ -76,28 +74,15 @@ fn bring_back(
     first
 }
 
-/// The nodes that have no memory to move data to, as the loop sees them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct OfflineNodes(Arc<Mutex<BTreeSet<NodeId>>>);
+/// The nodes that are offline, or about to be: no data is moved there.
+type OfflineNodes = Arc<Mutex<BTreeSet<NodeId>>>;
 
-impl OfflineNodes {
-    /// Their numbers.
-    pub(crate) fn list(&self) -> Vec<NodeId> {
-        let nodes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        nodes.iter().copied().collect()
-    }
-
-    fn set(&self, nodes: impl Iterator<Item = NodeId>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = nodes.collect();
-    }
-}
-
-/// The thread. Dropping it brings all memory back.
-#[derive(Debug)]
+/// The thread that takes memory offline. Dropping it brings all memory back.
+#[derive(Debug, Default)]
 pub(crate) struct EnergySaver {
     offline: OfflineNodes,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    /// The thread, and what ends it when it is dropped.
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl EnergySaver {
@@ -106,15 +91,10 @@ impl EnergySaver {
     /// # Errors
     /// A configured node is not one of this machine's, or the thread cannot be started.
     pub(crate) fn start(config: &Config, dry_run: bool, console: Console) -> Result<Self> {
-        let offline = OfflineNodes::default();
-        let stop = Arc::<AtomicBool>::default();
         if config.energy.offline.is_empty() {
-            return Ok(Self {
-                offline,
-                stop,
-                thread: None,
-            });
+            return Ok(Self::default());
         }
+        let offline = OfflineNodes::default();
         let sysfs = SysfsFiles::below(Path::new("/"));
         for node in &config.energy.offline {
             NodeBlocks::online(&sysfs, NodeId(*node)).context("energy.offline")?;
@@ -130,28 +110,28 @@ impl EnergySaver {
             dry_run,
             console,
         };
-        let (epoch, stopped) = (config.epoch.0, Arc::clone(&stop));
+        let epoch = Duration::from_nanos(config.epoch.0.0);
+        let (stop, stopped) = channel();
         let thread = std::thread::Builder::new()
             .name("energy".to_owned())
             .spawn(move || nodes.run(epoch, &stopped))
             .context("energy.offline: no thread can be started")?;
         Ok(Self {
             offline,
-            stop,
-            thread: Some(thread),
+            thread: Some((stop, thread)),
         })
     }
 
     /// The nodes that are offline, or about to be.
-    pub(crate) fn offline(&self) -> Vec<NodeId> {
-        self.offline.list()
+    pub(crate) fn offline(&self) -> BTreeSet<NodeId> {
+        self.offline.lock().clone()
     }
 }
 
 impl Drop for EnergySaver {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
+        if let Some((stop, thread)) = self.thread.take() {
+            drop(stop);
             // A panic was printed by the thread.
             let _ = thread.join();
         }
@@ -173,15 +153,9 @@ struct NodeEmptier<S> {
 }
 
 impl<S: Sysfs> NodeEmptier<S> {
-    fn run(mut self, epoch: Nanos, stop: &AtomicBool) {
-        let epoch = Duration::from_nanos(epoch.0);
-        let mut looked = Instant::now();
-        while !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(POLL);
-            if looked.elapsed() >= epoch {
-                looked = Instant::now();
-                self.look();
-            }
+    fn run(mut self, epoch: Duration, stopped: &Receiver<()>) {
+        while stopped.recv_timeout(epoch) == Err(RecvTimeoutError::Timeout) {
+            self.look();
         }
         self.wake_all();
     }
@@ -206,7 +180,7 @@ impl<S: Sysfs> NodeEmptier<S> {
                 self.console.warn(&error.to_string());
             }
         }
-        self.offline.set(self.sleep.asleep().iter().copied());
+        *self.offline.lock() = self.sleep.asleep().iter().copied().collect();
     }
 
     fn empty(&mut self, node: NodeId) -> Result<String, BlockError> {
@@ -217,8 +191,7 @@ impl<S: Sysfs> NodeEmptier<S> {
             return Ok(would(&dry.commands));
         }
         // Nothing is moved there from now on.
-        let leaving = self.sleep.asleep().iter().copied().chain([node]);
-        self.offline.set(leaving);
+        self.offline.lock().insert(node);
         self.taken.push(blocks.clone());
         if let Err(error) = self.record.write(&self.taken) {
             self.taken.pop();
@@ -279,8 +252,7 @@ fn would(commands: &[String]) -> String {
 /// The nodes with memory that is online.
 fn awake_nodes(root: &Path, may_sleep: &BTreeSet<NodeId>, asleep: &[NodeId]) -> Vec<AwakeNode> {
     let directory = root.join("sys/devices/system/node");
-    let online = std::fs::read_to_string(directory.join("has_memory")).unwrap_or_default();
-    let numbers = cpu_list::parse(online.trim()).unwrap_or_default();
+    let numbers = cpu_list::read(&directory.join("has_memory")).unwrap_or_default();
     let node = |number: u32| {
         let node = NodeId(number);
         let path = directory.join(format!("node{number}/meminfo"));
@@ -301,7 +273,7 @@ pub(crate) struct AwakeOnly<'a> {
     /// The executor of the moves to all other nodes.
     pub inner: Box<dyn RangeExecutor + 'a>,
     /// The nodes that are offline.
-    pub offline: Vec<NodeId>,
+    pub offline: BTreeSet<NodeId>,
 }
 
 impl RangeExecutor for AwakeOnly<'_> {
@@ -445,7 +417,7 @@ mod tests {
             (machine.state(8), machine.state(9)),
             ("offline".into(), "offline".into())
         );
-        assert_eq!(emptier.offline.list(), [NodeId(1)]);
+        assert_eq!(*emptier.offline.lock(), BTreeSet::from([NodeId(1)]));
         assert!(machine.has_record());
         machine.uses([950, 0]);
         emptier.look();
@@ -453,7 +425,7 @@ mod tests {
             (machine.state(8), machine.state(9)),
             ("online".into(), "online".into())
         );
-        assert!(emptier.offline.list().is_empty() && !machine.has_record());
+        assert!(emptier.offline.lock().is_empty() && !machine.has_record());
     }
 
     #[test]
@@ -466,7 +438,7 @@ mod tests {
             (machine.state(8), machine.state(9)),
             ("online".into(), "online".into())
         );
-        assert!(emptier.offline.list().is_empty() && !machine.has_record());
+        assert!(emptier.offline.lock().is_empty() && !machine.has_record());
     }
 
     #[test]
@@ -563,7 +535,7 @@ mod tests {
         }
         let mut executor = AwakeOnly {
             inner: Box::new(Moved),
-            offline: vec![NodeId(1)],
+            offline: BTreeSet::from([NodeId(1)]),
         };
         let mut fate = |node| {
             let action = RangeAction {

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use isotherm_act::promotion_knobs::{Knob, KnobError, KnobRecord, PromotionKnobs, restore};
 use isotherm_act::sysfs::{Sysfs, SysfsFiles};
 use isotherm_console::Console;
@@ -110,14 +110,8 @@ impl KernelMover<SysfsFiles> {
             console.info(&format!("the daemon alone promotes: {why}"));
             return Ok(None);
         }
-        let state = &config.serve.state;
-        std::fs::create_dir_all(state).with_context(|| {
-            format!(
-                "{}: cannot be made; name another directory in serve.state",
-                state.display()
-            )
-        })?;
-        let record = KnobRecord::within(state);
+        config.make_state()?;
+        let record = KnobRecord::within(&config.serve.state);
         match Self::take(root, SysfsFiles::below(root), record, config, console) {
             Ok(mover) => Ok(Some(mover)),
             Err(error) if is_auto => {

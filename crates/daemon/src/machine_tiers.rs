@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::movement::NodeId;
 use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::source::process_samples::SampleWorth;
 use isotherm_policy::epoch::MoveCosts;
@@ -47,7 +47,8 @@ pub(crate) enum TierPlace {
 /// The tiers between which the daemon moves memory: the first two, fastest first. Further ones are not used.
 #[derive(Debug)]
 pub(crate) struct MachineTiers {
-    tiers: Tiers,
+    /// All tiers of the machine, fastest first.
+    pub(crate) tiers: Tiers,
     pub(crate) fast: Vec<NodeId>,
     pub(crate) slow: Vec<NodeId>,
     pub(crate) place: TierPlace,
@@ -82,11 +83,6 @@ impl MachineTiers {
                 ..Self::imagined(tiers)
             });
         }
-        let nodes = |tier: &Tier| match &tier.kind {
-            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
-        };
-        let all: Vec<Vec<NodeId>> = tiers.all().iter().map(nodes).collect();
         let imagined = tiers.emulates() || tiers.all().len() == 1;
         if imagined && !dry_run {
             bail!(
@@ -95,19 +91,15 @@ impl MachineTiers {
                  memory.tiers = \"emulated\" it moves memory of programs that `isotherm run --policy none` started"
             );
         }
-        let real = |at: usize| all.get(at).cloned().unwrap_or_default();
-        let (fast, slow) = match imagined {
-            true => (vec![NO_NODE_FAST], vec![NO_NODE_SLOW]),
-            false => (real(0), real(1)),
-        };
+        if imagined {
+            return Ok(Self::imagined(tiers));
+        }
+        let nodes = |at: usize| NodeId::of(&tiers.all()[at]).collect();
         Ok(Self {
-            fast,
-            slow,
+            fast: nodes(0),
+            slow: nodes(1),
             tiers,
-            place: match imagined {
-                true => TierPlace::Imagined,
-                false => TierPlace::Nodes,
-            },
+            place: TierPlace::Nodes,
         })
     }
 
@@ -132,16 +124,6 @@ impl MachineTiers {
         }
     }
 
-    /// All tiers of the machine.
-    pub(crate) const fn machine(&self) -> &Tiers {
-        &self.tiers
-    }
-
-    /// The tiers, fastest first.
-    pub(crate) fn tiers(&self) -> &[Tier] {
-        self.tiers.all()
-    }
-
     /// The tiers for which a dry run prints moves.
     pub(crate) fn dry_target(&self) -> Target<'_> {
         match self.place {
@@ -154,12 +136,7 @@ impl MachineTiers {
 
     /// Bytes of the fast tier that watched processes may use, by `memory.fast`.
     pub(crate) fn fast_limit(&self, config: &Config) -> Bytes {
-        let fast = self
-            .tiers
-            .all()
-            .first()
-            .map_or(Bytes::ZERO, |tier| tier.capacity);
-        config.memory.fast.0.of(fast)
+        config.memory.fast.0.of(self.tiers.all()[0].capacity)
     }
 
     /// Time saved by an access to fast instead of slow memory, and the time that moving a unit takes.

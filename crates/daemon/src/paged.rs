@@ -10,8 +10,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::group_reclaim::reclaim;
-use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::remembered::Remembered;
+use isotherm_act::movement::system::Kernel;
 use isotherm_console::{Console, print};
 use isotherm_model::outcome::Fate;
 use isotherm_model::paged::{PagedObservation, RefaultCosts};
@@ -26,7 +26,7 @@ use isotherm_pipeline::{
     EpochReport, GroupShortage, PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule,
     StepLimits,
 };
-use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
+use isotherm_policy::epoch::{MoveCosts, of_run};
 use isotherm_report::paged_status::PagedStatus;
 use isotherm_topology::SwapSpace;
 
@@ -104,7 +104,7 @@ impl PagedService {
         let unit = config.memory.unit.0;
         let moves = MoveCosts::of_refaults(costs, unit);
         let policy = config.policy.clone();
-        let make = move || by_name(&policy, moves).unwrap_or_else(|| Box::new(Payback::new(moves)));
+        let make = move || of_run(&policy, moves);
         let step = PagedConfig {
             unit,
             page: PAGE,
@@ -136,14 +136,10 @@ impl PagedService {
         limits: StepLimits,
         executor: &mut impl RangeExecutor,
     ) -> EpochReport {
-        self.memory.forget_ended();
-        self.memory.begin();
         let most = seen.capacity;
-        let mut units = Vec::new();
-        for watched in &seen.processes {
-            // A process that ends meanwhile has no memory; of one that may not be read the observation says so.
-            units.extend(self.memory.units(watched.process).unwrap_or_default());
-        }
+        let processes = seen.processes.iter().map(|watched| watched.process);
+        // Of a process that may not be read the observation says so.
+        let units = self.memory.scan(processes.clone());
         let all: Bytes = units.iter().map(|held| held.all()).sum();
         let limits = PagedLimits {
             keep: config.compressed.keep.0.of(all),
@@ -152,7 +148,6 @@ impl PagedService {
             groups: limits.groups,
             fair_start: limits.fair_start,
         };
-        let processes = seen.processes.iter().map(|watched| watched.process);
         let seen = PagedObservation {
             stalled: self.memory.stalled(),
             units,
@@ -190,7 +185,7 @@ impl PagedService {
         let outcome = reclaim(directory, bytes, &MachineClock);
         self.status.reclaimed_bytes += outcome.reclaimed.0;
         self.status.reclaim_refused = match outcome.fate {
-            Fate::Denied(why) | Fate::Busy(why) => why,
+            Fate::Denied(why) | Fate::Busy(why) => why.into_owned(),
             _ => String::new(),
         };
     }
@@ -227,7 +222,7 @@ impl PagedService {
 
     /// Brings back all paged-out memory of the processes that were watched; returns the bytes that came back.
     pub(crate) fn bring_back(&self) -> Bytes {
-        let outcomes = PageOut::new(SwapKernel::default()).execute(&self.memory.ways_back());
+        let outcomes = PageOut::new(Kernel::default()).execute(&self.memory.ways_back());
         let came = |fate: &Fate| matches!(fate, Fate::Moved | Fate::Requested);
         outcomes.iter().map(|outcome| outcome.bytes_of(came)).sum()
     }

@@ -17,7 +17,7 @@ use crate::dry_run::DryRun;
 use crate::machine_tiers::MachineTiers;
 use crate::service::{limits, step};
 use crate::status::StatusBuilder;
-use isotherm_console::{Console, print};
+use isotherm_console::{Console, print, terminal_width};
 
 /// The options of the command line.
 #[derive(Clone, Debug)]
@@ -70,10 +70,7 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
         ..Status::default()
     });
     progress.set_message("replaying");
-    let (limits, mut all) = (
-        limits(config, recorded.accesses_per_sample)?,
-        Total::default(),
-    );
+    let limits = limits(config, recorded.accesses_per_sample)?;
     let mut epochs = open(recorded, Cut { capacity, ..cut })?.peekable();
     while let Some(seen) = epochs.next() {
         if let Some(Ok(next)) = epochs.peek().filter(|_| config.foresees()) {
@@ -81,26 +78,22 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
         }
         let mut dry_run = DryRun::new(places.dry_target(), recorded.verbose);
         let report = step.run(&seen?, &limits, &mut dry_run);
-        status_builder.take(&report, places.tiers());
-        all.add(&report);
+        status_builder.take(&report, places.tiers.all());
         progress.suspend(|| match recorded.json {
-            true => print(&format!("{}\n", status_builder.status().json_line())),
+            true => print(&format!("{}\n", status_builder.status.json_line())),
             false => print(&(heading(&report) + &dry_run.lines())),
         })?;
     }
     progress.finish_and_clear();
-    status_builder.note(all.sentence());
+    let mut status = status_builder.status;
+    status.notes.push(sentence(&status));
     if whole.is_sampled() && recorded.accesses_per_sample == 1 {
         let taken_for_one = "each sample counted as one access, so moves look too expensive; \
                              --accesses-per-sample gives the number of accesses";
-        status_builder.note(taken_for_one.to_owned());
+        status.notes.push(taken_for_one.to_owned());
     }
     if !recorded.json {
-        print(
-            &status_builder
-                .status()
-                .text(isotherm_console::terminal_width()),
-        )?;
+        print(&status.text(terminal_width()))?;
     }
     Ok(())
 }
@@ -134,24 +127,13 @@ fn heading(report: &EpochReport) -> String {
     format!("epoch {}: hit rate {known}\n", report.epoch.0)
 }
 
-/// Sums of accesses over all epochs.
-#[derive(Clone, Copy, Debug, Default)]
-struct Total {
-    accesses: u64,
-    fast: u64,
-}
-
-impl Total {
-    fn add(&mut self, report: &EpochReport) {
-        self.accesses = self.accesses.saturating_add(report.accesses);
-        self.fast = self.fast.saturating_add(report.accesses_fast);
-    }
-
-    fn sentence(self) -> String {
-        let share = self.fast as f64 / self.accesses.max(1) as f64;
-        format!(
-            "a recording was replayed: of all its accesses {} would have been served by fast memory",
-            percent(share)
-        )
-    }
+/// The share of all accesses that fast memory would have served, in a sentence.
+fn sentence(status: &Status) -> String {
+    let seen = status.accesses_seen.iter();
+    let fast: f64 = seen.clone().map(|seen| seen.fast as f64).sum();
+    let slow: f64 = seen.map(|seen| seen.slow as f64).sum();
+    format!(
+        "a recording was replayed: of all its accesses {} would have been served by fast memory",
+        percent(fast / (fast + slow).max(1.0))
+    )
 }

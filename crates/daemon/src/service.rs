@@ -14,23 +14,22 @@ use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::obeyed_requests::ObeyedRequests;
 use isotherm_act::movement::page_out::PageOut;
-use isotherm_act::movement::page_out::system::SwapKernel;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::system::{HUGE_BYTES, Kernel};
 use isotherm_act::sysfs::SysfsFiles;
 use isotherm_model::batch::Epoch;
 use isotherm_model::movement::NodeId;
-use isotherm_model::port::{EpochPolicy, RangeExecutor};
+use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Placed, UnitHeat};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::probe::{KernelProbe, Probe};
-use isotherm_observe::source::process_samples::SampleRate;
+use isotherm_observe::source::process_samples::{ProcessSamples, SampleRate};
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, StepLimits, UnitStep, UnitStepConfig};
-use isotherm_policy::epoch::{LoadBalance, Payback, by_name};
+use isotherm_policy::epoch::of_run;
 use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -48,8 +47,7 @@ use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
 use crate::tier_meter::TierMeter;
 use crate::{energy, kernel_mover, metrics, rights, socket};
-use isotherm_console::shell_quoting;
-use isotherm_console::{Console, print};
+use isotherm_console::{Console, print, shell_quoting, terminal_width};
 
 /// Interval at which the loop checks for signals and elapsed times.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -247,7 +245,7 @@ impl Service {
             ..Status::default()
         });
         let publisher = Arc::new(StatusPublisher::default());
-        publisher.put(status_builder.status().clone());
+        publisher.put(status_builder.status.clone());
         Ok(Self {
             notify: Notify::from_environment(),
             options,
@@ -309,12 +307,7 @@ impl Service {
                 prepared = false;
                 self.end_epoch()?;
                 if self.options.once {
-                    return print(
-                        &self
-                            .status_builder
-                            .status()
-                            .text(isotherm_console::terminal_width()),
-                    );
+                    return print(&self.status_builder.status.text(terminal_width()));
                 }
             } else if elapsed >= epoch / 2 && !prepared {
                 prepared = true;
@@ -332,7 +325,7 @@ impl Service {
     /// Ends an epoch: reads the observed accesses, decides, moves, and publishes the status.
     fn end_epoch(&mut self) -> Result<()> {
         // At the sample rate of this epoch: `observe` may set another rate for the next one.
-        let worth = self.watcher.sample_worth();
+        let worth = self.watcher.samples().map(ProcessSamples::worth);
         let accesses_per_sample = self.places.accesses_per_sample(worth);
         let observation = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
@@ -392,7 +385,7 @@ impl Service {
                 ))
             }
             TierPlace::Paged => {
-                let kernel = PageOut::new(SwapKernel::default());
+                let kernel = PageOut::new(Kernel::default());
                 Box::new(Limit::new(kernel, MachineClock, allowance).within(time))
             }
             TierPlace::Nodes | TierPlace::Imagined => {
@@ -416,7 +409,7 @@ impl Service {
     }
 
     /// The nodes whose memory is offline, to save energy.
-    fn offline_nodes(&self) -> Vec<NodeId> {
+    fn offline_nodes(&self) -> BTreeSet<NodeId> {
         let energy = self.energy.as_ref();
         energy.map(EnergySaver::offline).unwrap_or_default()
     }
@@ -424,15 +417,16 @@ impl Service {
     /// Publishes the status, the heat map and the tiers of ranges after an epoch, for the socket and the metrics, and
     /// sends systemd a summary.
     fn publish(&mut self, report: &EpochReport) {
-        self.status_builder.take(report, self.places.tiers());
+        self.status_builder.take(report, self.places.tiers.all());
         self.status_builder.watch(&self.watcher);
-        self.status_builder.set_offline(&self.offline_nodes());
-        let kernel = self.kernel.as_ref().map(KernelMover::status);
-        self.status_builder.set_kernel_promotion(kernel);
+        let offline = self.offline_nodes();
+        let status = &mut self.status_builder.status;
+        status.offline_nodes = offline.iter().map(|node| node.0).collect();
+        status.kernel_promotion = self.kernel.as_ref().map(KernelMover::status);
         if let DaemonStep::Paged(paged) = &self.step {
-            self.status_builder.set_paged(Some(paged.status()));
+            status.paged = Some(paged.status());
         }
-        let status = self.status_builder.status().clone();
+        let status = status.clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
         let processes = report.processes.iter();
@@ -502,15 +496,10 @@ fn watcher(
     kernel_promotes: bool,
 ) -> Result<Watcher> {
     // A run of one epoch has no state directory: it stores nothing, and a daemon that runs already may be using it.
-    let state = (!options.once).then(|| config.serve.state.clone());
-    if let Some(state) = &state {
-        std::fs::create_dir_all(state).with_context(|| {
-            format!(
-                "{}: cannot be made; name another directory in serve.state",
-                state.display()
-            )
-        })?;
+    if !options.once {
+        config.make_state()?;
     }
+    let state = (!options.once).then(|| config.serve.state.clone());
     let fast = match places.place {
         TierPlace::Imagined | TierPlace::Emulated | TierPlace::Paged => BTreeSet::new(),
         TierPlace::Nodes => places.fast.iter().copied().collect(),
@@ -587,19 +576,14 @@ fn placed(report: &EpochReport) -> Placed {
 /// moves as made.
 pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
-    let (policy, balances) = (config.policy.clone(), config.balances());
-    let new_policy = move || -> Box<dyn EpochPolicy> {
-        match balances {
-            true => Box::new(LoadBalance::default()),
-            false => by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs))),
-        }
-    };
+    let policy = config.policy.clone();
+    let new_policy = move || of_run(&policy, costs);
     let settings = UnitStepConfig {
         unit: config.memory.unit.0,
         page: Bytes(rustix::param::page_size() as u64),
         fast_nodes: places.fast.clone(),
         slow_nodes: places.slow.clone(),
-        combine: config.combine(),
+        combine: config.sources.combine,
         splits: splits(config, places),
         modelled,
     };

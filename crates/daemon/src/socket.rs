@@ -226,15 +226,16 @@ mod tests {
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_model::watch::{Unit, UnitHeat};
+    use isotherm_report::json_line::JsonLine;
     use isotherm_report::watch_heat::HeatMap;
-    use isotherm_report::watch_status::{Status, VERSION};
+    use isotherm_report::watch_status::Status;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
     fn status(epochs: u64) -> Status {
         Status {
-            version: VERSION,
+            version: Status::VERSION,
             epochs,
             ..Status::default()
         }

@@ -5,22 +5,25 @@
 use std::path::Path;
 
 use isotherm_model::movement::NodeId;
-use isotherm_model::tier::{Tier, TierKind};
+use isotherm_model::tier::Tier;
 use isotherm_model::units::Nanos;
+use isotherm_observe::source::process_samples::ProcessSamples;
 use isotherm_observe::source::throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
-use isotherm_report::paged_status::PagedStatus;
+use isotherm_report::json_line::JsonLine;
 use isotherm_report::watch_status::{
-    AccessesSeen, GroupStatus, KernelPromotionStatus, MoveStatus, NodeStatus, ProcessStatus,
-    SourceStatus, Status, ThrottleState, TierStatus, TimerStatus, VERSION,
+    AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
+    ThrottleState, TierStatus, TimerStatus,
 };
+use isotherm_sys::clock::process_ns;
 use isotherm_topology::meminfo;
 
 /// The newest status, and sums over all epochs.
 #[derive(Debug, Default)]
 pub(crate) struct StatusBuilder {
-    status: Status,
+    /// The newest status.
+    pub(crate) status: Status,
     total: Sums,
 }
 
@@ -29,7 +32,7 @@ impl StatusBuilder {
     pub(crate) fn new(begin: Status) -> Self {
         Self {
             status: Status {
-                version: VERSION,
+                version: Status::VERSION,
                 pid: std::process::id(),
                 ..begin
             },
@@ -37,25 +40,10 @@ impl StatusBuilder {
         }
     }
 
-    /// The newest status.
-    pub(crate) const fn status(&self) -> &Status {
-        &self.status
-    }
-
-    /// Names the nodes whose memory is offline.
-    pub(crate) fn set_offline(&mut self, nodes: &[NodeId]) {
-        self.status.offline_nodes = nodes.iter().map(|node| node.0).collect();
-    }
-
-    /// Sets what the kernel's own promotion did.
-    pub(crate) fn set_kernel_promotion(&mut self, status: Option<KernelPromotionStatus>) {
-        self.status.kernel_promotion = status;
-    }
-
     /// Adds an epoch.
     pub(crate) fn take(&mut self, report: &EpochReport, tiers: &[Tier]) {
         self.total.merge(&report.moves);
-        let cpu = cpu_time();
+        let cpu = Nanos(process_ns());
         let status = &mut self.status;
         let used = cpu.saturating_sub(Nanos(status.cpu_ns));
         status.epochs += 1;
@@ -71,10 +59,10 @@ impl StatusBuilder {
         status.split_fast_bytes = report.split_fast.0;
         if let (Some(kind), Some(rate)) = (report.seen_by, report.hit_rate()) {
             status.hit_rate = Some(rate);
-            kind.name().clone_into(&mut status.hit_rate_by);
+            kind.word().clone_into(&mut status.hit_rate_by);
             status.hit_rate_samples = report.accesses;
             status.hit_rate_interval = report.hit_interval();
-            add_seen(&mut status.accesses_seen, kind.name(), report);
+            add_seen(&mut status.accesses_seen, kind.word(), report);
         }
         status.last = moves(&report.moves);
         status.total = moves(&self.total);
@@ -97,13 +85,14 @@ impl StatusBuilder {
 
     /// Adds the state of the sources that is not in their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
-        self.status.memory_rings_bytes = watcher.ring_bytes();
+        let samples = watcher.samples();
+        self.status.memory_rings_bytes = samples.map_or(0, ProcessSamples::ring_bytes);
         let timer = |(hz, price): (u32, Option<Nanos>)| TimerStatus {
             hz,
             price_ns: price.map(|price| price.0),
         };
         self.status.timer = watcher.timer_samples().map(timer);
-        self.status.samples_by_cpu = watcher.samples_by_cpu();
+        self.status.samples_by_cpu = samples.map(ProcessSamples::by_cpu).unwrap_or_default();
         let by_node = watcher.samples_by_node().iter();
         let of_node = |(node, samples): (&Option<NodeId>, &u64)| NodeStatus {
             node: node.map(|node| node.0),
@@ -111,16 +100,6 @@ impl StatusBuilder {
         };
         self.status.samples_by_node = by_node.map(of_node).collect();
         self.status.throttles = watcher.throttle().map(throttle_status).collect();
-    }
-
-    /// Sets what is paged out.
-    pub(crate) fn set_paged(&mut self, paged: Option<PagedStatus>) {
-        self.status.paged = paged;
-    }
-
-    /// Adds a warning for the user.
-    pub(crate) fn note(&mut self, sentence: String) {
-        self.status.notes.push(sentence);
     }
 }
 
@@ -139,11 +118,7 @@ fn add_seen(seen: &mut Vec<AccessesSeen>, kind: &str, report: &EpochReport) {
 }
 
 fn tier(tier: &Tier) -> TierStatus {
-    let nodes = match &tier.kind {
-        TierKind::Nodes(nodes) => nodes.clone(),
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
-    };
-    let available = nodes.iter().filter_map(|node| {
+    let available = tier.nodes().iter().filter_map(|node| {
         let path = format!("/sys/devices/system/node/node{node}/meminfo");
         meminfo::available_bytes(Path::new(&path))
     });
@@ -151,7 +126,7 @@ fn tier(tier: &Tier) -> TierStatus {
         name: tier.name.clone(),
         available_bytes: available.fold(0, u64::saturating_add),
         bytes: tier.capacity.0,
-        nodes,
+        nodes: tier.nodes().to_vec(),
     }
 }
 
@@ -197,32 +172,20 @@ fn group(share: &GroupShare) -> GroupStatus {
 
 fn throttle_status(throttle: ThrottleStatus) -> ThrottleState {
     ThrottleState {
-        method: throttle.method.name().to_owned(),
+        method: throttle.method.word().to_owned(),
         counter: throttle.counter.unwrap_or_default().to_owned(),
         why: throttle.why,
         rests: throttle.rests,
     }
 }
 
-/// Processor time of this process.
-fn cpu_time() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let nanos = time.tv_sec.saturating_mul(1_000_000_000) + time.tv_nsec;
-    Nanos(u64::try_from(nanos).unwrap_or(0))
-}
-
 /// From the text of `/proc/pid/status`: resident bytes, and of these the bytes that are not a copy of
 /// a file. 0 where the kernel does not report them.
 fn memory(status: &str) -> (u64, u64) {
-    let bytes = |name: &str| {
-        let mut lines = status.lines();
-        let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
-        number.map_or(0, |kib: u64| kib.saturating_mul(1 << 10))
-    };
+    let bytes = |name: &str| meminfo::bytes_in(status, name).unwrap_or(0);
     (
-        bytes("VmRSS"),
-        bytes("RssAnon").saturating_add(bytes("RssShmem")),
+        bytes("VmRSS:"),
+        bytes("RssAnon:").saturating_add(bytes("RssShmem:")),
     )
 }
 

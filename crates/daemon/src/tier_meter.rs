@@ -60,7 +60,7 @@ impl TierMeter {
         }
         Ok(Some(match places.place {
             TierPlace::Nodes => Self::Nodes(NodeMeter::start(config, places)?),
-            TierPlace::Emulated => Self::Emulated(TierDemand::new(limited(places.machine())?)),
+            TierPlace::Emulated => Self::Emulated(TierDemand::new(limited(&places.tiers)?)),
             TierPlace::Paged | TierPlace::Imagined => bail!(
                 "policy = \"balance\": compares the latencies of two tiers under load, and programs do not wait for accesses to compressed memory, \
                  but for its pages; name memory nodes or an emulated machine in memory.tiers"
@@ -110,8 +110,8 @@ impl NodeMeter {
         }
         let curves = curves(places)?;
         let open = &|event: &CounterEvent| event.open();
-        let (counted, mut counting) = open_for_tier(Path::new("/"), places.machine(), open)
-            .map_err(|why| {
+        let (counted, mut counting) =
+            open_for_tier(Path::new("/"), &places.tiers, open).map_err(|why| {
                 anyhow!("policy = \"balance\": the bytes of the tiers cannot be counted: {why}")
             })?;
         let begun = counting.begin();
@@ -169,7 +169,8 @@ impl CountedTraffic {
 /// The measured latencies under load of the two tiers that memory moves between.
 fn curves(places: &MachineTiers) -> Result<[LoadedLatency; 2]> {
     let curve = |tier: &Tier| LoadedLatency::through(tier.loaded.clone());
-    let known: Vec<LoadedLatency> = places.tiers().iter().take(2).filter_map(curve).collect();
+    let pair = places.tiers.all().iter().take(2);
+    let known: Vec<LoadedLatency> = pair.filter_map(curve).collect();
     known.try_into().map_err(|_| {
         anyhow!(
             "policy = \"balance\": the latencies of the tiers under load are not known; measure them: isotherm tiers --measure -o tiers.toml; \

@@ -96,10 +96,9 @@ fn index(register: u16, size: SizeCode, style: ShiftStyle, shift: u8) -> Option<
         _ => Extend::No,
     };
     (register < 31).then_some(Index {
-        register: register as u8,
         shift,
         extend,
-        wraps: false,
+        ..Index::of(register as u8)
     })
 }
 

@@ -30,21 +30,39 @@ pub struct Index {
 }
 
 impl Index {
-    /// As [`Operand::before`]: the index, and what is added to the address.
-    fn before(self, written: &Derivation, source: Self) -> Option<(Self, u64)> {
+    /// A register of 64 bits as it is.
+    pub(crate) const fn of(register: u8) -> Self {
+        Self {
+            register,
+            shift: 0,
+            extend: Extend::No,
+            wraps: false,
+        }
+    }
+
+    /// A register of 64 bits, times a power of two.
+    pub(crate) const fn scaled(register: u8, scale: u8) -> Self {
+        Self {
+            shift: scale.trailing_zeros() as u8,
+            ..Self::of(register)
+        }
+    }
+
+    /// The index in terms of the registers before, as [`Operand::before`], and the constant to add to the address.
+    fn before(self, written: &Derivation) -> Option<(Self, u64)> {
+        let source = written.source;
         if self.extend == Extend::No && !self.wraps {
-            let shift = u32::from(self.shift);
-            let is_known = !source.wraps || shift == 0;
-            let index = Self {
-                shift: source.shift + self.shift,
-                ..source
-            };
-            return is_known.then_some((index, written.add.wrapping_shl(shift)));
+            let is_known = !source.wraps || self.shift == 0;
+            let shift = source.shift + self.shift;
+            // Of a register that is shifted out of 64 bits nothing is left that an operand could say.
+            let is_possible = is_known && u32::from(shift) < u64::BITS;
+            let add = written.add << self.shift;
+            return is_possible.then_some((Self { shift, ..source }, add));
         }
         // Only the lower half of the register counts, and a copy of it has the same.
-        let is_copy = written.shift == 0 && written.add == 0 && !written.wraps;
+        let is_copy = source.shift == 0 && written.add == 0 && !source.wraps;
         let index = Self {
-            register: written.source,
+            register: source.register,
             ..self
         };
         is_copy.then_some((index, 0))
@@ -97,26 +115,20 @@ impl Operand {
     pub(crate) fn before(&self, written: &Derivation) -> Option<Self> {
         let is_base = self.base == Some(written.target);
         let index = self.index.filter(|it| it.register == written.target);
-        let source = Index {
-            register: written.source,
-            shift: written.shift,
-            extend: written.extend,
-            wraps: written.wraps,
-        };
         match (is_base, index) {
             (true, None) if written.is_sum() => Some(Self {
-                base: Some(written.source),
+                base: Some(written.source.register),
                 displacement: self.displacement.wrapping_add(written.add),
                 ..*self
             }),
             (true, None) if self.index.is_none() => Some(Self {
                 base: None,
-                index: Some(source),
+                index: Some(written.source),
                 displacement: self.displacement.wrapping_add(written.add),
                 ..*self
             }),
             (false, Some(index)) => {
-                let (index, add) = index.before(written, source)?;
+                let (index, add) = index.before(written)?;
                 Some(Self {
                     index: Some(index),
                     displacement: self.displacement.wrapping_add(add),
@@ -146,33 +158,16 @@ impl Operand {
 pub(crate) struct Derivation {
     /// The written register.
     pub(crate) target: u8,
-    /// The register that it is made of, which may be the same.
-    pub(crate) source: u8,
-    /// Extension of the source.
-    pub(crate) extend: Extend,
-    /// Left shift in bits, after extension.
-    pub(crate) shift: u8,
-    /// The shifted source is truncated to 32 bits.
-    pub(crate) wraps: bool,
+    /// The register that it is made of, which may be the same, extended and shifted.
+    pub(crate) source: Index,
     /// Added modulo 2^64.
     pub(crate) add: u64,
 }
 
 impl Derivation {
-    /// The sum of a register of 64 bits and a constant.
-    pub(crate) const fn sum(target: u8, source: u8, add: u64) -> Self {
-        Self {
-            target,
-            source,
-            extend: Extend::No,
-            shift: 0,
-            wraps: false,
-            add,
-        }
-    }
-
+    /// Whether it is the sum of a register of 64 bits and a constant.
     fn is_sum(&self) -> bool {
-        *self == Self::sum(self.target, self.source, self.add)
+        self.source == Index::of(self.source.register)
     }
 }
 
@@ -250,5 +245,31 @@ pub(crate) trait Decode {
     /// What the instruction at the start of `code` does with its memory operand; `None` where the decoder does not know.
     fn operand_access(&self, _code: &[u8]) -> Option<OperandAccess> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Derivation, Index, Operand};
+
+    #[test]
+    fn an_index_that_is_shifted_out_of_its_register_has_no_operand() {
+        let shifted = |shift| Index {
+            shift,
+            ..Index::of(1)
+        };
+        let by = |shift| Derivation {
+            target: 1,
+            source: shifted(shift),
+            add: 0,
+        };
+        let operand = |shift| Operand {
+            base: Some(7),
+            index: Some(shifted(shift)),
+            ..Operand::default()
+        };
+        assert_eq!(operand(3).before(&by(60)), Some(operand(63)));
+        assert_eq!(operand(3).before(&by(61)), None);
+        assert_eq!(operand(63).before(&by(63)), None);
     }
 }

@@ -212,12 +212,7 @@ impl Memory {
         let index = match self.index {
             // Of a gather or scatter, the base alone is known.
             Some((vector, _)) if is_vector(vector) => None,
-            Some((register, scale)) => Some(Index {
-                register: number(register)?,
-                shift: scale.trailing_zeros() as u8,
-                extend: Extend::No,
-                wraps: false,
-            }),
+            Some((register, scale)) => Some(Index::scaled(number(register)?, scale)),
             None => None,
         };
         Some(Operand {
@@ -315,8 +310,8 @@ fn derivation(instruction: &Instruction) -> Option<Derivation> {
         X86::ImmediateI32 { imm } => Some(i64::from(imm).cast_unsigned()),
         _ => None,
     };
-    let sum = |source, add| Derivation::sum(target, source, add);
-    match (instruction.opcode(), is_wide) {
+    let itself = Index::of(target);
+    let (source, add) = match (instruction.opcode(), is_wide) {
         (opcode @ (Opcode::MOV | Opcode::MOVSXD), _) => {
             let X86::Register { reg } = instruction.operand(1) else {
                 return None;
@@ -327,36 +322,38 @@ fn derivation(instruction: &Instruction) -> Option<Derivation> {
                 (Opcode::MOVSXD, register_class::D, true) => Extend::Sign,
                 _ => return None,
             };
-            Some(Derivation {
-                extend,
-                ..sum(number(reg)?, 0)
-            })
+            let source = Index::of(number(reg)?);
+            (Index { extend, ..source }, 0)
         }
-        (Opcode::SHL, _) => Some(Derivation {
-            extend: if is_wide { Extend::No } else { Extend::Zero },
-            shift: (constant? & if is_wide { 63 } else { 31 }) as u8,
-            wraps: !is_wide,
-            ..sum(target, 0)
-        }),
-        (Opcode::ADD, true) => Some(sum(target, constant?)),
-        (Opcode::SUB, true) => Some(sum(target, constant?.wrapping_neg())),
-        (Opcode::INC, true) => Some(sum(target, 1)),
-        (Opcode::DEC, true) => Some(sum(target, u64::MAX)),
+        (Opcode::SHL, _) => {
+            let source = Index {
+                register: target,
+                shift: (constant? & if is_wide { 63 } else { 31 }) as u8,
+                extend: if is_wide { Extend::No } else { Extend::Zero },
+                wraps: !is_wide,
+            };
+            (source, 0)
+        }
+        (Opcode::ADD, true) => (itself, constant?),
+        (Opcode::SUB, true) => (itself, constant?.wrapping_neg()),
+        (Opcode::INC, true) => (itself, 1),
+        (Opcode::DEC, true) => (itself, u64::MAX),
         (Opcode::LEA, true) if !instruction.prefixes.address_size() => {
             let memory = memory(&instruction.operand(1))?;
-            match (memory.base, memory.index) {
-                (Some(base), None) if base.class() == register_class::Q => {
-                    Some(sum(number(base)?, memory.displacement))
-                }
-                (None, Some((index, scale))) => Some(Derivation {
-                    shift: scale.trailing_zeros() as u8,
-                    ..sum(number(index)?, memory.displacement)
-                }),
-                _ => None,
-            }
+            let source = match (memory.base, memory.index) {
+                (Some(base), None) if base.class() == register_class::Q => Index::of(number(base)?),
+                (None, Some((index, scale))) => Index::scaled(number(index)?, scale),
+                _ => return None,
+            };
+            (source, memory.displacement)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Derivation {
+        target,
+        source,
+        add,
+    })
 }
 
 /// General registers that an instruction writes without an operand that shows it.

@@ -7,7 +7,6 @@ use anyhow::Result;
 use isotherm_console::Console;
 use isotherm_model::profile::Ending;
 use isotherm_model::units::Nanos;
-use isotherm_sys::file_root::FileRoot;
 use isotherm_sys::process::ProcessHandle;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -28,7 +27,6 @@ pub(crate) enum AttachedEnd {
 /// The process, and what ends its recording.
 pub(crate) struct Attached {
     handle: ProcessHandle,
-    root: FileRoot,
     interrupt: Interrupt,
     /// When the time of the recording is over, if it has a limit.
     until: Option<Instant>,
@@ -41,14 +39,10 @@ impl Attached {
     ///
     /// # Errors
     /// The kernel refused to catch signals.
-    pub(crate) fn new(
-        (handle, root): (ProcessHandle, FileRoot),
-        limit: Option<Nanos>,
-    ) -> Result<Self> {
+    pub(crate) fn new(handle: ProcessHandle, limit: Option<Nanos>) -> Result<Self> {
         let limit = limit.map(|limit| Duration::from_nanos(limit.0));
         Ok(Self {
             handle,
-            root,
             interrupt: Interrupt::catch(&[SIGINT, SIGTERM, SIGHUP])?,
             until: limit.and_then(|limit| Instant::now().checked_add(limit)),
             end: None,
@@ -87,10 +81,6 @@ impl ObservedProcess for Attached {
         }
     }
 
-    fn file_root(&self) -> FileRoot {
-        self.root.clone()
-    }
-
     fn is_interrupted(&self) -> bool {
         self.interrupt.status().is_some()
     }
@@ -111,7 +101,6 @@ mod tests {
     use std::time::Duration;
 
     use isotherm_model::units::Nanos;
-    use isotherm_sys::file_root::FileRoot;
     use isotherm_sys::process::ProcessHandle;
 
     use super::{Attached, AttachedEnd, ObservedProcess};
@@ -119,12 +108,7 @@ mod tests {
     #[test]
     fn a_recording_ends_by_its_time_and_with_the_process() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        let open = || {
-            (
-                ProcessHandle::open(child.id()).unwrap(),
-                FileRoot::default(),
-            )
-        };
+        let open = || ProcessHandle::open(child.id()).unwrap();
         let mut by_time = Attached::new(open(), Some(Nanos(20_000_000))).unwrap();
         let mut without = Attached::new(open(), None).unwrap();
         assert!(by_time.wait(Duration::from_secs(600)).unwrap());

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result};
 use isotherm_policy::energy::BandwidthModel;
 use isotherm_sys::files::read_input_text;
 use serde::{Deserialize, Serialize};
@@ -38,10 +38,7 @@ fn parse(text: &str) -> Result<BandwidthModel> {
     let table: ModelTable = toml::from_str(text)?;
     let bounds = table.bounds.iter().map(|text| bandwidth(text));
     let bounds: Result<Vec<u64>, String> = bounds.collect();
-    match bounds {
-        Ok(bounds) => Ok(BandwidthModel::new(bounds)?),
-        Err(why) => bail!("{why}"),
-    }
+    Ok(BandwidthModel::new(bounds.map_err(Error::msg)?)?)
 }
 
 /// The text of a model, which [`read`] reads back.

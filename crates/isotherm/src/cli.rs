@@ -10,6 +10,7 @@ use isotherm_abi::config::Mover;
 use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_sim::MonitorSource;
 
 use crate::cli_attaching::Attaching;
 use crate::cli_colocate::ColocateArgs;
@@ -22,10 +23,10 @@ use crate::cli_plan::PlanArgs;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::{TiersArgs, TiersChoice};
 use crate::flag_values::{
-    ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES,
-    SOURCES, STATIC_PLACEMENTS,
+    ALL_POLICIES, GENERATORS, OPTIMIZE_AFTER, POWER_MODELS, RUN_POLICIES, SOURCES,
 };
 use crate::input::{self, FORMATS, InputFormat, Reading};
+use crate::known_values::one_of;
 use crate::optimize_after::OptimizeAfter;
 use crate::power_models::PowerModels;
 use crate::static_data::StaticPlacement;
@@ -60,7 +61,11 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Show which features work on this machine, and what the others need
-    Doctor(DoctorArgs),
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the tiers: detected, measured, from a file, or the emulated pair
     Tiers(TiersArgs),
     /// List the allocation sites of a program that isotherm-cc compiled
@@ -75,7 +80,12 @@ pub(crate) enum Command {
     /// Run a program: by a plan, or profiling and placing in one run
     Run(RunArgs),
     /// Explain a plan's decision about a site
-    Explain(ExplainArgs),
+    Explain {
+        /// The plan
+        plan: PathBuf,
+        /// A site: its identifier or the beginning of it (hexadecimal), or a part of its label
+        site: String,
+    },
     /// Share fast memory among programs: a plan for each, from their profiles
     Colocate(ColocateArgs),
     /// Time a program with each of its data objects alone in fast memory, beside the prediction from one profile
@@ -99,11 +109,21 @@ pub(crate) enum Command {
     /// Show the state of the daemon
     Status(StatusArgs),
     /// Show the state of the daemon on one screen, updated each epoch
-    Top(TopArgs),
+    Top {
+        /// The daemon's socket
+        #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
+        socket: PathBuf,
+    },
     /// Print a shell completion script
-    Completions(CompletionArgs),
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
     /// Write the man pages into a directory
-    Man(ManArgs),
+    Man {
+        /// The directory
+        directory: PathBuf,
+    },
 }
 
 /// A program and its arguments.
@@ -112,14 +132,6 @@ pub(crate) struct Program {
     /// The program to run and its arguments, after `--`
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub words: Vec<OsString>,
-}
-
-/// Flags of `isotherm doctor`.
-#[derive(Debug, Args)]
-pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Flags of `isotherm sites`.
@@ -175,15 +187,15 @@ pub(crate) struct Observing {
     pub stores: bool,
     /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
     /// from 64B to 1MiB. Counts are then close to a cache's misses
-    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Bytes>)]
     pub cache_filter: Option<Bytes>,
     /// Source `timer`, and machines emulated by time: bytes of cache that the program has for itself. What they served is estimated from
     /// the samples, does not count as heat and is not slowed; `0B`: nothing [default: of the processors that it may use, as far as sysfs
     /// lists them]
-    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Bytes>)]
     pub cache: Option<Bytes>,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
-    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = input::size::<Bytes>)]
     pub chunk: Bytes,
 }
 
@@ -199,7 +211,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub observing: Observing,
     /// Java programs: bytes that are allocated from one sampled object to the next, on average
-    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = input::size::<Bytes>)]
     pub allocation_interval: Bytes,
     /// No agent in Java programs: each of the sites is to be placed, which an unchanged virtual machine cannot
     #[arg(skip)]
@@ -255,7 +267,7 @@ pub(crate) struct RunArgs {
     /// How data moves between memory nodes (runs without a plan): `kernel`, page migration from outside
     /// the program, or `staged`, copies by a thread inside it, faster but with the limits in
     /// docs/movers.md; the kernel moves the pages that this thread cannot move
-    #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = MOVERS, hide_possible_values = true, conflicts_with = "plan")]
+    #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = one_of([("kernel", Mover::Kernel), ("staged", Mover::Staged)]), hide_possible_values = true, conflicts_with = "plan")]
     pub mover: Mover,
     /// When interrupted (SIGINT, SIGTERM, SIGHUP), or when child processes outlive the program, move
     /// pages back to their original memory nodes (runs without a plan)
@@ -263,7 +275,12 @@ pub(crate) struct RunArgs {
     pub undo: bool,
     /// Where the static data of the program and its libraries goes (runs by a plan): `plan`, each variable where the plan says,
     /// `fast` or `slow`, all of it there. What `plan` does not name stays where the kernel puts it [default: plan]
-    #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true, requires = "plan")]
+    #[arg(
+        long = "static",
+        value_name = "WHERE",
+        hide_possible_values = true,
+        requires = "plan"
+    )]
     pub static_data: Option<StaticPlacement>,
     /// Profile the program for this time, then move its hottest data to fast memory once, part by part, and let it go on without
     /// samples; `first-iteration`: until its heat begins to repeat. Memory is fast in the order of first touch before. A share as --fast
@@ -314,15 +331,6 @@ pub(crate) struct RunArgs {
     pub observing: Observing,
     #[command(flatten)]
     pub program: Program,
-}
-
-/// Flags of `isotherm explain`.
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The plan
-    pub plan: PathBuf,
-    /// A site: its identifier or the beginning of it (hexadecimal), or a part of its label
-    pub site: String,
 }
 
 /// Flags of `isotherm merge`.
@@ -400,7 +408,7 @@ pub(crate) struct SimulateArgs {
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or the
     /// capacity of the tiers]
-    #[arg(long, value_name = "SIZE", conflicts_with = "sweep", value_parser = input::capacity)]
+    #[arg(long, value_name = "SIZE", conflicts_with = "sweep", value_parser = input::size::<Capacity>)]
     pub fast: Option<Capacity>,
     /// Simulate 1/2, 1/4, ... 1/128 of the footprint
     #[arg(long)]
@@ -411,8 +419,8 @@ pub(crate) struct SimulateArgs {
     pub policies: Vec<String>,
     /// The policies' view of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
     /// balanced (the daemon's rank of both)
-    #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = MONITOR_SOURCES, hide_possible_values = true)]
-    pub source: isotherm_sim::MonitorSource,
+    #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = one_of(MonitorSource::ALL.map(|it| (it.word(), it))), hide_possible_values = true)]
+    pub source: MonitorSource,
     /// Accesses of the program for which one recorded access stands [default: the accesses that the slow
     /// tier serves between two samples, if the profile has their interval; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
@@ -456,11 +464,11 @@ pub(crate) struct CompareArgs {
     /// Where the static data of the program and its libraries goes in the guided runs: `plan`, each variable where the plan says,
     /// `fast` or `slow`, all of it there. If the plan names static data, or it is `fast` or `slow`, the other placements have all of
     /// it in their tier [default: plan]
-    #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true)]
+    #[arg(long = "static", value_name = "WHERE", hide_possible_values = true)]
     pub static_data: Option<StaticPlacement>,
     /// Machines emulated by time: bytes of cache that the program has for itself, as for `isotherm record` [default: of the processors
     /// that it may use, as far as sysfs lists them]
-    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Bytes>)]
     pub cache: Option<Bytes>,
     /// Fail if the program's output differs between runs
     #[arg(long)]
@@ -504,7 +512,7 @@ pub(crate) struct DaemonArgs {
     pub format: Option<InputFormat>,
     /// Fast memory for the recording: a size (4GiB) or a share of all accessed memory (25%)
     /// [default: memory.fast]
-    #[arg(long, value_name = "SIZE", value_parser = input::capacity, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Capacity>, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub fast: Option<Capacity>,
     /// Accesses for which one sample of the recording stands
     #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", conflicts_with_all = ["dry_run", "once"], value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
@@ -535,28 +543,6 @@ pub(crate) struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// Flags of `isotherm top`.
-#[derive(Debug, Args)]
-pub(crate) struct TopArgs {
-    /// The daemon's socket
-    #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
-    pub socket: PathBuf,
-}
-
-/// Flags of `isotherm completions`.
-#[derive(Debug, Args)]
-pub(crate) struct CompletionArgs {
-    /// The shell
-    pub shell: clap_complete::Shell,
-}
-
-/// Flags of `isotherm man`.
-#[derive(Debug, Args)]
-pub(crate) struct ManArgs {
-    /// The directory
-    pub directory: PathBuf,
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use clap::Args;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::cli_tiers::TiersChoice;
-use crate::flag_values::{SHARED_OBJECTS, SHARING_POLICIES, WEIGHTS};
+use crate::flag_values::{SHARING_POLICIES, WEIGHTS};
+use crate::known_values::one_of;
 use crate::sharing::{self, Fairness, SharedObjects};
 use crate::{input, time_limit};
 
@@ -23,7 +24,7 @@ pub(crate) struct ColocateArgs {
     pub policy: String,
     /// What the policy shares: whole `sites`, as CoMerge does, or `chunks` of them [default: chunks for least-slowdown, sites for the
     /// others, and on tiers that place no parts]
-    #[arg(long, value_name = "OBJECTS", value_parser = SHARED_OBJECTS, hide_possible_values = true)]
+    #[arg(long, value_name = "OBJECTS", value_parser = one_of(SharedObjects::ALL.map(|it| (it.word(), it))), hide_possible_values = true)]
     pub share: Option<SharedObjects>,
     /// The size of a chunk; larger where a program would have more than 4,096, smaller where a site's heat changes
     #[arg(long, value_name = "SIZE", default_value = "2MiB")]
@@ -53,7 +54,7 @@ pub(crate) struct ColocateArgs {
     pub time_limit: Option<Nanos>,
     /// With --run, on machines emulated by time: bytes of cache that each program has for itself, as for `isotherm record` [default: of the
     /// processors that it may use, as far as sysfs lists them]
-    #[arg(long, value_name = "SIZE", requires = "run", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", requires = "run", value_parser = input::size::<Bytes>)]
     pub cache: Option<Bytes>,
     /// Print JSON
     #[arg(long)]

@@ -2,13 +2,13 @@
 //! for flame graph tools, as folded lines, speedscope or pprof ([`ExportFormat`]). It refuses flags that the chosen format does not take.
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use isotherm_report::stacks::{StackKind, StackWeight};
 
-use crate::known_values::KnownValues;
+use crate::known_values::one_of;
 
 /// A format of stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     /// A line for each stack.
     Folded,
@@ -23,14 +23,14 @@ pub(crate) enum ExportFormat {
 pub(crate) struct Exporting {
     /// Write stacks for another tool: `folded` (flamegraph.pl, inferno; to standard output), `speedscope` (all stacks by heat and by bytes;
     /// to the profile's name with .speedscope.json), or `pprof` (to the profile's name with .pb)
-    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true, conflicts_with_all = ["text", "json", "power"])]
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, conflicts_with_all = ["text", "json", "power"])]
     pub export: Option<ExportFormat>,
     /// With --export folded or pprof: stacks of the callers that allocate the data (`allocation`), or of the code that accesses
     /// it (`code`) [default: allocation]
-    #[arg(long, value_name = "STACKS", value_parser = STACKS, hide_possible_values = true, requires = "export")]
+    #[arg(long, value_name = "STACKS", value_parser = one_of([("allocation", StackKind::Allocation), ("code", StackKind::Code)]), hide_possible_values = true, requires = "export")]
     pub stacks: Option<StackKind>,
     /// With --export folded: the number of a stack, its `heat` or its peak resident `bytes` [default: heat]
-    #[arg(long, value_name = "WIDTH", value_parser = WIDTHS, hide_possible_values = true, requires = "export")]
+    #[arg(long, value_name = "WIDTH", value_parser = one_of([("heat", StackWeight::Heat), ("bytes", StackWeight::Bytes)]), hide_possible_values = true, requires = "export")]
     pub width: Option<StackWeight>,
 }
 
@@ -56,41 +56,5 @@ impl Exporting {
             );
         }
         Ok(())
-    }
-}
-
-const FORMATS: KnownValues<ExportFormat> =
-    KnownValues::new(|| vec!["folded", "speedscope", "pprof"], format);
-const STACKS: KnownValues<StackKind> = KnownValues::new(|| vec!["allocation", "code"], stacks);
-const WIDTHS: KnownValues<StackWeight> = KnownValues::new(|| vec!["heat", "bytes"], width);
-
-fn format(word: &str) -> Result<ExportFormat, String> {
-    match word {
-        "folded" => Ok(ExportFormat::Folded),
-        "speedscope" => Ok(ExportFormat::Speedscope),
-        "pprof" => Ok(ExportFormat::Pprof),
-        _ => Err(format!(
-            "there is no format \"{word}\"; there are folded, speedscope and pprof"
-        )),
-    }
-}
-
-fn stacks(word: &str) -> Result<StackKind, String> {
-    match word {
-        "allocation" => Ok(StackKind::Allocation),
-        "code" => Ok(StackKind::Code),
-        _ => Err(format!(
-            "there are no stacks \"{word}\"; there are allocation and code"
-        )),
-    }
-}
-
-fn width(word: &str) -> Result<StackWeight, String> {
-    match word {
-        "heat" => Ok(StackWeight::Heat),
-        "bytes" => Ok(StackWeight::Bytes),
-        _ => Err(format!(
-            "there is no width \"{word}\"; there are heat and bytes"
-        )),
     }
 }

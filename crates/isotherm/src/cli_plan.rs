@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::cli_devices::DevicesChoice;
 use crate::cli_tiers::TiersChoice;
-use crate::flag_values::{SITE_POLICIES, SPLITS, VALUES, WEIGHTS};
+use crate::flag_values::{SITE_POLICIES, VALUES, WEIGHTS};
 use crate::input;
 use crate::split::Split;
 
@@ -32,7 +32,12 @@ pub(crate) struct PlanArgs {
     pub policy: String,
     /// Whether sites are placed in parts where the profile proves that their objects are hot in some places only: `auto`, where that
     /// pays, or `never`
-    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = SPLITS, hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
     pub split: Split,
     /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
     /// the time waiting for memory), `bandwidth` (bytes a second, from the runs of `isotherm record --isolate sites`),

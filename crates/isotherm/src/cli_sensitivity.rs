@@ -39,7 +39,7 @@ pub(crate) struct SensitivityArgs {
     pub predict: bool,
     /// Bytes of cache that the program has for itself, as for `isotherm record`: in the run that is recorded and, on machines emulated by
     /// time, in those that are timed [default: of the processors that it may use, as far as sysfs lists them]
-    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Bytes>)]
     pub cache: Option<Bytes>,
     /// Fail if the program's output differs between the timed runs
     #[arg(long, conflicts_with = "predict")]

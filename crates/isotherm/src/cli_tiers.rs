@@ -9,7 +9,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 use crate::input;
 
 /// Which tiers to use.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct TiersChoice {
     /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, atmem-nvm, atmem-mcdram, tmp), `emulated:B:FACTOR,L:FACTOR` (how many times
     /// as long accesses wait for the slow tier's bandwidth and latency) or `emulated:B:SHARE,L:FACTOR` (its bandwidth as a share of the fast
@@ -22,7 +22,7 @@ pub(crate) struct TiersChoice {
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
     /// this machine's memory. With --tiers compressed the least that stays in memory, a share of the program's own
-    #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Capacity>)]
     pub fast: Option<Capacity>,
     /// emulated:tmp: time between two protections of the slow tier
     #[arg(long, value_name = "TIME")]
@@ -37,9 +37,7 @@ impl TiersChoice {
     pub(crate) fn named(tiers: &str) -> Self {
         Self {
             tiers: tiers.to_owned(),
-            fast: None,
-            slow_period: None,
-            slow_access: None,
+            ..Self::default()
         }
     }
 }
@@ -81,7 +79,7 @@ const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 #[derive(Debug, Args)]
 pub(crate) struct CompressedMemory {
     /// Set up swap of this size in compressed memory (zram), until the machine restarts; needs root
-    #[arg(long, value_name = "SIZE", value_parser = input::size, group = "change", conflicts_with_all = SHOWING)]
+    #[arg(long, value_name = "SIZE", value_parser = input::size::<Bytes>, group = "change", conflicts_with_all = SHOWING)]
     pub make_compressed: Option<Bytes>,
     /// With --make-compressed: the algorithm, such as lz4 or zstd [default: the kernel's]
     #[arg(long, value_name = "ALGORITHM", requires = "make_compressed")]

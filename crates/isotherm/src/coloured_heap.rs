@@ -6,7 +6,7 @@
 //! matched, so that a plan of another build is noticed.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::process::Stdio;
 
 use anyhow::{Context, Result};
 use isotherm_act::configuration::Configuration;
@@ -20,13 +20,12 @@ use isotherm_model::words::counted;
 use crate::cli_java::JavaHeapChoice;
 use crate::coloured_jvm::{ColouredJvm, HeapEnd, HeapRoom, is_trapped, warn_of_page_trap};
 use crate::java_guide::{guide_of, in_words};
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::{self, EndedProgram};
 use crate::session_directory::SessionDirectory;
 
-/// A Java program that is to run on a heap with colours.
 #[derive(Debug)]
 pub(crate) struct ColouredHeap {
-    machine: ColouredJvm,
+    pub(crate) machine: ColouredJvm,
     guide: HeapGuide,
     /// Most bytes of hot regions in the fastest tier.
     hot: Bytes,
@@ -53,12 +52,7 @@ impl ColouredHeap {
         })
     }
 
-    /// The file of the program.
-    pub(crate) fn program(&self) -> &Path {
-        self.machine.program()
-    }
-
-    /// Says which objects are cold, and which the heap cannot part.
+    /// Prints how many sites are cold, and how many of these the heap cannot keep apart from hot ones.
     pub(crate) fn say(&self, console: Console) {
         for said in in_words(&self.guide) {
             console.info(&said);
@@ -76,7 +70,7 @@ impl ColouredHeap {
         let session = SessionDirectory::new()?;
         let guide = session.write_file("guide", self.guide.text.as_bytes())?;
         let words = self.machine.words(Some(&guide), session.path());
-        let ready = launch::prepare_in(session, &words, configuration, Output::Ours)?;
+        let ready = launch::prepare(session, &words, configuration, Stdio::inherit())?;
         ready.start()?.finish()
     }
 
@@ -126,11 +120,7 @@ impl ColouredHeap {
 /// because 0 stands for no limit.
 fn hot_bytes(plan: &Plan) -> Bytes {
     let others = heap_guide::without_java_sites(plan).bytes_in(TierIndex::FASTEST);
-    let fast = plan
-        .tiers
-        .all()
-        .first()
-        .map_or(Bytes::ZERO, |tier| tier.capacity);
+    let fast = plan.tiers.all()[0].capacity;
     fast.saturating_sub(others).max(Bytes(1))
 }
 

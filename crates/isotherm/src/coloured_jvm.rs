@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_abi::java_heap;
 use isotherm_console::{Console, shell_quoting};
 use isotherm_model::emulation::Emulation;
-use isotherm_model::tier::{Tier, TierKind};
+use isotherm_model::tier::Tier;
 use isotherm_model::units::Bytes;
 
 use crate::cli_java::JavaHeapChoice;
@@ -98,7 +98,6 @@ impl ColouredJvm {
         })
     }
 
-    /// The file of the program.
     pub(crate) fn program(&self) -> &Path {
         &self.java
     }
@@ -140,8 +139,7 @@ impl ColouredJvm {
 
 /// True where a tier is emulated by the page trap, under which a Java heap is fast whatever the colours of its objects.
 pub(crate) fn is_trapped(tiers: &[Tier]) -> bool {
-    let is_page_trap =
-        |tier: &Tier| matches!(tier.kind, TierKind::EmulatedSlow(Emulation::PageTrap(_)));
+    let is_page_trap = |tier: &Tier| matches!(tier.emulation(), Some(Emulation::PageTrap(_)));
     tiers.iter().any(is_page_trap)
 }
 
@@ -202,10 +200,7 @@ fn flags(HeapRoom { tiers, hot }: HeapRoom<'_>) -> Vec<String> {
         format!("-XX:IsothermHeapColors={}", tiers.len()),
         format!("-XX:IsothermHotHeapSize={}", hot.0),
     ];
-    let first_node = |tier: &Tier| match &tier.kind {
-        TierKind::Nodes(nodes) => nodes.first().map(ToString::to_string),
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
-    };
+    let first_node = |tier: &Tier| tier.nodes().first().map(ToString::to_string);
     // A colour has one node.
     let nodes: Option<Vec<String>> = tiers.iter().map(first_node).collect();
     flags.extend(nodes.map(|nodes| format!("-XX:IsothermHeapNodes={}", nodes.join(","))));

@@ -42,6 +42,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent};
 use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
 use isotherm_sys::files::read_input_text;
+use serde::Serialize;
 
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -49,7 +50,6 @@ use isotherm_console::{Console, print};
 /// Largest plan that is read: a site takes about 300 bytes, and the largest programs have some hundred thousand.
 const PLAN_BYTES: u64 = 256 << 20;
 
-/// Reads a plan.
 fn read_plan(path: &Path) -> Result<Plan> {
     let (shown, word) = (path.display(), shell_quoting::file(path));
     let text = match read_input_text(path, PLAN_BYTES) {
@@ -74,6 +74,14 @@ fn read_plan(path: &Path) -> Result<Plan> {
         );
     }
     Ok(plan)
+}
+
+/// Prints a report as JSON or as text.
+fn print_report(json: bool, report: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+    print(&match json {
+        true => isotherm_report::json(report),
+        false => text(),
+    })
 }
 
 /// Reads a profile and warns of the parts that could not be read.

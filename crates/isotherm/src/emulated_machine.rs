@@ -54,18 +54,28 @@ pub(crate) fn join(
     Ok(files)
 }
 
+/// Makes the file in which the processes of a run count what they have of each tier, in its full size.
+///
+/// # Errors
+/// There is no room.
+pub(crate) fn make_capacity(session: &Path) -> Result<()> {
+    let path = session.join(capacity::FILE_NAME);
+    let write = |file: File| write_whole(&file, &capacity::first_bytes(), capacity::FILE_BYTES);
+    let made = make(&path).and_then(write);
+    made.with_context(|| format!("{}: cannot be written", path.display()))
+}
+
 /// Opens or makes a file of a machine, shares it, and gives it another name in the session directory.
 fn joined(named: &Path, path: &Path, share: impl FnOnce(&File) -> Result<()>) -> Result<File> {
     let file = open(named).with_context(|| format!("{}: cannot be used", named.display()))?;
     share(&file)?;
-    std::fs::hard_link(named, path).with_context(|| {
-        format!(
-            "{}: cannot be linked to {}",
-            path.display(),
-            named.display()
-        )
-    })?;
+    link(named, path)?;
     Ok(file)
+}
+
+fn link(file: &Path, path: &Path) -> Result<()> {
+    std::fs::hard_link(file, path)
+        .with_context(|| format!("{}: cannot be linked to {}", path.display(), file.display()))
 }
 
 /// Gives a session directory the file of another one's machine, so that both share its limit.
@@ -74,13 +84,7 @@ fn joined(named: &Path, path: &Path, share: impl FnOnce(&File) -> Result<()>) ->
 /// There is no such file, or the two are on different file systems.
 pub(crate) fn join_other(session: &Path, other: &Path) -> Result<()> {
     let [path, theirs] = [session, other].map(|directory| directory.join(machine::FILE_NAME));
-    std::fs::hard_link(&theirs, &path).with_context(|| {
-        format!(
-            "{}: cannot be linked to {}",
-            path.display(),
-            theirs.display()
-        )
-    })
+    link(&theirs, &path)
 }
 
 /// This user's directory of machines in `parent`.
@@ -120,7 +124,11 @@ fn open(path: &Path) -> std::io::Result<File> {
     }
 }
 
-fn make(path: &Path) -> std::io::Result<File> {
+/// Makes a file that only this user can read and write.
+///
+/// # Errors
+/// There is one already, or no room for it.
+pub(crate) fn make(path: &Path) -> std::io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -132,14 +140,18 @@ fn make(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// Writes all of the file: a store into a mapping without room would kill the program.
+/// Writes all of a file of this size that begins with these bytes: a store into a mapping without room would kill the program.
+fn write_whole(file: &File, first: &[u8], bytes: usize) -> std::io::Result<()> {
+    let mut content = vec![0; bytes];
+    content[..first.len()].copy_from_slice(first);
+    file.write_all_at(&content, 0)?;
+    file.set_len(bytes as u64)
+}
+
 fn write(file: &File, shared: &SharedBandwidth) -> std::io::Result<()> {
     let limits = [shared.fast(), shared.slow()];
     let limits = limits.map(|limit| limit.map_or(0, BytesPerSecond::get));
-    let mut content = vec![0; machine::FILE_BYTES];
-    content[..machine::FIRST_BYTES].copy_from_slice(&machine::first_bytes(limits));
-    file.write_all_at(&content, 0)?;
-    file.set_len(machine::FILE_BYTES as u64)
+    write_whole(file, &machine::first_bytes(limits), machine::FILE_BYTES)
 }
 
 /// Locks the file for a run, writes it where no other run has it locked, and reads its first bytes.
@@ -162,7 +174,6 @@ fn first_bytes<const BYTES: usize>(
     Ok(first)
 }
 
-/// Shares the bandwidths.
 fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()> {
     let first = first_bytes(file, name, || write(file, shared))?;
     match limits_in(&first, name) {
@@ -174,7 +185,6 @@ fn share(file: &File, name: MachineName, shared: &SharedBandwidth) -> Result<()>
     }
 }
 
-/// Shares a fast tier of this capacity.
 fn share_capacity(file: &File, name: MachineName, fast: Bytes) -> Result<()> {
     let first = first_bytes(file, name, || write_capacity(file, fast))?;
     match capacity::fast_limit_in(&first).map(Bytes) {
@@ -199,10 +209,7 @@ fn write_capacity(file: &File, fast: Bytes) -> std::io::Result<()> {
     let mut first = [0; capacity::FIRST_BYTES];
     let is_whole = file.metadata()?.len() == capacity::FILE_BYTES as u64;
     if !is_whole || file.read_exact_at(&mut first, 0).is_err() || !first.starts_with(&bytes) {
-        let mut content = vec![0; capacity::FILE_BYTES];
-        content[..bytes.len()].copy_from_slice(&bytes);
-        file.write_all_at(&content, 0)?;
-        file.set_len(capacity::FILE_BYTES as u64)?;
+        write_whole(file, &bytes, capacity::FILE_BYTES)?;
     }
     let at = capacity::FAST_LIMIT_OFFSET as u64;
     file.write_all_at(&fast.0.to_ne_bytes(), at)

@@ -8,7 +8,6 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use isotherm_abi::config::Mover;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -21,12 +20,12 @@ use crate::known_values::KnownValues;
 use isotherm_console::Console;
 
 /// Default page of a trace, and the smallest.
-const PAGE: Bytes = Bytes(4096);
+pub(crate) const PAGE: Bytes = Bytes(4096);
 /// Largest page of a trace and unit of a run, the largest huge page of x86-64: larger ones hold hot and cold data alike.
 const LARGEST_PAGE: Bytes = Bytes(1 << 30);
 /// Default number of epochs of a trace: enough for a policy to adapt and to
 /// show that it follows changes.
-const EPOCHS: u64 = 64;
+pub(crate) const EPOCHS: u64 = 64;
 
 /// A format that these commands read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,17 +114,11 @@ pub(crate) fn with_whole_unit(text: &str) -> Option<String> {
 /// Parses a size (`Bytes`), or a size or a share of a footprint (`Capacity`); `4G` as `4GiB`, which the command line reports.
 ///
 /// # Errors
-/// It is not a size.
-pub(crate) fn size(text: &str) -> Result<Bytes, String> {
-    short_or_whole(text)
-}
-
-/// Parses a size or a share of a footprint.
-///
-/// # Errors
-/// It is neither.
-pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
-    short_or_whole(text)
+/// The text is none.
+pub(crate) fn size<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    let whole = with_whole_unit(text);
+    let read = whole.as_deref().unwrap_or(text).parse();
+    read.map_err(|error: T::Err| error.to_string())
 }
 
 /// Parses a share, above 0 and at most 100 %.
@@ -136,7 +129,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(Capacity::Share(share)) => Ok(share),
         Ok(Capacity::Bytes(_)) | Err(_) => {
-            Err("is no share of the time such as 2%, above 0 and at most 100%".to_owned())
+            Err("is no share such as 2%, above 0 and at most 100%".to_owned())
         }
     }
 }
@@ -154,18 +147,12 @@ pub(crate) fn slowdown(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "is no slow-down such as 2%, from 0% on".to_owned())
 }
 
-fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    let whole = with_whole_unit(text);
-    let read = whole.as_deref().unwrap_or(text).parse();
-    read.map_err(|error: T::Err| error.to_string())
-}
-
 /// Parses the value of `--page` or `--unit`, the size of a piece of memory that is hot or cold, and moves, as a whole.
 ///
 /// # Errors
 /// The text is no size, no power of two, or out of range.
 pub(crate) fn page(text: &str) -> Result<Bytes, String> {
-    let bytes = size(text)?;
+    let bytes: Bytes = size(text)?;
     if !(PAGE..=LARGEST_PAGE).contains(&bytes) || !bytes.0.is_power_of_two() {
         return Err(format!(
             "{bytes} is no power of two from {PAGE} to {LARGEST_PAGE}"
@@ -190,7 +177,7 @@ pub(crate) fn device_capacity(text: &str) -> Result<Bytes, String> {
 /// # Errors
 /// The text is not a size, or out of the range of the generators.
 pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
-    let bytes = size(text)?;
+    let bytes: Bytes = size(text)?;
     if !(SMALLEST_FOOTPRINT..=LARGEST_FOOTPRINT).contains(&bytes) {
         return Err(format!(
             "a trace is generated of {} to {}",
@@ -229,20 +216,6 @@ pub(crate) fn cooling(text: &str) -> Result<Nanos, String> {
         return Err("a class cools in 50 ms to 1000 s".to_owned());
     }
     Ok(time)
-}
-
-/// Parses the value of `--source`.
-///
-/// # Errors
-/// There is no such source.
-pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::MonitorSource, String> {
-    isotherm_sim::MonitorSource::from_word(word).ok_or_else(|| {
-        let known = isotherm_sim::MonitorSource::ALL.map(isotherm_sim::MonitorSource::word);
-        format!(
-            "there is no source \"{word}\"; there are {}",
-            known.join(", ")
-        )
-    })
 }
 
 /// The content of a file.
@@ -400,23 +373,11 @@ pub(crate) fn warn_of(path: &Path, accesses: &Accesses, console: Console) {
     }
 }
 
-/// Parses the name of a mover.
-///
-/// # Errors
-/// There is no such mover.
-pub(crate) fn mover(name: &str) -> Result<Mover, String> {
-    match name {
-        "kernel" => Ok(Mover::Kernel),
-        "staged" => Ok(Mover::Staged),
-        _ => Err(format!(
-            "there is no mover \"{name}\"; there are kernel and staged"
-        )),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{InputFormat, epoch, format, monitor_source, page, slowdown};
+    use super::{InputFormat, epoch, format, page, slowdown};
+    use crate::cli::Cli;
+    use clap::Parser;
     use isotherm_model::units::Bytes;
     use isotherm_trace::Format;
 
@@ -426,7 +387,9 @@ mod tests {
         let text = format(Format::Text.word());
         assert_eq!(text, Ok(InputFormat::Other(Format::Text)));
         assert!(format("csv").unwrap_err().contains("profile, text"));
-        assert!(monitor_source("pebs").unwrap_err().contains("exact"));
+        let words = ["isotherm", "simulate", "app.iso", "--source", "pebs"];
+        let refused = Cli::try_parse_from(words).unwrap_err().to_string();
+        assert!(refused.contains("exact"), "{refused}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use isotherm_session::{InterfaceCommand, OpenFiles};
 use crate::launch::Ready;
 use crate::observed_run::{Attention, Follower, ObservedStep};
 use crate::optimizer::{OptimizationLimits, Optimizer};
-use crate::profile_rate::{self, EXPECTED, ProfileRate};
+use crate::profile_rate::{self, EXPECTED};
 
 /// Interval at which requests are read while a program uses the interface, and at the beginning of a run, which may begin with one.
 const LOOK: Duration = Duration::from_millis(10);
@@ -62,7 +62,6 @@ pub(crate) struct InterfaceService<'a, F> {
     /// Samples a second of each thread, where the last profile's start named them.
     frequency: Option<u32>,
     counts: AccessCounts,
-    rate: ProfileRate,
 }
 
 impl<'a, F> InterfaceService<'a, F> {
@@ -87,7 +86,6 @@ impl<'a, F> InterfaceService<'a, F> {
             profiling: BTreeSet::new(),
             frequency: None,
             counts: AccessCounts::default(),
-            rate: ProfileRate::new(),
         }
     }
 
@@ -325,7 +323,7 @@ impl<E: Executor, F: Follower<E>> Follower<E> for InterfaceService<'_, F> {
         if !self.profiling.is_empty() {
             match self.frequency {
                 Some(frequency) => profile_rate::set(step, frequency),
-                None => self.rate.choose(step, &self.profiling, EXPECTED),
+                None => profile_rate::choose(step, &self.profiling, EXPECTED),
             }
         }
     }

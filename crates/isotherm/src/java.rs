@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow};
 use isotherm_abi::java::AGENT;
 use isotherm_console::Console;
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Bytes;
-use isotherm_observe::doctor::{FeatureState, Finding};
+use isotherm_observe::doctor::{FeatureState, available, missing};
 
+use crate::cli::Observing;
 use crate::program;
 
 /// What the agent samples.
@@ -24,6 +26,18 @@ pub(crate) struct AgentSettings {
     pub depth: u32,
     /// Whether it counts each object and each access to a field, in the interpreter.
     pub counts_all: bool,
+}
+
+impl AgentSettings {
+    /// The settings for a run with these flags.
+    pub(crate) fn of(observing: &Observing, interval: Bytes) -> Self {
+        Self {
+            // The interface of the virtual machine takes 31 bits.
+            interval: interval.min(Bytes(i32::MAX as u64)),
+            depth: observing.depth,
+            counts_all: observing.source.contains(&SourceKind::JavaCounts),
+        }
+    }
 }
 
 /// True where the program is a Java virtual machine.
@@ -40,29 +54,16 @@ pub(crate) fn home(name: &OsStr) -> Option<PathBuf> {
 }
 
 /// What `isotherm doctor` says of Java programs.
-pub(crate) fn finding() -> Finding {
-    const FEATURE: &str = "Java programs";
-    let missing = |why: String, remedy: &str| Finding {
-        feature: FEATURE,
-        detail: String::new(),
-        state: FeatureState::Missing {
-            why,
-            remedy: remedy.to_owned(),
-        },
-    };
+pub(crate) fn support() -> FeatureState {
     let Some(home) = home(OsStr::new("java")) else {
         return missing(
-            "no java of a JDK is on the PATH".to_owned(),
+            "no java of a JDK is on the PATH",
             "install openjdk-17-jdk-headless if you have Java programs",
         );
     };
     let version = version(&home);
     match agent() {
-        Ok(_) => Finding {
-            feature: FEATURE,
-            detail: format!("sites of JDK {version} at {}", home.display()),
-            state: FeatureState::Available,
-        },
+        Ok(_) => available(format!("sites of JDK {version} at {}", home.display())),
         Err(places) => missing(
             format!("JDK {version} is there, and {AGENT} at neither of {places}"),
             "`make java` builds it where a JDK is installed",

@@ -3,8 +3,20 @@
 
 use std::ffi::OsStr;
 
-use clap::builder::{PossibleValue, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command, Error};
+
+/// A flag whose values are these words, each with its meaning.
+pub(crate) fn one_of<T: Clone + Send + Sync + 'static>(
+    words: impl IntoIterator<Item = (&'static str, T)>,
+) -> impl TypedValueParser<Value = T> {
+    let meanings: Vec<(&str, T)> = words.into_iter().collect();
+    let words = PossibleValuesParser::new(meanings.iter().map(|(word, _)| *word));
+    words.try_map(move |given| {
+        let meaning = meanings.iter().find(|(word, _)| *word == given);
+        meaning.map(|(_, value)| value.clone()).ok_or("is unknown")
+    })
+}
 
 /// The words of a flag, and the function that parses its values.
 #[derive(Clone, Copy)]

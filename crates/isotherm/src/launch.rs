@@ -3,11 +3,10 @@
 //! `ended` makes the exit status of this command, a failure where a result was lost, and `end_as` ends the command by it.
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,17 +14,18 @@ use isotherm_abi::env;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::port::Clock as _;
 use isotherm_model::profile::Ending;
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::energy::EnergyMeter;
 use isotherm_sys::affinity;
-use isotherm_sys::process::wait_with_processor_time;
+use isotherm_sys::process::{ProcessHandle, wait_with_processor_time};
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 
+use crate::emulated_machine;
 use crate::program;
 use crate::program_signals::ProgramSignals;
 use crate::session_directory::SessionDirectory;
@@ -36,15 +36,6 @@ use isotherm_console::Console;
 
 /// Name of the runtime's file.
 const LIBRARY: &str = "libisotherm.so";
-
-/// The destination of the program's standard output.
-#[derive(Debug)]
-pub(crate) enum Output {
-    /// The same as that of this process.
-    Ours,
-    /// Into a file, to be compared.
-    File(std::fs::File),
-}
 
 /// A program that is held before its exec.
 #[derive(Debug)]
@@ -59,7 +50,6 @@ pub(crate) struct Ready {
 /// A program that ended.
 #[derive(Debug)]
 pub(crate) struct EndedProgram {
-    /// How it ended.
     pub status: ExitStatus,
     /// Time from its start to its end.
     pub took: Nanos,
@@ -82,7 +72,7 @@ pub(crate) struct EndedProgram {
 pub(crate) struct Running {
     session: SessionDirectory,
     child: Child,
-    handle: OwnedFd,
+    handle: ProcessHandle,
     signals: ProgramSignals,
     started: Instant,
     ended: Option<End>,
@@ -151,65 +141,32 @@ pub(crate) fn program(words: &[OsString]) -> Result<PathBuf> {
 /// # Errors
 /// One sentence on the fault of the program, the runtime or the machine.
 pub(crate) fn prepare(
+    mut session: SessionDirectory,
     words: &[OsString],
     configuration: &Configuration,
-    output: Output,
-) -> Result<Ready> {
-    prepare_on(None, words, configuration, output)
-}
-
-/// The same on the emulated machine of another session, whose bandwidth the program then shares; `None` for its own.
-///
-/// # Errors
-/// As [`prepare`].
-pub(crate) fn prepare_on(
-    machine: Option<&SessionDirectory>,
-    words: &[OsString],
-    configuration: &Configuration,
-    output: Output,
+    output: Stdio,
 ) -> Result<Ready> {
     let path = program(words)?;
-    hold(
-        SessionDirectory::new()?,
-        machine,
-        (&path, words),
-        configuration,
-        output,
-    )
-}
-
-/// Holds the program of this file and these words before its exec, with the files of its run in this directory.
-fn hold(
-    mut session: SessionDirectory,
-    machine: Option<&SessionDirectory>,
-    (path, words): (&Path, &[OsString]),
-    configuration: &Configuration,
-    output: Output,
-) -> Result<Ready> {
     let (name, arguments) = words.split_first().context("no program was named")?;
     let library = library()?;
     let configuration = with_limits(with_cache(configuration));
     if configuration.limits_a_tier() {
-        session.write_capacity()?;
+        emulated_machine::make_capacity(session.path())?;
     }
-    match (machine, configuration.shared_bandwidth()) {
-        (Some(machine), Some(_)) => session.join_machine_of(machine)?,
-        (None, Some(shared)) => {
-            session.join_machine(&shared, configuration.shared_capacity())?;
-        }
-        (_, None) => {}
+    if !session.has_machine()
+        && let Some(shared) = configuration.shared_bandwidth()
+    {
+        session.join_machine(&shared, configuration.shared_capacity())?;
     }
-    let file = session.write_configuration(&configuration.to_bytes()?)?;
+    let file = session.write_file("configuration", &configuration.to_bytes()?)?;
     let mut command = Command::new(path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command
         .args(arguments)
         .env("LD_PRELOAD", preload(&library, &session)?)
         .env(env::CONFIG, &file)
-        .env(env::SESSION, session.path());
-    if let Output::File(file) = output {
-        command.stdout(file);
-    }
+        .env(env::SESSION, session.path())
+        .stdout(output);
     let name = name.to_string_lossy().into_owned();
     let held = spawn_suspended(command).with_context(|| format!("{name}: cannot be started"))?;
     Ok(Ready {
@@ -233,7 +190,7 @@ fn with_cache(configuration: &Configuration) -> Configuration {
 /// the others.
 fn with_limits(configuration: Configuration) -> Configuration {
     let tiers = configuration.tiers.as_ref();
-    let is_real = |tier: &Tier| matches!(tier.kind, TierKind::Nodes(_));
+    let is_real = |tier: &Tier| !tier.is_emulated();
     if !tiers.is_some_and(|tiers| tiers.all().iter().any(is_real)) {
         return configuration;
     }
@@ -265,26 +222,31 @@ fn with_limits(configuration: Configuration) -> Configuration {
 ///
 /// # Errors
 /// As [`prepare`]; the exec failed, or the program could not be waited for.
-pub(crate) fn run(
-    words: &[OsString],
-    configuration: &Configuration,
-    output: Output,
-) -> Result<EndedProgram> {
-    prepare(words, configuration, output)?.start()?.finish()
+pub(crate) fn run(words: &[OsString], configuration: &Configuration) -> Result<EndedProgram> {
+    let session = SessionDirectory::new()?;
+    let ready = prepare(session, words, configuration, Stdio::inherit())?;
+    ready.start()?.finish()
 }
 
-/// As [`prepare`], with a directory of session files that holds other files of the run.
-///
-/// # Errors
-/// As [`prepare`].
-pub(crate) fn prepare_in(
-    session: SessionDirectory,
-    words: &[OsString],
-    configuration: &Configuration,
-    output: Output,
-) -> Result<Ready> {
-    let path = program(words)?;
-    hold(session, None, (&path, words), configuration, output)
+impl EndedProgram {
+    /// The exit status of a command after a signal that requested the end of its program, even if the program handled it; `None` without
+    /// one.
+    pub(crate) fn interruption(&self) -> Option<ExitStatus> {
+        let signal = self.interrupted?;
+        Some(match self.status.success() {
+            true => signal,
+            false => self.status,
+        })
+    }
+
+    /// The kind and the time of the run, and what it did if the runtime worked in it.
+    pub(crate) fn in_words(&self, kind: &str, tiers: &Tiers, did: &str) -> String {
+        let took = self.summary.took(kind, self.took, tiers);
+        match self.summary.worked() {
+            true => format!("{took}: {did}"),
+            false => took,
+        }
+    }
 }
 
 impl Ready {
@@ -313,8 +275,7 @@ impl Ready {
             .held
             .release()
             .with_context(|| format!("{}: cannot be run", self.name))?;
-        let pid = Pid::from_child(&child);
-        let handle = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the program")?;
+        let handle = ProcessHandle::open(child.id()).context("cannot watch the program")?;
         Ok(Running {
             session: self.session,
             child,
@@ -347,15 +308,10 @@ impl Running {
             let left = end
                 .min(self.limit_due().unwrap_or(end))
                 .saturating_duration_since(now);
-            let timeout = rustix::event::Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            };
-            let mut watched = [PollFd::new(&self.handle, PollFlags::IN)];
-            match poll(&mut watched, Some(&timeout)) {
-                Ok(0) if Instant::now() < end => {}
-                Ok(0) => break,
-                Ok(_) => {
+            match self.handle.ends_within(left) {
+                Ok(false) if Instant::now() < end => {}
+                Ok(false) => break,
+                Ok(true) => {
                     let took = self.started.elapsed();
                     let (status, processor_time) = wait_with_processor_time(&self.child)
                         .context("cannot wait for the program")?;
@@ -366,7 +322,7 @@ impl Running {
                     });
                     self.energy.update(MachineClock.now());
                 }
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR) => {}
                 Err(error) => bail!("cannot wait for the program: {error}"),
             }
         }

@@ -103,7 +103,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 /// the signal.
 fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
     match command {
-        Command::Doctor(args) => commands::doctor::run(args, console)?,
+        Command::Doctor { json } => commands::doctor::run(*json, console)?,
         Command::Tiers(args) => return commands::tiers::run(args, console),
         Command::Sites(args) => commands::sites::run(args, console)?,
         Command::Record(args) if args.isolating.isolate.is_some() => {
@@ -116,7 +116,7 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Import(args) => commands::import::run(args, console)?,
         Command::Plan(args) => commands::plan::run(args, console)?,
         Command::Run(args) => return commands::run::run(args, console).map(Some),
-        Command::Explain(args) => commands::explain::run(args)?,
+        Command::Explain { plan, site } => commands::explain::run(plan, site)?,
         Command::Colocate(args) => return commands::colocate::run(args, console),
         Command::Sensitivity(args) => return commands::sensitivity::run(args, console),
         Command::Merge(args) => commands::merge::run(args, console)?,
@@ -128,9 +128,9 @@ fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
         Command::Compare(args) => return commands::compare::run(args, console),
         Command::Daemon(args) => commands::daemon::run(args, console)?,
         Command::Status(args) => commands::status::run(args, console)?,
-        Command::Top(args) => return commands::top::run(args),
-        Command::Completions(args) => commands::handbook::completions(args)?,
-        Command::Man(args) => commands::handbook::man(args)?,
+        Command::Top { socket } => return commands::top::run(socket),
+        Command::Completions { shell } => commands::handbook::completions(*shell)?,
+        Command::Man { directory } => commands::handbook::man(directory)?,
     }
     Ok(None)
 }

@@ -16,7 +16,7 @@ use isotherm_profile::{Error, FinishOutcome, Writer};
 use isotherm_sys::file_root::FileRoot;
 
 use crate::diagnostics::Diagnostics;
-use crate::launch::{self, EndedProgram, Ready, Running, ending};
+use crate::launch::{self, EndedProgram, Running, ending};
 use crate::site_names::{NamedParts, Naming};
 
 /// Rings and the touch table are emptied this often, so that a full processor cannot overrun them
@@ -91,11 +91,6 @@ pub(crate) trait ObservedProcess {
     /// The kernel refused to wait.
     fn wait(&mut self, span: Duration) -> Result<bool>;
 
-    /// Where the files of its code are.
-    fn file_root(&self) -> FileRoot {
-        FileRoot::default()
-    }
-
     /// Whether a signal requested the end.
     fn is_interrupted(&self) -> bool;
 
@@ -162,58 +157,28 @@ pub(crate) struct EndedRun<T = EndedProgram> {
     pub profile: Result<Option<FinishOutcome>>,
 }
 
-/// What names the sites of the profile, if one is written.
-fn naming<E>(step: &ObservedStep<E>, root: FileRoot) -> Result<Option<Naming>> {
-    let naming = step.recorder.is_some().then(|| Naming::start(root));
-    Ok(naming.transpose()?)
-}
-
-impl<E: Executor> ObservedRun<E> {
-    /// Lets a held program run.
-    ///
-    /// # Errors
-    /// The exec failed, or no thread could be created.
-    pub(crate) fn start(
-        ready: Ready,
-        step: ObservedStep<E>,
-        epoch: Nanos,
-        console: Console,
-    ) -> Result<Self> {
-        let naming = naming(&step, FileRoot::default())?;
-        Ok(Self::new((ready.start()?, naming), step, epoch, console))
-    }
-}
-
 impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
     /// Observes the process that `start` returns: one that it lets run, or that runs already. The files of its code are below `root`.
     ///
     /// # Errors
-    /// No thread could be created.
-    pub(crate) fn of(
-        process: P,
+    /// As of `start`, or no thread could be created.
+    pub(crate) fn start(
+        start: impl FnOnce() -> Result<P>,
+        root: FileRoot,
         step: ObservedStep<E>,
         epoch: Nanos,
         console: Console,
     ) -> Result<Self> {
-        let naming = naming(&step, process.file_root())?;
-        Ok(Self::new((process, naming), step, epoch, console))
-    }
-
-    fn new(
-        (running, naming): (P, Option<Naming>),
-        step: ObservedStep<E>,
-        epoch: Nanos,
-        console: Console,
-    ) -> Self {
-        Self {
+        let naming = step.recorder.is_some().then(|| Naming::start(root));
+        Ok(Self {
+            naming: naming.transpose()?,
             step,
-            running,
+            running: start()?,
             epoch: Duration::from_nanos(epoch.0),
-            naming,
             last: None,
             diagnostics: Diagnostics::new(console),
             console,
-        }
+        })
     }
 
     /// Runs a step each epoch, and one more for the time between the last of them and the program's end.
@@ -254,6 +219,18 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Follows the program to its end, and finishes; `note` receives the report of each step.
+    ///
+    /// # Errors
+    /// As [`Self::follow`] and [`Self::finish`].
+    pub(crate) fn complete(
+        mut self,
+        mut note: impl FnMut(&StepReport<Error>, &mut ObservedStep<E>),
+    ) -> Result<EndedRun<P::Ended>> {
+        self.follow(FollowUntil::End, &mut note)?;
+        self.finish()
     }
 
     fn epoch(&mut self, last: bool, follower: &mut impl Follower<E>) {

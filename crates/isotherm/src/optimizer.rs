@@ -11,7 +11,7 @@ use isotherm_console::Console;
 use isotherm_model::batch::{AllocatedObject, Process};
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::stay::{StayReason, StayedBytes, StayedRange};
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_model::watch::ResidentRun;
 use isotherm_observe::live::{LiveRun, ResidentRuns};
@@ -41,7 +41,6 @@ pub(crate) struct OptimizationLimits<'a> {
     pub policy: &'a str,
 }
 
-/// Chooses and moves.
 pub(crate) struct Optimizer {
     tiers: Tiers,
     mover: RangeMover,
@@ -111,15 +110,11 @@ impl Optimizer {
             _ => first.followed_by(self.pass(seen, counts, limits)?),
         };
         let objects: Vec<AllocatedObject> = seen.1.objects().collect();
-        let objects = match limits.process {
-            Some(process) => {
-                object_outcomes(process, &done.carried_out((&objects, seen.1, counts)))
-            }
-            None => Vec::new(),
-        };
+        let carried_out = done.carried_out((&objects, seen.1, counts));
+        let of_process = |process| object_outcomes(process, &carried_out);
         Ok(Optimized {
+            objects: limits.process.map(of_process).unwrap_or_default(),
             summary: done.summary,
-            objects,
         })
     }
 
@@ -242,10 +237,7 @@ impl Optimizer {
     }
 
     fn fast_nodes(&self) -> BTreeSet<NodeId> {
-        match &self.tiers.all()[0].kind {
-            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => BTreeSet::new(),
-        }
+        NodeId::of(&self.tiers.all()[0]).collect()
     }
 
     /// Fast memory that these processes may use: what the tier holds beside the other processes, and no more than the limit.

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use isotherm_sim::{ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, PairPower, PlainPower};
+use isotherm_sim::{ENERGY_MODELS, EnergyModel, FlatTier, PairPower, PlainPower};
 use isotherm_sys::files::read_input_text;
 use serde::Deserialize;
 
@@ -24,7 +24,6 @@ const FILE_AT_MOST: u64 = 1 << 16;
 /// Highest figure of a file: a kilowatt for each GiB, a millijoule for each line.
 const HIGHEST: f64 = 1e6;
 
-/// The model of the fast tier and that of the others.
 #[derive(Clone)]
 pub(crate) struct PowerModels {
     fast: PowerModel,
@@ -34,7 +33,7 @@ pub(crate) struct PowerModels {
 /// A model, and the word by which it was asked for.
 #[derive(Clone)]
 enum PowerModel {
-    BuiltIn(&'static str),
+    BuiltIn(&'static str, &'static dyn EnergyModel),
     File(PathBuf, Arc<PlainPower>),
 }
 
@@ -58,14 +57,14 @@ impl fmt::Display for PowerModels {
 impl PowerModel {
     fn word(&self) -> String {
         match self {
-            Self::BuiltIn(name) => (*name).to_owned(),
+            Self::BuiltIn(name, _) => (*name).to_owned(),
             Self::File(path, _) => path.display().to_string(),
         }
     }
 
     fn model(&self) -> &dyn EnergyModel {
         match self {
-            Self::BuiltIn(name) => built_in(name).unwrap_or(&FlatPower::ROUND),
+            Self::BuiltIn(_, model) => *model,
             Self::File(_, model) => model.as_ref(),
         }
     }
@@ -86,7 +85,6 @@ impl PowerModels {
     }
 }
 
-/// The names of the models that are built in.
 pub(crate) fn names() -> Vec<&'static str> {
     ENERGY_MODELS.iter().map(|(name, _)| *name).collect()
 }
@@ -104,14 +102,9 @@ pub(crate) fn read(text: &str) -> Result<PowerModels, String> {
     })
 }
 
-fn built_in(name: &str) -> Option<&'static dyn EnergyModel> {
-    let found = ENERGY_MODELS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, model)| *model)
-}
-
 fn model(word: &str) -> Result<PowerModel> {
-    if let Some(name) = names().into_iter().find(|name| *name == word) {
-        return Ok(PowerModel::BuiltIn(name));
+    if let Some((name, model)) = ENERGY_MODELS.into_iter().find(|(name, _)| *name == word) {
+        return Ok(PowerModel::BuiltIn(name, model));
     }
     let path = Path::new(word);
     if path.extension().is_none_or(|extension| extension != "toml") {

@@ -3,7 +3,7 @@
 //! `--output` the run keeps one rate.
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
+use std::sync::LazyLock;
 
 use isotherm_model::batch::Process;
 use isotherm_model::port::Executor;
@@ -18,6 +18,10 @@ use crate::observed_run::ObservedStep;
 /// How long a profile is expected to take where nothing says it.
 pub(crate) const EXPECTED: Nanos = Nanos(1_000_000_000);
 
+/// Threads of the program that can run at a time.
+static PROCESSORS: LazyLock<usize> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+
 /// How often the cost of a sample is measured, for 10 ms each.
 const TRIALS: usize = 3;
 
@@ -29,44 +33,28 @@ pub(crate) fn others(args: &RunArgs) -> &'static [u32] {
     }
 }
 
-/// Chooses the rate of a run's profiles.
-#[derive(Debug)]
-pub(crate) struct ProfileRate {
-    /// Threads of the program that can run at a time.
-    processors: usize,
-}
-
-impl ProfileRate {
-    pub(crate) fn new() -> Self {
-        Self {
-            processors: std::thread::available_parallelism().map_or(1, usize::from),
-        }
+/// Gives the timer the rate for a profile of these processes that takes the given time, if the run may change it.
+pub(crate) fn choose<E: Executor>(
+    step: &mut ObservedStep<E>,
+    processes: &BTreeSet<Process>,
+    time: Nanos,
+) {
+    if step.observer.timer_rates().len() < 2 {
+        return;
     }
-
-    /// Gives the timer the rate for a profile of these processes that takes the given time, if the run may change it.
-    pub(crate) fn choose<E: Executor>(
-        &self,
-        step: &mut ObservedStep<E>,
-        processes: &BTreeSet<Process>,
-        time: Nanos,
-    ) {
-        if step.observer.timer_rates().len() < 2 {
-            return;
-        }
-        let extents = step.attribution().extents().iter();
-        let of_data = extents
-            .filter(|extent| processes.contains(&extent.process) && extent.site.is_placeable());
-        let resident: Bytes = of_data.map(|extent| extent.resident).sum();
-        let threads: usize = processes.iter().map(|it| step.observer.threads(*it)).sum();
-        let need = SamplingNeed {
-            resident,
-            threads: threads.clamp(1, self.processors) as u64,
-            time,
-            sample_cost: measured_cost(),
-        };
-        if let Some(hz) = sampling_rate(&need, step.observer.timer_rates()) {
-            step.observer.set_timer_hz(hz);
-        }
+    let extents = step.attribution().extents().iter();
+    let of_data =
+        extents.filter(|extent| processes.contains(&extent.process) && extent.site.is_placeable());
+    let resident: Bytes = of_data.map(|extent| extent.resident).sum();
+    let threads: usize = processes.iter().map(|it| step.observer.threads(*it)).sum();
+    let need = SamplingNeed {
+        resident,
+        threads: threads.clamp(1, *PROCESSORS) as u64,
+        time,
+        sample_cost: *MEASURED_COST,
+    };
+    if let Some(hz) = sampling_rate(&need, step.observer.timer_rates()) {
+        step.observer.set_timer_hz(hz);
     }
 }
 
@@ -83,12 +71,11 @@ fn nearest(rates: &[u32], hz: u32) -> Option<u32> {
     enough.min().or_else(|| rates.iter().copied().max())
 }
 
-/// The cost of a timer sample here, measured at the first call: the least of the trials, because other programs only add to it.
-fn measured_cost() -> Nanos {
-    static COST: OnceLock<Nanos> = OnceLock::new();
-    let trials = || (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
-    *COST.get_or_init(|| trials().min().unwrap_or(GUESS))
-}
+/// The cost of a timer sample here, measured once: the least of the trials, because other programs only add to it.
+static MEASURED_COST: LazyLock<Nanos> = LazyLock::new(|| {
+    let trials = (0..TRIALS).filter_map(|_| sample_cost(&MachineClock).ok());
+    trials.min().unwrap_or(GUESS)
+});
 
 #[cfg(test)]
 mod tests {

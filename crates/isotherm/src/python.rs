@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::ops::RangeInclusive;
 
-use isotherm_observe::doctor::{FeatureState, Finding};
+use isotherm_observe::doctor::{FeatureState, available, missing};
 
 use crate::program;
 
@@ -69,25 +69,17 @@ pub(crate) fn unread(words: &[OsString]) -> Option<String> {
 }
 
 /// What `isotherm doctor` says of Python programs.
-pub(crate) fn finding() -> Finding {
-    const FEATURE: &str = "Python programs";
-    let missing = |why: String, remedy: String| Finding {
-        feature: FEATURE,
-        detail: String::new(),
-        state: FeatureState::Missing { why, remedy },
-    };
+pub(crate) fn support() -> FeatureState {
     match version(OsStr::new("python3")) {
-        Some(version) if version.is_read() => Finding {
-            feature: FEATURE,
-            detail: format!("sites of {version} name functions, files and lines"),
-            state: FeatureState::Available,
-        },
+        Some(version) if version.is_read() => available(format!(
+            "sites of {version} name functions, files and lines"
+        )),
         Some(version) => missing(
             format!("sites of {version} name native callers only"),
             format!("{} name functions and lines", range()),
         ),
         None => missing(
-            "python3 on the PATH is no CPython's own file".to_owned(),
+            "python3 on the PATH is no CPython's own file",
             format!("name the file of one of {} in the command", range()),
         ),
     }

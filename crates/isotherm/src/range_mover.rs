@@ -9,15 +9,15 @@ use isotherm_act::movement::in_program::InProgram;
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::parallel::{Parallel, processors_of};
-use isotherm_act::movement::pieces::pieces;
+use isotherm_act::movement::pieces::{PIECE, pieces};
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
 use isotherm_console::Console;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason, SHARED};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::stay::{StayReason, StayedRange};
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
 use isotherm_pipeline::ProcessRange;
@@ -93,7 +93,6 @@ impl NodeMover {
     }
 }
 
-/// The result of moves.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MovedRanges {
     pub moved: Vec<ProcessRange>,
@@ -114,7 +113,6 @@ impl MovedRanges {
     }
 }
 
-/// Moves ranges to the fast tier, or to the slow ones.
 pub(crate) enum RangeMover {
     Dry(Console),
     /// Pages of the emulated pair.
@@ -137,15 +135,11 @@ impl RangeMover {
             return Self::Requests(PageRequestWriter::new(sessions));
         }
         let by_kernel = Parallel::new(|| Migration::new(Kernel::default()), processors_of);
-        let nodes = |tier: &isotherm_model::tier::Tier| match &tier.kind {
-            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
-        };
         let (fast, slow) = tiers.all().split_at(1);
         Self::Nodes {
             mover: NodeMover::new(args, by_kernel, sessions, console),
-            fast: fast.iter().flat_map(nodes).collect(),
-            slow: slow.iter().flat_map(nodes).collect(),
+            fast: fast.iter().flat_map(NodeId::of).collect(),
+            slow: slow.iter().flat_map(NodeId::of).collect(),
         }
     }
 
@@ -193,19 +187,16 @@ fn to_nodes(mover: &mut NodeMover, ranges: &[ProcessRange], nodes: &[NodeId]) ->
     for node in nodes {
         let left: Vec<ProcessRange> = busy.drain(..).map(|(range, _)| range).collect();
         for outcome in mover.execute(&actions(&left, *node)) {
-            let mut start = outcome.action.range.start;
-            for part in &outcome.parts {
-                let bytes = part.bytes;
-                let range = (outcome.action.process, AddressRange { start, bytes });
-                match stays(&part.fate) {
-                    Some(reason) if matches!(part.fate, Fate::Busy(_)) => {
+            for (range, fate) in outcome.ranges() {
+                let range = (outcome.action.process, range);
+                match stays(fate) {
+                    Some(reason) if matches!(fate, Fate::Busy(_)) => {
                         busy.push((range, reason));
                     }
                     Some(reason) => result.stay(vec![range], reason),
-                    None if part.fate == Fate::Moved => result.moved.push(range),
+                    None if *fate == Fate::Moved => result.moved.push(range),
                     None => {}
                 }
-                start = start.saturating_add(bytes.0);
             }
         }
     }
@@ -245,7 +236,8 @@ fn request(writer: &mut PageRequestWriter, ranges: &[ProcessRange], to_fast: boo
     processes.dedup();
     // The runtime's progress shows only when it has obeyed a request, so requests are small.
     let whole = actions(ranges, NodeId(u32::from(!to_fast)));
-    let mut left: Vec<RangeAction> = whole.into_iter().flat_map(pieces).collect();
+    let small = whole.into_iter().flat_map(|action| pieces(action, PIECE));
+    let mut left: Vec<RangeAction> = small.collect();
     while !left.is_empty() {
         let outcomes = writer.execute(&left);
         writer.wait(&processes, &MachineClock, PATIENCE);
@@ -307,10 +299,10 @@ mod tests {
         let fates = [
             Fate::Moved,
             Fate::AlreadyThere,
-            Fate::Busy(NO_ROOM.to_owned()),
-            Fate::Busy("in use".to_owned()),
-            Fate::Denied(SHARED.to_owned()),
-            Fate::Denied("the node is not there".to_owned()),
+            Fate::Busy(NO_ROOM.into()),
+            Fate::Busy("in use".into()),
+            Fate::Denied(SHARED.into()),
+            Fate::Denied("the node is not there".into()),
             Fate::NotAttempted(Reason::NotTouched),
             Fate::NotAttempted("the process has ended".into()),
         ];

@@ -25,6 +25,7 @@ use crate::java;
 use crate::launch::Ready;
 use crate::program;
 use crate::running_process::RunningProcess;
+use crate::tiers_choice;
 use isotherm_console::{Console, shell_quoting};
 
 /// Pages trapped at a time by the source `trapped-pages`, and the length of a window: measurements of the kernel
@@ -197,17 +198,9 @@ fn checked(observing: Observing, is_java: bool) -> Result<Observing> {
 }
 
 /// Attaches to a program that is held before its exec. The timer can change to the other rates.
-///
-/// # Errors
-/// The session directory cannot be read.
-pub(crate) fn attach(
-    ready: &Ready,
-    observing: &Observing,
-    other_hz: &'static [u32],
-) -> Result<LiveRun> {
-    let mut run = LiveRun::new(live_config(Some(ready.session.path()), observing, other_hz));
-    run.attach(ready.pid())?;
-    Ok(run)
+pub(crate) fn attach(ready: &Ready, observing: &Observing, other_hz: &'static [u32]) -> LiveRun {
+    let config = live_config(Some(ready.session.path()), observing, other_hz);
+    LiveRun::attach(config, ready.pid())
 }
 
 /// Attaches to a process that runs already, and to its session where it has one.
@@ -217,8 +210,8 @@ pub(crate) fn attach(
 pub(crate) fn attach_running(process: &RunningProcess, observing: &Observing) -> Result<LiveRun> {
     let session = process.session.as_ref();
     let directory = session.map(|session| session.directory.as_path());
-    let mut run = LiveRun::new(live_config(directory, observing, &[]));
-    run.attach_running(process.process)?;
+    let config = live_config(directory, observing, &[]);
+    let run = LiveRun::attach_running(config, process.process);
     if let Some(why) = run.refusal() {
         bail!(
             "process {}: cannot be sampled: {why}; --source accessed-bits counts its accessed pages without perf",
@@ -250,9 +243,7 @@ fn live_config(
 /// The profile's metadata that is known before the run.
 pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) -> Meta {
     let uname = rustix::system::uname();
-    let info = rustix::system::sysinfo();
     let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory = info.totalram as u64 * u64::from(info.mem_unit);
     let pairs = [
         ("kernel", uname.release().to_string_lossy().into_owned()),
         (
@@ -261,7 +252,7 @@ pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) ->
         ),
         ("processor", processor_name()),
         ("processors", processors.to_string()),
-        ("memory_bytes", memory.to_string()),
+        ("memory_bytes", tiers_choice::memory().0.to_string()),
     ];
     Meta {
         isotherm: env!("CARGO_PKG_VERSION").to_owned(),

@@ -131,14 +131,17 @@ fn check_access(pid: u32, directory: &Path, name: &str) -> Result<()> {
 }
 
 /// The state of a process in its `stat`.
-struct Stat {
+pub(crate) struct Stat {
     name: String,
     state: char,
     flags: u64,
+    /// When it started, in clock ticks since the boot of the machine. An exec changes nothing of it.
+    pub started: Option<u64>,
 }
 
 impl Stat {
-    fn read(directory: &Path) -> Option<Self> {
+    /// Reads the state of the process with this directory in `/proc`; `None` where it has ended.
+    pub(crate) fn read(directory: &Path) -> Option<Self> {
         let stat = fs::read(directory.join("stat")).ok()?;
         Self::parse(&String::from_utf8_lossy(&stat))
     }
@@ -152,6 +155,7 @@ impl Stat {
             name: name.to_owned(),
             state: fields.next()?.chars().next()?,
             flags: fields.nth(5)?.parse().ok()?,
+            started: fields.nth(12).and_then(|field| field.parse().ok()),
         })
     }
 }

@@ -11,13 +11,13 @@
 //! all users can see, and that of the configuration file, which none can, are random and never used again:
 //! a program that outlives its run finds no other run's files, and no other user can make that directory in advance.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use isotherm_abi::capacity;
+use isotherm_abi::machine;
 use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::units::Bytes;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
@@ -75,11 +75,7 @@ impl SessionDirectory {
         std::fs::set_permissions(directory.path(), own())?;
         // Locked before it gets the name that other runs search for.
         let unnamed = directory.path().join("owner.new");
-        let owner = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&unnamed)?;
+        let owner = emulated_machine::make(&unnamed)?;
         flock(&owner, FlockOperation::LockExclusive)?;
         std::fs::rename(unnamed, directory.path().join(LOCK))?;
         Ok(Self {
@@ -88,14 +84,6 @@ impl SessionDirectory {
             _machine: Vec::new(),
             _guard: None,
         })
-    }
-
-    /// Writes the configuration file, and returns its path.
-    ///
-    /// # Errors
-    /// There is no room.
-    pub(crate) fn write_configuration(&self, bytes: &[u8]) -> Result<PathBuf> {
-        self.write_file("configuration", bytes)
     }
 
     /// Writes a file of this kind, which only this user can read and whose name no process can guess, and returns its path.
@@ -119,28 +107,6 @@ impl SessionDirectory {
         })
     }
 
-    /// Makes the capacity file, with room for all of it: a store into a file without room would kill the program.
-    ///
-    /// # Errors
-    /// There is no room.
-    pub(crate) fn write_capacity(&self) -> Result<()> {
-        let path = self.path().join(capacity::FILE_NAME);
-        let mut content = vec![0; capacity::FILE_BYTES];
-        let first = capacity::first_bytes();
-        content[..first.len()].copy_from_slice(&first);
-        let written = || {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
-            // A umask may have removed some of these rights.
-            file.set_permissions(Permissions::from_mode(0o600))?;
-            file.write_all(&content)
-        };
-        written().with_context(|| format!("{}: cannot be written", path.display()))
-    }
-
     /// Adds the files of the emulated machine whose bandwidth the run shares, and, where it has a name, the capacity of the fast tier.
     ///
     /// # Errors
@@ -154,12 +120,9 @@ impl SessionDirectory {
         Ok(())
     }
 
-    /// Adds the file of another run's emulated machine, so that both share its bandwidth.
-    ///
-    /// # Errors
-    /// As [`emulated_machine::join_other`].
-    pub(crate) fn join_machine_of(&self, other: &Self) -> Result<()> {
-        emulated_machine::join_other(self.path(), other.path())
+    /// True if it has the file of an emulated machine.
+    pub(crate) fn has_machine(&self) -> bool {
+        self.path().join(machine::FILE_NAME).exists()
     }
 
     /// Its path.
@@ -233,7 +196,7 @@ mod tests {
         let files = made.each_ref().map(|directory| {
             assert_eq!(mode(directory.path()), 0o700);
             assert_eq!(mode(&directory.path().join(LOCK)), 0o600);
-            let file = directory.write_configuration(b"bytes").unwrap();
+            let file = directory.write_file("configuration", b"bytes").unwrap();
             assert_eq!(mode(&file), 0o600);
             assert_eq!(std::fs::read(&file).unwrap(), b"bytes");
             file.file_name().unwrap().to_owned()

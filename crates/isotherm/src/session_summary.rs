@@ -16,6 +16,7 @@ use isotherm_model::words::counted;
 use isotherm_session::{Progress, SessionFile, TextArea, parse_name};
 use rustix::process::getuid;
 
+use crate::running_process::Stat;
 use crate::session_directory::SessionDirectory;
 
 /// The processes of a run, by the last state of their session files.
@@ -160,12 +161,13 @@ fn for_each(session: &SessionDirectory, mut take: impl FnMut(Process, &SessionFi
 /// to read. `/proc/self` is this process in every pid namespace.
 fn running(directory: &Path) -> BTreeSet<u32> {
     let user = getuid().as_raw();
-    let since = started("self").unwrap_or_default();
+    let started = |directory: &Path| Stat::read(directory)?.started;
+    let since = started(Path::new("/proc/self")).unwrap_or_default();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut undecided: Vec<u32> = processes
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
+        .filter(|entry| started(&entry.path()).is_some_and(|start| start >= since))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid: &u32| started(&pid.to_string()).is_some_and(|start| start >= since))
         .collect();
     let mut found = BTreeSet::new();
     for look in 0..LOOKS {
@@ -198,15 +200,6 @@ fn is_of_session(pid: u32, directory: &Path) -> Option<bool> {
         return Some(true);
     }
     (!environment.is_empty()).then_some(false)
-}
-
-/// When a process started, in clock ticks since the boot of the machine. An exec changes nothing of it.
-fn started(pid: &str) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The program's name may hold spaces and parentheses; 19 fields follow before the start time.
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 /// The reason as text, with the remedy.

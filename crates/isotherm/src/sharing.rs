@@ -1,44 +1,26 @@
 //! Reads and checks the flags of `isotherm colocate` by which programs share fast memory (`--policy`, `--share`, `--floor`, `--fairness`),
 //! makes the sharing policies (Isotherm's own and CoMerge's), and gives each program a name by its profile.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use isotherm_policy::sharing::{DEFAULT_FAIRNESS, LeastSlowdown, PAPER_POLICIES, SharingPolicy};
+use isotherm_model::variant_words;
+use isotherm_policy::sharing::{LeastSlowdown, PaperPolicy, SharingPolicy};
 
-/// What a policy shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SharedObjects {
-    /// Whole sites, as CoMerge does.
-    Sites,
-    /// Chunks of sites.
-    Chunks,
+variant_words! {
+    /// What a policy shares.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum SharedObjects {
+        /// Whole sites, as CoMerge does.
+        Sites = "sites",
+        /// Chunks of sites.
+        Chunks = "chunks",
+    }
 }
 
 impl SharedObjects {
-    const ALL: [Self; 2] = [Self::Sites, Self::Chunks];
-
-    /// The words of the flag.
-    pub(crate) fn words() -> Vec<&'static str> {
-        Self::ALL.map(Self::word).to_vec()
-    }
-
-    /// The word of the flag.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Sites => "sites",
-            Self::Chunks => "chunks",
-        }
-    }
-
-    /// Reads a word of the flag.
-    pub(crate) fn read(word: &str) -> Result<Self, String> {
-        let known = Self::ALL.into_iter().find(|it| it.word() == word);
-        known.ok_or_else(|| format!("known are {}", Self::words().join(", ")))
-    }
-
     /// What a policy shares by default: the paper's are as they were published.
     pub(crate) fn of_policy(policy: &str) -> Self {
         match policy == LeastSlowdown::default().name() {
@@ -52,52 +34,27 @@ impl SharedObjects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fairness(Option<NonZeroU32>);
 
-/// What our policy promises to programs.
-#[derive(Clone, Debug)]
-pub(crate) struct Promises {
-    /// The least that a program must get, by its name, in percent of the most that fast memory can gain it.
-    pub floors: BTreeMap<String, u32>,
-    /// The bound of each slow-down.
-    pub fairness: Fairness,
-}
-
-impl Default for Promises {
-    fn default() -> Self {
-        Self {
-            floors: BTreeMap::new(),
-            fairness: Fairness(Some(DEFAULT_FAIRNESS)),
-        }
-    }
-}
-
-impl Promises {
-    /// Of the flags.
-    pub(crate) fn new(floors: &[(String, u32)], fairness: Option<Fairness>) -> Self {
-        let default = Self::default();
-        Self {
-            floors: floors.iter().cloned().collect(),
-            fairness: fairness.unwrap_or(default.fairness),
-        }
+/// Our policy with the floors and the fairness that the flags give.
+pub(crate) fn ours(floors: &[(String, u32)], fairness: Option<Fairness>) -> LeastSlowdown {
+    let default = LeastSlowdown::default();
+    LeastSlowdown {
+        floors: floors.iter().cloned().collect(),
+        fairness: fairness.map_or(default.fairness, |it| it.0),
+        ..default
     }
 }
 
 /// The policies: ours, then the paper's.
-pub(crate) fn policies(promises: &Promises) -> Vec<Box<dyn SharingPolicy>> {
-    let ours = LeastSlowdown {
-        floors: promises.floors.clone(),
-        fairness: promises.fairness.0,
-        ..LeastSlowdown::default()
-    };
-    let paper = PAPER_POLICIES.iter();
-    let paper = paper.map(|policy| Box::new(*policy) as Box<dyn SharingPolicy>);
+pub(crate) fn policies(ours: LeastSlowdown) -> impl Iterator<Item = Box<dyn SharingPolicy>> {
     let ours: Box<dyn SharingPolicy> = Box::new(ours);
-    std::iter::once(ours).chain(paper).collect()
+    let paper = PaperPolicy::ALL.into_iter();
+    let paper = paper.map(|policy| Box::new(policy) as Box<dyn SharingPolicy>);
+    std::iter::once(ours).chain(paper)
 }
 
 /// The names of the policies.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    let policies = policies(&Promises::default());
-    policies.into_iter().map(|policy| policy.name())
+    policies(LeastSlowdown::default()).map(|policy| policy.name())
 }
 
 /// Checks the name of a policy, and that floors and a fairness are given to one that has them.

@@ -3,10 +3,10 @@
 
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 
 /// When sites are placed in parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Split {
     /// Where it pays.
     Auto,
@@ -16,22 +16,6 @@ pub(crate) enum Split {
 
 /// Share of all value that parts must add to a plan: less is not worth the system calls that place them.
 const GAIN_AT_LEAST: f64 = 0.01;
-
-impl Split {
-    /// The words of the flag.
-    pub(crate) fn words() -> Vec<&'static str> {
-        vec!["auto", "never"]
-    }
-
-    /// Reads a word of the flag.
-    pub(crate) fn read(word: &str) -> Result<Self, String> {
-        match word {
-            "auto" => Ok(Self::Auto),
-            "never" => Ok(Self::Never),
-            _ => Err("known are auto, never".to_owned()),
-        }
-    }
-}
 
 /// Whether a plan with parts, or with a site that fits in part, serves enough more than a plan of whole sites to be used instead.
 pub(crate) fn pays(split: &Plan, whole: &Plan) -> bool {
@@ -44,25 +28,22 @@ pub(crate) fn pays(split: &Plan, whole: &Plan) -> bool {
 
 /// Whether parts of objects can be placed on these tiers: the page trap places whole sites.
 pub(crate) fn is_possible(tiers: &Tiers) -> bool {
-    let traps = |kind: &TierKind| matches!(kind, TierKind::EmulatedSlow(Emulation::PageTrap(_)));
-    !tiers.all().iter().any(|tier| traps(&tier.kind))
+    !matches!(tiers.emulation(), Some(Emulation::PageTrap(_)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Split, is_possible};
+    use clap::ValueEnum;
     use isotherm_model::emulation::{Emulation, TimeCosts};
     use isotherm_model::tier::Tiers;
     use isotherm_model::units::Bytes;
 
     #[test]
     fn every_word_is_read_and_others_are_refused() {
-        assert!(
-            Split::words()
-                .into_iter()
-                .all(|word| Split::read(word).is_ok())
-        );
-        assert!(Split::read("always").is_err());
+        assert_eq!(Split::from_str("auto", false), Ok(Split::Auto));
+        assert_eq!(Split::from_str("never", false), Ok(Split::Never));
+        assert!(Split::from_str("always", false).is_err());
     }
 
     #[test]

@@ -14,11 +14,12 @@ use isotherm_act::configuration::Configuration;
 use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::site::{SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
 use isotherm_symbols::resolver::build_id;
 use isotherm_symbols::static_data;
 
 /// Where static data goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum StaticPlacement {
     /// Where the plan sends each variable; what it does not name stays where the kernel puts it.
     #[default]
@@ -30,37 +31,9 @@ pub(crate) enum StaticPlacement {
 }
 
 impl StaticPlacement {
-    const WORDS: [(&str, Self); 3] = [
-        ("plan", Self::Plan),
-        ("fast", Self::Fast),
-        ("slow", Self::Slow),
-    ];
-
-    /// Its words on the command line.
-    pub(crate) fn words() -> Vec<&'static str> {
-        Self::WORDS.map(|(word, _)| word).to_vec()
-    }
-
-    /// Parses a word.
-    ///
-    /// # Errors
-    /// There is no such word.
-    pub(crate) fn read(name: &str) -> Result<Self, String> {
-        let mut words = Self::WORDS.into_iter();
-        let found = words.find(|(word, _)| *word == name);
-        found.map(|(_, placement)| placement).ok_or_else(|| {
-            let known = Self::words().join(", ");
-            format!("static data cannot go to \"{name}\"; there are {known}")
-        })
-    }
-
-    /// The configuration of a run by a plan, of the program at `path`, with its static data placed.
-    pub(crate) fn with(
-        self,
-        configuration: Configuration,
-        plan: &Plan,
-        path: &Path,
-    ) -> Configuration {
+    /// The configuration of a run by a plan, of the program at `path`, with its static data placed. `cache` is the size of the caches on
+    /// machines emulated by time, where it is given.
+    pub(crate) fn guided(self, plan: &Plan, path: &Path, cache: Option<Bytes>) -> Configuration {
         let tier = match self {
             Self::Plan => None,
             Self::Fast => Some(TierIndex::FASTEST),
@@ -70,16 +43,9 @@ impl StaticPlacement {
             // Variables are listed even where one tier has them all: the run reports which of the plan's sites it made.
             statics: planned(plan, path),
             static_tier: tier,
-            ..configuration
+            cache,
+            ..Configuration::guided(plan)
         }
-    }
-}
-
-/// The configuration with all static data in one tier.
-pub(crate) fn all_in(configuration: Configuration, tier: TierIndex) -> Configuration {
-    Configuration {
-        static_tier: Some(tier),
-        ..configuration
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn is_paged(choice: &TiersChoice) -> bool {
 
 /// What a share in `--fast` is of, in a run without a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ShareBase {
+pub(crate) enum ShareBase {
     /// This machine's memory.
     Machine,
     /// This machine's memory until `--optimize-after` decides, and the program's resident data from then on.
@@ -99,19 +99,7 @@ fn chosen(choice: &TiersChoice, footprint: Option<Footprint>, console: Console) 
 ///
 /// # Errors
 /// As [`resolve`], and an emulated machine with a limit, which the page trap cannot keep.
-pub(crate) fn for_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
-    of_run(choice, ShareBase::Machine, console)
-}
-
-/// As [`for_run`], for a run with `--optimize-after`.
-///
-/// # Errors
-/// As [`for_run`].
-pub(crate) fn for_optimized_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
-    of_run(choice, ShareBase::DataOnceKnown, console)
-}
-
-fn of_run(choice: &TiersChoice, base: ShareBase, console: Console) -> Result<Tiers> {
+pub(crate) fn for_run(choice: &TiersChoice, base: ShareBase, console: Console) -> Result<Tiers> {
     say_share(choice, base, console);
     let tiers = chosen(choice, None, console)?;
     let tiers = stand_in(choice, tiers, &KernelProbe, console)?;
@@ -132,8 +120,7 @@ fn stand_in(
     console: Console,
 ) -> Result<Tiers> {
     let by_time = file(choice).is_none().then(|| by_time(&tiers)).flatten();
-    let (Some(costs), FeatureState::Missing { why, .. }) = (by_time, doctor::timer(probe).state)
-    else {
+    let (Some(costs), FeatureState::Missing { why, .. }) = (by_time, doctor::timer(probe)) else {
         return Ok(tiers);
     };
     if costs.shared.is_some() {
@@ -179,8 +166,8 @@ pub(crate) fn problem(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
         Emulation::Time(_) => doctor::timer(probe),
         Emulation::PageTrap(_) => doctor::userfaultfd(probe),
     };
-    match needs.state {
-        FeatureState::Available | FeatureState::Degraded { .. } => None,
+    match needs {
+        FeatureState::Available(_) | FeatureState::Degraded { .. } => None,
         FeatureState::Missing { why, remedy } => Some(format!(
             "the emulated pair cannot work here: {why}; {remedy}"
         )),
@@ -194,7 +181,8 @@ pub(crate) fn file(choice: &TiersChoice) -> Option<&Path> {
         .then(|| Path::new(&choice.tiers))
 }
 
-fn memory() -> Bytes {
+/// This machine's memory.
+pub(crate) fn memory() -> Bytes {
     let info = rustix::system::sysinfo();
     Bytes(info.totalram as u64 * u64::from(info.mem_unit))
 }
@@ -208,7 +196,7 @@ const CANNOT_SAMPLE: &str = "threads cannot be sampled";
 
 /// The pair by time, or by page trap where the kernel refuses samples of a program's own threads.
 fn default_costs(console: Console) -> Emulation {
-    let FeatureState::Missing { why, .. } = doctor::timer(&KernelProbe).state else {
+    let FeatureState::Missing { why, .. } = doctor::timer(&KernelProbe) else {
         return Emulation::Time(TimeCosts::CXL);
     };
     console.warn(&format!(

@@ -15,8 +15,9 @@ use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
 
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::{self, EndedProgram};
 use crate::program_signals;
+use crate::session_directory::SessionDirectory;
 
 /// One placement of the program's data.
 #[derive(Debug)]
@@ -146,11 +147,9 @@ impl TimedRuns<'_> {
                 let name = &placement.name;
                 progress.set_message(format!("round {round} of {}: {name}", self.rounds));
                 let ended = self.time(placement, &path, &mut begin)?;
-                if let Some(signal) = ended.interrupted {
+                results.interrupted = ended.interruption();
+                if results.interrupted.is_some() {
                     progress.finish_and_clear();
-                    // The runs end even if the program handles the signal and exits normally.
-                    let handled = ended.status.success();
-                    results.interrupted = Some(if handled { signal } else { ended.status });
                     return Ok(results);
                 }
                 if let Some(limit) = ended.exceeded {
@@ -190,7 +189,8 @@ impl TimedRuns<'_> {
     ) -> Result<EndedProgram> {
         let name = &placement.name;
         let file = File::create(output).context("the program's output cannot be kept")?;
-        let ready = launch::prepare(self.words, &placement.configuration, Output::File(file))?;
+        let session = SessionDirectory::new()?;
+        let ready = launch::prepare(session, self.words, &placement.configuration, file.into())?;
         begin()?;
         let ended = ready.within(self.limit).start()?.finish()?;
         if ended.interrupted.is_some() || ended.exceeded.is_some() {

@@ -8,8 +8,7 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -17,7 +16,8 @@ use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
 use isotherm_model::units::Nanos;
 
-use crate::launch::{self, EndedProgram, Output};
+use crate::emulated_machine;
+use crate::launch::{self, EndedProgram};
 use crate::session_directory::SessionDirectory;
 
 /// Interval at which a program that runs again looks whether all have ended.
@@ -178,14 +178,12 @@ fn run_while(
     (limit, machine): (Option<Nanos>, Option<&SessionDirectory>),
     goes_on: impl Fn() -> bool,
 ) -> Result<RunEnd> {
-    let nowhere = File::options().write(true).open("/dev/null");
-    let nowhere = nowhere.context("/dev/null cannot be written")?;
-    let ready = launch::prepare_on(
-        machine,
-        &program.words,
-        &program.configuration,
-        Output::File(nowhere),
-    );
+    let session = SessionDirectory::new()?;
+    let configuration = &program.configuration;
+    if let Some(machine) = machine.filter(|_| configuration.shared_bandwidth().is_some()) {
+        emulated_machine::join_other(session.path(), machine.path())?;
+    }
+    let ready = launch::prepare(session, &program.words, configuration, Stdio::null());
     let mut running = ready
         .and_then(|ready| ready.within(limit).start())
         .with_context(|| format!("program \"{}\"", program.name))?;

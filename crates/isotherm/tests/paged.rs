@@ -613,7 +613,7 @@ fn flags_of_other_runs_are_refused() {
         &["run", "--policy", "tmo", "--", "true"],
         "a rule of --tiers compressed",
     );
-    refused(&run(&["--slowdown", "2"]), "no share of the time");
+    refused(&run(&["--slowdown", "2"]), "no share such as 2%");
     refused(
         &["run", "--slowdown", "2%", "--", "true"],
         "--tiers compressed",

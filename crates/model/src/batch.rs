@@ -8,6 +8,7 @@ use crate::code_access::{InstructionId, SampledInstruction};
 use crate::count_unit::CountUnit;
 use crate::site::{Site, SiteId};
 use crate::source_kind::SourceKind;
+use crate::spans::AddressRange;
 use crate::tier::TierIndex;
 use crate::units::{Bytes, Nanos};
 
@@ -111,15 +112,6 @@ pub const OBJECTS_FOLDED: &str = "data_objects_folded";
 /// Name of the counter of data objects that were allocated faster than they could be read; accesses to them have no place either.
 pub const OBJECTS_LOST: &str = "data_objects_lost";
 
-/// The addresses of a data object: one large allocation, mapping or variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectRange {
-    /// First address.
-    pub address: u64,
-    /// Length, not zero.
-    pub bytes: Bytes,
-}
-
 /// A data object of a process: one large allocation, mapping or variable of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocatedObject {
@@ -127,8 +119,8 @@ pub struct AllocatedObject {
     pub process: Process,
     /// Site that allocated it.
     pub site: SiteId,
-    /// Its addresses.
-    pub range: ObjectRange,
+    /// Its addresses, at least one.
+    pub range: AddressRange,
 }
 
 /// Identifies an extent at one time: its process, and its first address.
@@ -139,6 +131,15 @@ impl Extent {
     #[must_use]
     pub const fn key(&self) -> ExtentKey {
         (self.process, self.address)
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub const fn range(&self) -> AddressRange {
+        AddressRange {
+            start: self.address,
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -151,6 +152,25 @@ pub struct Count {
     pub name: String,
     /// Value so far.
     pub value: u64,
+}
+
+impl Count {
+    /// A count of the whole run.
+    #[must_use]
+    pub fn of_run(name: impl Into<String>, value: u64) -> Self {
+        Self {
+            process: None,
+            name: name.into(),
+            value,
+        }
+    }
+
+    /// The sum of the counts of one name.
+    #[must_use]
+    pub fn total(counts: &[Self], name: &str) -> u64 {
+        let named = counts.iter().filter(|count| count.name == name);
+        named.fold(0, |sum, count| sum.saturating_add(count.value))
+    }
 }
 
 /// Activity of one source in the run so far. A source that delivers nothing must be reported.

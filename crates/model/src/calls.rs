@@ -1,4 +1,7 @@
-//! Calls in functions: the method by which another build of a program is matched to its sites.
+//! [`FunctionCalls`] lists the calls in one function, each [`Call`] with its line, callee and variable: by them the sites of one build of a
+//! program are matched to those of another build. [`MatchedBy`] names the method of such a match.
+
+use std::collections::BTreeMap;
 
 use crate::site::Frame;
 
@@ -61,6 +64,35 @@ pub struct FunctionCalls {
     pub first_line: Option<u32>,
     /// Calls in it.
     pub calls: Vec<Call>,
+}
+
+impl FunctionCalls {
+    /// The calls that calling contexts went through, by module, function and file. A context is a list of frames, innermost first. Frames
+    /// without a function or without a name of their module are left out.
+    pub fn of_contexts<'a, M: Ord>(
+        contexts: impl IntoIterator<Item = &'a [Frame]>,
+        module: impl Fn(&Frame) -> Option<M>,
+    ) -> BTreeMap<(M, &'a str, Option<&'a str>), Self> {
+        let mut functions = BTreeMap::new();
+        for frames in contexts {
+            let inner = std::iter::once(None).chain(frames.iter().map(Some));
+            for (frame, inner) in frames.iter().zip(inner) {
+                let (Some(function), Some(module)) = (frame.function.as_deref(), module(frame))
+                else {
+                    continue;
+                };
+                let key = (module, function, frame.file.as_deref());
+                let entry = functions.entry(key).or_insert_with(|| Self {
+                    function: function.to_owned(),
+                    file: frame.file.clone(),
+                    first_line: frame.function_line,
+                    calls: Vec::new(),
+                });
+                entry.calls.push(Call::of_frame(frame, inner));
+            }
+        }
+        functions
+    }
 }
 
 variant_words! {

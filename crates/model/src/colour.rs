@@ -12,10 +12,11 @@ use crate::units::Bytes;
 
 variant_words! {
     /// The expected use of data.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Colour {
         /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not wake a sleeping device
         /// (section 7.1.1).
+        #[default]
         Hot = "hot",
         /// Used rarely; blue in the paper.
         Cold = "cold",

@@ -30,56 +30,45 @@ variant_words! {
 }
 
 impl CountUnit {
+    /// The noun after a share, that noun as a title, the noun for one unit, and the words that follow the last.
+    const fn words(self) -> [&'static str; 4] {
+        const WAITING: &str = "time waiting for memory";
+        const WAITING_TITLE: &str = "Time waiting for memory";
+        const OF_WAITING: &str = " of time waiting for memory";
+        match self {
+            Self::Accesses => ["accesses", "Accesses", "access", ""],
+            Self::Misses => ["misses", "Misses", "miss", ""],
+            Self::Latency => [WAITING, WAITING_TITLE, "weighted sample", OF_WAITING],
+            Self::Time => [WAITING, WAITING_TITLE, "sample", OF_WAITING],
+            Self::Touches => ["page touches", "Page touches", "page touch", ""],
+            Self::Samples | Self::Unknown => ["samples", "Samples", "sample", ""],
+            Self::Bytes => ["bytes", "Bytes", "byte", ""],
+        }
+    }
+
     /// The noun after a share: "takes 99 % of the *time waiting for memory*".
     #[must_use]
     pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Accesses => "accesses",
-            Self::Misses => "misses",
-            Self::Latency | Self::Time => "time waiting for memory",
-            Self::Touches => "page touches",
-            Self::Samples | Self::Unknown => "samples",
-            Self::Bytes => "bytes",
-        }
+        self.words()[0]
     }
 
-    /// The noun after a share: "takes 99 % of the *time waiting for memory*".
+    /// The noun as the title of a column.
     #[must_use]
     pub const fn title(self) -> &'static str {
-        match self {
-            Self::Accesses => "Accesses",
-            Self::Misses => "Misses",
-            Self::Latency | Self::Time => "Time waiting for memory",
-            Self::Touches => "Page touches",
-            Self::Samples | Self::Unknown => "Samples",
-            Self::Bytes => "Bytes",
-        }
-    }
-
-    /// The noun for one unit, and the words that follow it.
-    const fn unit(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Accesses => ("access", ""),
-            Self::Misses => ("miss", ""),
-            Self::Latency => ("weighted sample", " of time waiting for memory"),
-            Self::Time => ("sample", " of time waiting for memory"),
-            Self::Touches => ("page touch", ""),
-            Self::Samples | Self::Unknown => ("sample", ""),
-            Self::Bytes => ("byte", ""),
-        }
+        self.words()[1]
     }
 
     /// The unit in the plural: "*samples of time waiting for memory* for each MiB".
     #[must_use]
     pub fn units(self) -> String {
-        let (noun, of) = self.unit();
+        let [.., noun, of] = self.words();
         words::plural(noun) + of
     }
 
     /// A number of units: `1 access`, `1,200 samples of time waiting for memory`.
     #[must_use]
     pub fn counted(self, number: u64) -> String {
-        let (noun, of) = self.unit();
+        let [.., noun, of] = self.words();
         words::counted(number, noun) + of
     }
 }

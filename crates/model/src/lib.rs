@@ -18,6 +18,7 @@ mod variant_words;
 pub mod units;
 pub mod words;
 pub mod spans;
+pub mod sums;
 pub mod tier_loads;
 pub mod page;
 pub mod hotness;

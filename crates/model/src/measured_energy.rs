@@ -42,11 +42,10 @@ impl MeasuredEnergy {
         let is_kept = |c: char| c.is_ascii_alphanumeric();
         let words: Vec<&str> = self.counter.split(|c| !is_kept(c)).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        Count {
-            process: None,
-            name: format!("{PREFIX}{}_{}{UNIT}", self.part.word(), words.join("_")),
-            value: self.microjoules,
-        }
+        Count::of_run(
+            format!("{PREFIX}{}_{}{UNIT}", self.part.word(), words.join("_")),
+            self.microjoules,
+        )
     }
 
     /// Reads a count; `None` for a count of anything else.
@@ -89,11 +88,7 @@ mod tests {
     #[test]
     fn other_counts_are_no_energy() {
         for name in ["delay_ns", "measured_energy_light_x_microjoules"] {
-            let count = Count {
-                process: None,
-                name: name.to_owned(),
-                value: 1,
-            };
+            let count = Count::of_run(name, 1);
             assert_eq!(MeasuredEnergy::of_count(&count), None, "{name}");
         }
     }

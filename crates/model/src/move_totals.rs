@@ -58,11 +58,7 @@ impl MoveTotals {
             ("unfinished_moves", self.unfinished),
         ];
         let known = sums.into_iter().filter(|(_, value)| *value > 0);
-        known.map(|(name, value)| Count {
-            process: None,
-            name: name.to_owned(),
-            value,
-        })
+        known.map(|(name, value)| Count::of_run(name, value))
     }
 }
 

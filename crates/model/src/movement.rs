@@ -13,32 +13,24 @@ use std::fmt;
 
 use crate::batch::Process;
 use crate::outcome::Fate;
+pub use crate::spans::AddressRange;
+use crate::tier::Tier;
 use crate::units::Bytes;
 
 /// Number of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+impl NodeId {
+    /// The memory nodes of a tier; none for the emulated pair.
+    pub fn of(tier: &Tier) -> impl Iterator<Item = Self> {
+        tier.nodes().iter().copied().map(Self)
     }
 }
 
-/// A contiguous range of virtual addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressRange {
-    /// First address.
-    pub start: u64,
-    /// Length. Start plus length does not pass the end of the address space: see [`Self::end`].
-    pub bytes: Bytes,
-}
-
-impl AddressRange {
-    /// The first address past the range, or the last address of the address space.
-    #[must_use]
-    pub const fn end(&self) -> u64 {
-        self.start.saturating_add(self.bytes.0)
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
     }
 }
 
@@ -107,6 +99,17 @@ impl RangeOutcome {
     pub fn left(&self) -> Bytes {
         let covered = self.parts.iter().map(|part| part.bytes).sum();
         self.action.range.bytes.saturating_sub(covered)
+    }
+
+    /// The range of each part, with its fate.
+    pub fn ranges(&self) -> impl Iterator<Item = (AddressRange, &Fate)> {
+        let mut start = self.action.range.start;
+        self.parts.iter().map(move |part| {
+            let bytes = part.bytes;
+            let range = AddressRange { start, bytes };
+            start = range.end();
+            (range, &part.fate)
+        })
     }
 
     /// Bytes of all parts whose fate matches.

@@ -1,6 +1,7 @@
 //! An [`Outcome`] is an [`Action`] on a site with its result, a [`Fate`], which has the reason where data stayed that should have moved; a
 //! range of memory that is moved or paged out ([`crate::movement`]) has a fate for each part.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::batch::Process;
@@ -31,7 +32,7 @@ pub enum Reason {
     /// The time for moves in this epoch is used up; the next epoch has a new budget.
     OutOfTime,
     /// Another reason in words: a limit, a process that has ended.
-    Other(String),
+    Other(Cow<'static, str>),
 }
 
 impl fmt::Display for Reason {
@@ -45,15 +46,9 @@ impl fmt::Display for Reason {
     }
 }
 
-impl From<&str> for Reason {
-    fn from(words: &str) -> Self {
-        Self::Other(words.to_owned())
-    }
-}
-
-impl From<String> for Reason {
-    fn from(words: String) -> Self {
-        Self::Other(words)
+impl<W: Into<Cow<'static, str>>> From<W> for Reason {
+    fn from(words: W) -> Self {
+        Self::Other(words.into())
     }
 }
 
@@ -79,18 +74,24 @@ pub enum Fate {
     /// The data was in the target tier before.
     AlreadyThere,
     /// Not possible now, with the reason (pages in use, a full node); try again.
-    Busy(String),
+    Busy(Cow<'static, str>),
     /// Not allowed, with the reason.
-    Denied(String),
+    Denied(Cow<'static, str>),
     /// Not attempted, with the reason.
     NotAttempted(Reason),
 }
 
 impl Fate {
-    /// True where the target has no room: the only reasons for [`Fate::Busy`] that do not lie in the page itself.
+    /// Not attempted, because the process has ended.
+    pub const ENDED: Self =
+        Self::NotAttempted(Reason::Other(Cow::Borrowed("the process has ended")));
+    /// Not attempted, because there are no pages.
+    pub const NOT_TOUCHED: Self = Self::NotAttempted(Reason::NotTouched);
+
+    /// True where the target has no room: the only reasons for [`Fate::Busy`] that do not concern the page itself.
     #[must_use]
     pub fn lacks_room(&self) -> bool {
-        matches!(self, Self::Busy(why) if why == NO_ROOM || why == NO_SWAP_ROOM)
+        matches!(self, Self::Busy(why) if [NO_ROOM, NO_SWAP_ROOM].contains(&&**why))
     }
 }
 
@@ -101,6 +102,17 @@ pub struct Outcome {
     pub action: Action,
     /// The result of the action.
     pub fate: Fate,
+}
+
+impl Outcome {
+    /// The outcomes of actions that are carried out one after the other by `fate`, which returns the result.
+    pub fn of_each(actions: &[Action], mut fate: impl FnMut(&Action) -> Fate) -> Vec<Self> {
+        let outcome = |action: &Action| Self {
+            action: *action,
+            fate: fate(action),
+        };
+        actions.iter().map(outcome).collect()
+    }
 }
 
 #[cfg(test)]

@@ -236,20 +236,32 @@ impl Assignment {
 }
 
 impl Assignment {
-    /// Bytes that go into a tier, by its weights.
+    /// The tier, the value and the bytes of each of its parts, of its leading memory, and last of the rest of the site.
+    pub fn shares(&self) -> impl Iterator<Item = (TierIndex, u64, Bytes)> {
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| (part.tier, part.value, part.weight));
+        let leading = self.leading.iter();
+        let apart = parts.chain(leading.map(|first| (first.tier, first.value, first.bytes)));
+        let mut rest = (self.tier, self.value, self.weight);
+        for (_, value, bytes) in apart.clone() {
+            rest.1 = rest.1.saturating_sub(value);
+            rest.2 = rest.2.saturating_sub(bytes);
+        }
+        apart.chain([rest])
+    }
+
+    /// Bytes of the site that go into a tier, by the plan's weights.
     #[must_use]
     pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
-        let parts = self.parts.iter().map(|part| (part.tier, part.weight));
-        let leading = self.leading.iter().map(|first| (first.tier, first.bytes));
-        let apart: Vec<(TierIndex, Bytes)> = parts.chain(leading).collect();
-        let rest = self
-            .weight
-            .saturating_sub(apart.iter().map(|(_, bytes)| *bytes).sum());
-        let placed = apart.into_iter().chain([(self.tier, rest)]);
-        placed
-            .filter(|(to, _)| *to == tier)
-            .map(|(_, bytes)| bytes)
-            .sum()
+        let here = self.shares().filter(|(to, ..)| *to == tier);
+        here.map(|(.., bytes)| bytes).sum()
+    }
+
+    /// Value of the site's data that goes into a tier.
+    #[must_use]
+    pub fn value_in(&self, tier: TierIndex) -> u64 {
+        let here = self.shares().filter(|(to, ..)| *to == tier);
+        here.fold(0, |sum, (_, value, _)| sum.saturating_add(value))
     }
 
     /// Whether its data goes to more than one tier, so that a run must tell its calling context.
@@ -393,10 +405,13 @@ impl PlanBounds {
     /// Share of the bound that the plan reaches; 1 where the bound is zero.
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
-        if self.bound == 0 {
-            1.0
-        } else {
-            self.planned as f64 / self.bound as f64
+        self.share_of(self.planned)
+    }
+
+    fn share_of(&self, value: u64) -> f64 {
+        match self.bound {
+            0 => 1.0,
+            bound => value as f64 / bound as f64,
         }
     }
 }
@@ -404,15 +419,10 @@ impl PlanBounds {
 impl fmt::Display for PlanBounds {
     /// `0.97 of the bound (first touch 0.41)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first_touch = if self.bound == 0 {
-            1.0
-        } else {
-            self.first_touch as f64 / self.bound as f64
-        };
+        let (planned, first_touch) = (self.share_of_bound(), self.share_of(self.first_touch));
         write!(
             f,
-            "{:.2} of the bound (first touch {first_touch:.2})",
-            self.share_of_bound()
+            "{planned:.2} of the bound (first touch {first_touch:.2})"
         )
     }
 }

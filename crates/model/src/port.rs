@@ -2,7 +2,7 @@
 //! [`RangeExecutor`], [`Recorder`]), so that a test can replace it, and those of policies ([`SitePolicy`], [`EpochPolicy`]), with the
 //! values that these take and return.
 
-use std::rc::Rc;
+use auto_impl::auto_impl;
 
 use crate::batch::{Batch, Epoch, Extent};
 use crate::movement::{RangeAction, RangeOutcome};
@@ -15,6 +15,7 @@ use crate::tier_loads::TierLoads;
 use crate::units::{Bytes, Nanos};
 
 /// Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
+#[auto_impl(Rc)]
 pub trait Clock {
     /// Time since an arbitrary start; it never goes back. Sources read `CLOCK_MONOTONIC`, the clock of samples and of
     /// session files.
@@ -25,20 +26,6 @@ pub trait Clock {
 
     /// Waits.
     fn sleep(&self, span: Nanos);
-}
-
-impl<C: Clock + ?Sized> Clock for Rc<C> {
-    fn now(&self) -> Nanos {
-        (**self).now()
-    }
-
-    fn busy(&self) -> Nanos {
-        (**self).busy()
-    }
-
-    fn sleep(&self, span: Nanos) {
-        (**self).sleep(span);
-    }
 }
 
 /// Source of batches: a live run, a recorded profile, a simulated machine.
@@ -67,6 +54,7 @@ pub trait Executor {
 /// The implementer guarantees that the parts of an outcome cover the action's range; that no content
 /// is lost if any step fails; and that a process that has ended yields an outcome
 /// ([`crate::outcome::Fate::NotAttempted`]), not a failure.
+#[auto_impl(&mut, Box)]
 pub trait RangeExecutor {
     /// Carries out one action.
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome;
@@ -80,33 +68,12 @@ pub trait RangeExecutor {
     }
 }
 
-/// A boxed executor is an executor, so that a list can hold several kinds.
-impl<E: RangeExecutor + ?Sized> RangeExecutor for Box<E> {
-    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        (**self).carry_out(action)
-    }
-
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        (**self).execute(actions)
-    }
-}
-
-/// A borrowed executor is an executor, so that a wrapper can last for a part of its life.
-impl<E: RangeExecutor + ?Sized> RangeExecutor for &mut E {
-    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        (**self).carry_out(action)
-    }
-
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        (**self).execute(actions)
-    }
-}
-
 /// Decides which site goes where, for one fast tier of a given capacity; tiers after the first two
 /// are filled in turn with the sites that the faster ones left.
 ///
 /// The implementer guarantees that the result does not depend on the order of the items and that
 /// every site is named once.
+#[auto_impl(&)]
 pub trait SitePolicy {
     /// Its name on the command line: `thermos`.
     fn name(&self) -> &'static str;
@@ -158,41 +125,6 @@ pub struct FilledTier<'a> {
     pub index: TierIndex,
 }
 
-/// A borrowed policy is a policy, so that one list can hold owned and borrowed ones.
-impl<P: SitePolicy + ?Sized> SitePolicy for &P {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn tier_of_all(&self, tiers: &Tiers) -> Option<TierIndex> {
-        (**self).tier_of_all(tiers)
-    }
-
-    fn overfills(&self) -> Option<&'static str> {
-        (**self).overfills()
-    }
-
-    fn fills(&self) -> bool {
-        (**self).fills()
-    }
-
-    fn adds_devices(&self) -> bool {
-        (**self).adds_devices()
-    }
-
-    fn balances(&self) -> bool {
-        (**self).balances()
-    }
-
-    fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
-        (**self).choose(items, capacity)
-    }
-
-    fn choose_for(&self, items: &[Item], tier: &FilledTier<'_>) -> Vec<Choice> {
-        (**self).choose_for(items, tier)
-    }
-}
-
 /// A site that a policy takes into the current tier or leaves out, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
@@ -204,13 +136,23 @@ pub struct Choice {
     pub reason: String,
 }
 
+impl Choice {
+    /// The choice for an item, with its reason.
+    #[must_use]
+    pub fn new(item: usize, taken: bool, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self {
+            item,
+            taken,
+            reason,
+        }
+    }
+}
+
 /// Decides, at the turn of every epoch, which pages the fast tier holds (TMP, section IV).
 ///
 /// The implementer guarantees that its answers depend only on what it received, in its order.
 pub trait EpochPolicy {
-    /// Its name on the command line: `history`.
-    fn name(&self) -> &'static str;
-
     /// Writes the pages that should be fast in the epoch that begins into `wanted`, replacing its
     /// contents: each once, in any order, at most [`EpochView::capacity`]. Fast pages that are not
     /// wanted are demoted, so a page that is to stay must be named again. Under every policy, new

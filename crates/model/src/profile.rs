@@ -3,12 +3,14 @@
 //! the runs that later commands added. It sums accesses and time waiting for memory by site. A run is recorded as [`Segment`]s, one for
 //! each epoch.
 
-use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
 use crate::code_access::CodeAccess;
 use crate::count_unit::CountUnit;
 use crate::isolation_runs::IsolationRuns;
 use crate::sensitivity_runs::SensitivityRuns;
 use crate::site::{Site, SiteId};
+use crate::spans::AddressRange;
+use crate::sums::sums;
 use crate::units::{Accesses, Bytes, Nanos};
 
 /// Program, machine and settings of a recorded run.
@@ -79,7 +81,7 @@ pub struct Heat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HeatObject {
     /// Its addresses.
-    pub range: ObjectRange,
+    pub range: AddressRange,
     /// The bin that was accessed; `None` where only the chunk is known.
     pub bin: Option<HeatBin>,
 }
@@ -100,7 +102,7 @@ impl HeatBin {
     /// The bin that begins at this byte of an object. `None` for numbers that are no bin: a length that is no power of two or less than a
     /// page, a start that is no multiple of it or is behind the object's end.
     #[must_use]
-    pub const fn new(start: Bytes, bytes: Bytes, object: &ObjectRange) -> Option<Self> {
+    pub const fn new(start: Bytes, bytes: Bytes, object: &AddressRange) -> Option<Self> {
         let is_bin = bytes.0.is_power_of_two()
             && bytes.0 >= Self::LEAST.0
             && start.0.is_multiple_of(bytes.0)
@@ -113,8 +115,8 @@ impl HeatBin {
     }
 }
 
-impl From<ObjectRange> for HeatObject {
-    fn from(range: ObjectRange) -> Self {
+impl From<AddressRange> for HeatObject {
+    fn from(range: AddressRange) -> Self {
         Self { range, bin: None }
     }
 }
@@ -138,6 +140,16 @@ pub struct Resident {
     pub site: SiteId,
     /// Resident bytes.
     pub bytes: Bytes,
+}
+
+impl Resident {
+    /// One row for each epoch and site of these rows, in order.
+    #[must_use]
+    pub fn summed(rows: impl Iterator<Item = Self>) -> Vec<Self> {
+        let sums = sums(rows.map(|row| ((row.epoch, row.site), row.bytes)));
+        let row = |((epoch, site), bytes)| Self { epoch, site, bytes };
+        sums.into_iter().map(row).collect()
+    }
 }
 
 /// One epoch of the run.
@@ -224,10 +236,9 @@ impl Profile {
             }
         }
         for extent in segment.extents {
-            let key = (extent.process, extent.address);
             match self
                 .extents
-                .binary_search_by_key(&key, |known| (known.process, known.address))
+                .binary_search_by_key(&extent.key(), Extent::key)
             {
                 Ok(at) => self.extents[at] = extent,
                 Err(at) => self.extents.insert(at, extent),
@@ -252,6 +263,18 @@ impl Profile {
         }
     }
 
+    /// Gives all data and code of each site to another one, and adds up the RSS of those that become one. The list of sites stays.
+    pub fn reassign_sites(&mut self, owner: impl Fn(SiteId) -> SiteId) {
+        let heat = self.heat.iter_mut().map(|row| &mut row.site);
+        let extents = self.extents.iter_mut().map(|row| &mut row.site);
+        let code = self.code.iter_mut().map(|row| &mut row.site);
+        let resident = self.resident.iter_mut().map(|row| &mut row.site);
+        for site in heat.chain(extents).chain(code).chain(resident) {
+            *site = owner(*site);
+        }
+        self.resident = Resident::summed(std::mem::take(&mut self.resident).into_iter());
+    }
+
     /// Accesses of each site over the whole run, ordered by site.
     #[must_use]
     pub fn accesses_by_site(&self) -> std::collections::BTreeMap<SiteId, Accesses> {
@@ -268,11 +291,7 @@ impl Profile {
         &self,
         of: impl Fn(&Heat) -> Accesses,
     ) -> std::collections::BTreeMap<SiteId, Accesses> {
-        let mut sums = std::collections::BTreeMap::<SiteId, Accesses>::new();
-        for heat in &self.heat {
-            *sums.entry(heat.site).or_default() += of(heat);
-        }
-        sums
+        sums(self.heat.iter().map(|heat| (heat.site, of(heat))))
     }
 
     /// The share of the program's processor time in which it waited beyond the caches for data of each site: the timer's samples that
@@ -317,14 +336,15 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::{Heat, HeatBin, Meta, Profile};
-    use crate::batch::{Epoch, ObjectRange, Process, SourceReport};
+    use crate::batch::{Epoch, Process, SourceReport};
     use crate::site::SiteId;
+    use crate::spans::AddressRange;
     use crate::units::{Accesses, Bytes};
 
     #[test]
     fn numbers_that_are_no_bin_of_an_object_make_none() {
-        let object = ObjectRange {
-            address: 100,
+        let object = AddressRange {
+            start: 100,
             bytes: Bytes(20_000),
         };
         let bin = |start, bytes| HeatBin::new(Bytes(start), Bytes(bytes), &object);

@@ -4,9 +4,9 @@
 use crate::calls::MatchedBy;
 use crate::site::SiteId;
 
-/// Sites of two profiles that are one place of the source. Several of one side are copies that a compiler made of
-/// one place, or contexts that the other profile does not tell apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Sites of two profiles that are one place of the source. Several sites of one profile are copies that a compiler made of one place, or
+/// contexts that the other profile does not distinguish.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SitePair {
     /// Sites of the earlier profile, by id; none for a place that is new.
     pub before: Vec<SiteId>,

@@ -2,28 +2,18 @@
 
 use crate::count_unit::CountUnit;
 
-/// A profiling method of TMP (Choi et al., "Dancing in the Dark", section II).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ProfilingMethod {
-    /// A scan finds a page's accessed bit set: one hit for each page and scan.
-    AccessedBits,
-    /// The access itself is sampled: one hit for each sample.
-    TraceSamples,
+variant_words! {
+    /// A profiling method of TMP (Choi et al., "Dancing in the Dark", section II).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum ProfilingMethod {
+        /// A scan finds a page's accessed bit set: one hit for each page and scan.
+        AccessedBits = "accessed-bits",
+        /// The access itself is sampled: one hit for each sample.
+        TraceSamples = "trace-samples",
+    }
 }
 
 impl ProfilingMethod {
-    /// Both methods.
-    pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
-
-    /// Its name in settings, reports and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AccessedBits => "accessed-bits",
-            Self::TraceSamples => "trace-samples",
-        }
-    }
-
     /// Its name in a sentence.
     #[must_use]
     pub const fn words(self) -> &'static str {

@@ -10,6 +10,46 @@
 
 use std::ops::Range;
 
+use crate::units::Bytes;
+
+/// A contiguous range of virtual addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AddressRange {
+    /// First address.
+    pub start: u64,
+    /// Length. Start plus length does not pass the end of the address space: see [`Self::end`].
+    pub bytes: Bytes,
+}
+
+impl AddressRange {
+    /// The range from one address up to another; empty if the second is not after the first.
+    #[must_use]
+    pub const fn between(start: u64, end: u64) -> Self {
+        Self {
+            start,
+            bytes: Bytes(end.saturating_sub(start)),
+        }
+    }
+
+    /// The first address past the range, or the last address of the address space.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.start.saturating_add(self.bytes.0)
+    }
+
+    /// Its addresses as a [`Range`].
+    #[must_use]
+    pub const fn span(&self) -> Range<u64> {
+        self.start..self.end()
+    }
+
+    /// The pieces of the range between the multiples of `size`, in order.
+    pub fn cut(self, size: u64) -> impl Iterator<Item = Self> {
+        let pieces = by_unit(&self.span(), size);
+        pieces.map(|(_, piece)| Self::between(piece.start, piece.end))
+    }
+}
+
 /// The parts of the ranges of a set that lie within a range.
 pub fn within(set: &[Range<u64>], range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
     let first = set.partition_point(|span| span.end <= range.start);
@@ -64,6 +104,27 @@ pub fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         }
     }
     set
+}
+
+/// Keeps, of items with ranges sorted by their starts, those that do not begin within an earlier range, whether that was kept or not.
+pub fn keep_apart<T>(things: &mut Vec<T>, range: impl Fn(&T) -> &Range<u64>) {
+    let mut end = 0;
+    things.retain(|thing| {
+        let range = range(thing);
+        let is_apart = range.start >= end;
+        end = end.max(range.end);
+        is_apart
+    });
+}
+
+/// The parts of a range in units of this size, each with the start of its unit.
+pub fn by_unit(range: &Range<u64>, unit: u64) -> impl Iterator<Item = (u64, Range<u64>)> + use<> {
+    let (mut at, end) = (range.start, range.end);
+    std::iter::from_fn(move || {
+        let start = at / unit * unit;
+        let next = start.saturating_add(unit).min(end);
+        (at < end).then(|| (start, std::mem::replace(&mut at, next)..next))
+    })
 }
 
 /// Bytes of a set.

@@ -18,14 +18,16 @@ impl TierIndex {
     pub const FASTEST: Self = Self(0);
 }
 
-/// Memory policy of the kernel for a tier's memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
-    /// `MPOL_PREFERRED` (or `MPOL_PREFERRED_MANY` for several nodes): spills when full.
-    #[default]
-    Preferred,
-    /// `MPOL_BIND`: fails when full.
-    Bind,
+crate::variant_words! {
+    /// Memory policy of the kernel for a tier's memory.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum Placement {
+        /// `MPOL_PREFERRED` (or `MPOL_PREFERRED_MANY` for several nodes): spills when full.
+        #[default]
+        Preferred = "preferred",
+        /// `MPOL_BIND`: fails when full.
+        Bind = "bind",
+    }
 }
 
 /// The memory of a tier.
@@ -88,6 +90,25 @@ impl Tier {
         }
     }
 
+    /// Latency of a load while the memory is idle: of the emulated pair by its costs, of others as reported.
+    #[must_use]
+    pub const fn idle_latency(&self) -> Option<Nanos> {
+        match self.kind {
+            TierKind::Nodes(_) => self.latency,
+            TierKind::EmulatedFast => Some(ORDINARY_LATENCY),
+            TierKind::EmulatedSlow(emulation) => Some(emulation.access(ORDINARY_LATENCY)),
+        }
+    }
+
+    /// The memory nodes of the tier; none for the emulated pair.
+    #[must_use]
+    pub fn nodes(&self) -> &[u32] {
+        match &self.kind {
+            TierKind::Nodes(nodes) => nodes,
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => &[],
+        }
+    }
+
     /// True for both halves of the emulated pair.
     #[must_use]
     pub const fn is_emulated(&self) -> bool {
@@ -99,7 +120,7 @@ impl Tier {
 }
 
 /// Latency of ordinary memory, which the fast half of the emulated pair is.
-const ORDINARY: Nanos = Nanos(100);
+pub const ORDINARY_LATENCY: Nanos = Nanos(100);
 
 /// All tiers of a machine, fastest first, at least one.
 #[derive(Clone, Debug, PartialEq)]
@@ -152,23 +173,13 @@ impl Tiers {
                 return Err(TiersError::SameNode(*node));
             }
         }
-        if tiers.iter().any(Tier::is_emulated) {
-            let pair = matches!(
-                tiers.as_slice(),
-                [
-                    Tier {
-                        kind: TierKind::EmulatedFast,
-                        ..
-                    },
-                    Tier {
-                        kind: TierKind::EmulatedSlow(_),
-                        ..
-                    }
-                ]
-            );
-            if !pair {
-                return Err(TiersError::BrokenPair);
-            }
+        let kinds: Vec<&TierKind> = tiers.iter().map(|tier| &tier.kind).collect();
+        let is_pair = matches!(
+            kinds.as_slice(),
+            [TierKind::EmulatedFast, TierKind::EmulatedSlow(_)]
+        );
+        if !is_pair && tiers.iter().any(Tier::is_emulated) {
+            return Err(TiersError::BrokenPair);
         }
         Ok(Self(tiers))
     }
@@ -278,14 +289,9 @@ impl Tiers {
         if !tier.loaded.is_empty() {
             return LoadedLatency::through(tier.loaded.clone());
         }
-        let latency = match tier.kind {
-            TierKind::Nodes(_) => tier.latency?,
-            TierKind::EmulatedFast => ORDINARY,
-            TierKind::EmulatedSlow(emulation) => emulation.access(ORDINARY),
-        };
         LoadedLatency::through(vec![LoadPoint {
             bandwidth: self.bandwidth(index)?,
-            latency,
+            latency: tier.idle_latency()?,
         }])
     }
 

@@ -316,14 +316,37 @@ impl fmt::Display for Capacity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(bytes) => bytes.fmt(f),
-            Self::Share(share) => write!(f, "{}%", share * 100.0),
+            Self::Share(share) => write!(f, "{}%", percent(*share)),
         }
     }
+}
+
+/// The shortest number of percent that is read as this share: 7 for 0.07, of which a hundred times is 7.000000000000001.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let mut texts = (0..f64::DIGITS as usize).map(|decimals| format!("{percent:.decimals$}"));
+    let is_exact = |text: &String| text.parse().is_ok_and(|read: f64| read / 100.0 == share);
+    texts.find(is_exact).unwrap_or_else(|| percent.to_string())
+}
+
+/// A number times `part / whole`, rounded down: no product overflows, the result saturates, and a whole of 0 counts as 1.
+#[must_use]
+pub fn portion(of: u64, part: u64, whole: u64) -> u64 {
+    let portion = u128::from(of) * u128::from(part) / u128::from(whole.max(1));
+    u64::try_from(portion).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Bytes, Capacity, Nanojoules, Nanos, Nanowatts};
+
+    #[test]
+    fn a_portion_is_exact_and_saturates() {
+        use super::portion;
+        assert_eq!(portion(u64::MAX, 3, 4), u64::MAX / 4 * 3 + 2);
+        assert_eq!(portion(u64::MAX, 2, 1), u64::MAX);
+        assert_eq!(portion(7, 3, 0), 21);
+    }
 
     #[test]
     fn energy_and_power_are_printed_in_a_unit_that_leaves_at_least_one() {
@@ -384,6 +407,10 @@ mod tests {
 
     #[test]
     fn a_share_is_of_the_footprint_and_must_lie_in_range() {
+        for text in ["7%", "14%", "29%", "58%", "12.5%", "0.1%", "100%"] {
+            let share: Capacity = text.parse().unwrap();
+            assert_eq!(share.to_string(), text);
+        }
         let quarter: Capacity = "25%".parse().unwrap();
         assert_eq!(quarter.of(Bytes(1000)), Bytes(250));
         for text in ["0%", "101%", "-5%", "x%", "%"] {

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 
 use crate::batch::{Epoch, ObservedAccess, Process, SourceReport};
-use crate::movement::AddressRange;
+use crate::movement::{AddressRange, NodeId, RangeAction};
 use crate::units::{Bytes, Nanos};
 
 /// A piece of memory that is moved as a whole.
@@ -25,6 +25,19 @@ pub struct Unit {
     pub process: Process,
     /// The first address of the unit, a multiple of the size of units.
     pub start: u64,
+}
+
+impl Unit {
+    /// The move of a unit of this size to a node.
+    #[must_use]
+    pub const fn move_to(self, node: NodeId, bytes: Bytes) -> RangeAction {
+        let (process, start) = (self.process, self.start);
+        RangeAction {
+            process,
+            range: AddressRange { start, bytes },
+            node,
+        }
+    }
 }
 
 /// The memory of a process in one unit.

@@ -29,28 +29,22 @@ use resctrl::Resctrl;
 
 pub use event::{CounterEvent, Lack};
 
-/// An event that can be counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterKind {
-    /// Misses of the last-level cache, counted by the processors.
-    CacheMisses,
-    /// Reads that missed the data TLB, counted by the processors.
-    TlbMisses,
-    /// Reads and writes of memory, counted by its controllers.
-    Controllers,
-    /// Bytes of all resctrl control groups, counted by the processors' cache monitoring.
-    Resctrl,
+isotherm_model::variant_words! {
+    /// What a counter counts, with its name in the status and in `isotherm doctor`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CounterKind {
+        /// Misses of the last-level cache, counted by the processors.
+        CacheMisses = "cache misses",
+        /// Reads that missed the data TLB, counted by the processors.
+        TlbMisses = "TLB misses",
+        /// Reads and writes of memory, counted by its controllers.
+        Controllers = "memory controllers",
+        /// Bytes of all resctrl control groups, counted by the processors' cache monitoring.
+        Resctrl = "resctrl bandwidth",
+    }
 }
 
 impl CounterKind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [
-        Self::CacheMisses,
-        Self::TlbMisses,
-        Self::Controllers,
-        Self::Resctrl,
-    ];
-
     /// The counters that may throttle a kind of source, best first.
     #[must_use]
     pub const fn for_method(method: ProfilingMethod) -> [Self; 3] {
@@ -70,16 +64,13 @@ impl CounterKind {
             Self::Controllers | Self::Resctrl => None,
         }
     }
+}
 
-    /// Its name in the status and in `isotherm doctor`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CacheMisses => "cache misses",
-            Self::TlbMisses => "TLB misses",
-            Self::Controllers => "memory controllers",
-            Self::Resctrl => "resctrl bandwidth",
-        }
+impl Lack {
+    /// A sentence that this counter is missing, why, and what would enable it.
+    fn of(&self, kind: CounterKind) -> String {
+        let (name, Self { why, remedy }) = (kind.word(), self);
+        format!("no {name}: {why}; {remedy} would bring it")
     }
 }
 
@@ -214,12 +205,7 @@ pub fn choose<T>(
                     why: missing.join("; "),
                 };
             }
-            Err(Lack { why, remedy }) => {
-                missing.push(format!(
-                    "no {}: {why}; {remedy} would bring it",
-                    kind.name()
-                ));
-            }
+            Err(lack) => missing.push(lack.of(kind)),
         }
     }
     CounterChoice {

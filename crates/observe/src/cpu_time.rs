@@ -7,11 +7,11 @@ use std::path::Path;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::PerfCounter;
 
-use crate::process_usage::usage;
+use crate::process_usage::ProcessStat;
 use crate::processes::Processes;
 
 /// The processor time of a program and its child processes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct CpuTime {
     counter: Option<PerfCounter>,
     /// Processor time that a running process had used before the observation.
@@ -25,19 +25,17 @@ impl CpuTime {
     pub fn new(pid: u32) -> Self {
         Self {
             counter: PerfCounter::open(PerfCounter::CPU_CLOCK, pid).ok(),
-            before: Nanos::ZERO,
-            used: Nanos::ZERO,
+            ..Self::default()
         }
     }
 
     /// Counts from now on, of a process that runs already.
     #[must_use]
     pub fn of_running(pid: u32, root: &Path) -> Self {
-        let before = usage(&root.join("proc"), pid);
+        let before = ProcessStat::read(&root.join("proc"), pid);
         Self {
-            counter: None,
-            before: Nanos(before.map_or(0, |(nanos, _)| nanos)),
-            used: Nanos::ZERO,
+            before: before.map_or(Nanos::ZERO, |stat| stat.cpu_time),
+            ..Self::default()
         }
     }
 
@@ -50,13 +48,17 @@ impl CpuTime {
     /// Reads the counter, or else adds up the live processes, which omits the ended ones; the value
     /// never decreases.
     pub fn update(&mut self, processes: &Processes, root: &Path) {
-        let counted = self.counter.as_mut().and_then(|it| it.value().ok());
+        let counted = self
+            .counter
+            .as_mut()
+            .and_then(|it| it.value().ok().map(Nanos));
         let proc_root = root.join("proc");
         let now = counted.unwrap_or_else(|| {
-            let used = processes.pids().filter_map(|pid| usage(&proc_root, pid));
-            let all: u64 = used.map(|(nanos, _)| nanos).sum();
-            all.saturating_sub(self.before.0)
+            let stats = processes.pids();
+            let stats = stats.filter_map(|pid| ProcessStat::read(&proc_root, pid));
+            let all: Nanos = stats.map(|stat| stat.cpu_time).sum();
+            all.saturating_sub(self.before)
         });
-        self.used = self.used.max(Nanos(now));
+        self.used = self.used.max(now);
     }
 }

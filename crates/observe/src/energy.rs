@@ -13,8 +13,8 @@
 //! counts: it is a sample that changes between two readings, and a counter misses nothing. Kernel documents:
 //! `power/powercap/powercap.rst`, `hwmon/amd_energy.rst`, `ABI/testing/sysfs-class-hwmon`.
 
-mod files;
 mod hwmon;
+mod reading;
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -22,51 +22,16 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::measured_energy::{MeasuredEnergy, MeasuredPart};
 use isotherm_model::units::Nanos;
+use isotherm_topology::sysfs::{entries, text};
 
-use files::{entries, line, number};
-use hwmon::{Sensor, SensorUnit, sensors};
+use hwmon::sensors;
+pub use reading::{EnergyReading, EnergySource};
 
 /// Time between two readings of counters, so that none wraps twice in between: RAPL's range lasts twenty minutes at 200 W.
 const COUNTERS_EACH: Nanos = Nanos(60_000_000_000);
 
 /// Time between two readings of powers, most of which the hardware averages over less.
 const POWERS_EACH: Nanos = Nanos(1_000_000_000);
-
-/// The interface that a reading is from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EnergySource {
-    /// A counter of powercap: RAPL.
-    Powercap,
-    /// An energy counter of a hwmon driver.
-    HwmonEnergy,
-    /// A power of a hwmon driver, added up over time.
-    HwmonPower,
-}
-
-impl EnergySource {
-    /// `powercap`, `hwmon energy`, `hwmon power`.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Powercap => "powercap",
-            Self::HwmonEnergy => "hwmon energy",
-            Self::HwmonPower => "hwmon power",
-        }
-    }
-}
-
-/// Energy of one counter since the meter was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnergyReading {
-    /// Its name: `package-0`, `dram of package-0`, `Esocket0 (amd_energy)`, `DIMM VRD1 power (smpro_hwmon)`.
-    pub name: String,
-    /// What it counts.
-    pub part: MeasuredPart,
-    /// Where it is read.
-    pub source: EnergySource,
-    /// Microjoules; `None` if it vanished or was set back.
-    pub microjoules: Option<u64>,
-}
 
 /// The counters of a machine.
 #[derive(Clone, Debug, Default)]
@@ -95,23 +60,23 @@ impl EnergyMeter {
         for zone in zones.iter().filter(|zone| is_zone(zone)) {
             meter.add_zone(zone, now);
         }
-        let (counters, powers): (Vec<Sensor>, Vec<Sensor>) = sensors(root)
+        let (counters, powers): (Vec<_>, Vec<_>) = sensors(root)
             .into_iter()
-            .partition(|sensor| sensor.unit == SensorUnit::Microjoules);
-        for sensor in counters {
-            meter.add_sensor(sensor, EnergySource::HwmonEnergy, now);
+            .partition(|(sensor, _)| sensor.source == EnergySource::HwmonEnergy);
+        for (sensor, path) in counters {
+            meter.add(sensor, path, None, now);
         }
         let counted: BTreeSet<MeasuredPart> = meter.readings().map(|it| it.part).collect();
-        for sensor in powers {
+        for (sensor, path) in powers {
             if !counted.contains(&sensor.part) {
-                meter.add_sensor(sensor, EnergySource::HwmonPower, now);
+                meter.add(sensor, path, None, now);
             }
         }
         meter
     }
 
     fn add_zone(&mut self, zone: &Path, now: Nanos) {
-        let own = line(&zone.join("name")).unwrap_or_default();
+        let own = text(&zone.join("name")).unwrap_or_default();
         let part = match own.as_str() {
             "dram" => MeasuredPart::Memory,
             _ if own.starts_with("package") => MeasuredPart::Processor,
@@ -127,16 +92,6 @@ impl EnergyMeter {
         };
         let range = number(&zone.join("max_energy_range_uj")).ok();
         self.add(reading, zone.join("energy_uj"), range, now);
-    }
-
-    fn add_sensor(&mut self, sensor: Sensor, source: EnergySource, now: Nanos) {
-        let reading = EnergyReading {
-            name: sensor.name,
-            part: sensor.part,
-            source,
-            microjoules: Some(0),
-        };
-        self.add(reading, sensor.path, None, now);
     }
 
     fn add(&mut self, reading: EnergyReading, path: PathBuf, range: Option<u64>, now: Nanos) {
@@ -228,7 +183,16 @@ fn added_up(powers: [u64; 2], span: Nanos) -> u64 {
     u64::try_from(sum * u128::from(span.0) / 1_000_000_000).unwrap_or(u64::MAX)
 }
 
-/// `intel-rapl:0`, `intel-rapl:0:1`, and the same of other drivers; not the control types themselves.
+/// A file's whole number.
+///
+/// # Errors
+/// The file cannot be read, or is no such number ([`ErrorKind::InvalidData`]).
+fn number(path: &Path) -> Result<u64, ErrorKind> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.kind())?;
+    text.trim().parse().map_err(|_| ErrorKind::InvalidData)
+}
+
+/// True for a zone such as `intel-rapl:0` or `intel-rapl:0:1`, of any driver; false for a control type such as `intel-rapl`.
 fn is_zone(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // The memory-mapped interface repeats the packages.
@@ -241,7 +205,7 @@ fn parent_name(zone: &Path) -> Option<String> {
     let (parent, _) = name.rsplit_once(':')?;
     parent
         .contains(':')
-        .then(|| line(&zone.with_file_name(parent).join("name")))?
+        .then(|| text(&zone.with_file_name(parent).join("name")))?
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use isotherm_abi::java::JavaHeader;
+use isotherm_abi::java::{JavaHeader, JavaSiteRecord};
 use isotherm_model::batch::{Count, Extent, JAVA_HEAP, ObservedAccess, Process, SourceReport};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
@@ -91,12 +91,10 @@ struct VirtualMachine {
 #[derive(Clone, Debug)]
 struct KnownSite {
     parsed: ParsedSite,
-    live_bytes: u64,
-    peak_bytes: u64,
-    allocations: u64,
-    bytes: u64,
-    /// Accesses counted by the agent, and those of them that were passed on.
-    accesses: (u64, u64),
+    /// The agent's counts for the site, their bytes at most the length of a range.
+    sums: JavaSiteRecord,
+    /// The counted accesses that were passed on.
+    passed_on: u64,
 }
 
 /// Sums over the samples of a virtual machine.
@@ -112,7 +110,7 @@ struct SampleSums {
 }
 
 /// The virtual machines of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct JavaHeaps {
     directory: PathBuf,
     proc_root: PathBuf,
@@ -131,10 +129,8 @@ impl JavaHeaps {
         Self {
             directory: directory.to_owned(),
             proc_root: proc_root.to_owned(),
-            machines: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            told: BTreeMap::new(),
             counted: SourceReport::new(SourceKind::JavaCounts.word(), COUNTED_COST),
+            ..Self::default()
         }
     }
 
@@ -233,15 +229,15 @@ impl JavaHeaps {
                 continue;
             }
             machine.is_told = !has_memory(&self.proc_root, *pid);
-            let held: u64 = machine.sites.iter().map(|site| site.live_bytes).sum();
+            let held: u64 = machine.sites.iter().map(|site| site.sums.live_bytes).sum();
             take_from_heap(live, image, &machine.state, held);
             for (site, number) in machine.sites.iter().zip(0..) {
                 live.push(Extent {
                     process: image,
                     site: site.parsed.site.id,
                     address: range_start(number),
-                    bytes: Bytes(site.peak_bytes.clamp(1, 1 << RANGE_SHIFT)),
-                    resident: Bytes(site.live_bytes),
+                    bytes: Bytes(site.sums.peak_bytes.max(1)),
+                    resident: Bytes(site.sums.live_bytes),
                     tier: None,
                 });
             }
@@ -258,9 +254,9 @@ impl JavaHeaps {
                 order.push(blank.id);
                 blank.clone()
             });
-            site.allocations = site.allocations.saturating_add(known.allocations);
-            site.requested += Bytes(known.bytes);
-            site.peak_requested += Bytes(known.peak_bytes);
+            site.allocations = site.allocations.saturating_add(known.sums.allocations);
+            site.requested += Bytes(known.sums.bytes);
+            site.peak_requested += Bytes(known.sums.peak_bytes);
         }
         let changed = order.into_iter().filter_map(|id| sites.remove(&id));
         let changed = changed.filter(|site| self.told.get(&site.id) != Some(site));
@@ -279,8 +275,8 @@ impl JavaHeaps {
         let source = SourceKind::JavaCounts;
         for (pid, machine) in &mut self.machines {
             for (site, number) in machine.sites.iter_mut().zip(0..) {
-                let new = site.accesses.0.saturating_sub(site.accesses.1);
-                site.accesses.1 = site.accesses.0;
+                let counted = site.sums.accesses;
+                let new = counted.saturating_sub(std::mem::replace(&mut site.passed_on, counted));
                 if new == 0 {
                     continue;
                 }
@@ -313,7 +309,7 @@ impl JavaHeaps {
             add("java_allocating_methods", methods.len() as u64);
             add("java_types", types.len() as u64);
             add("java_compiled_methods", state.compiled_methods);
-            let allocated = machine.sites.iter().map(|site| site.bytes);
+            let allocated = machine.sites.iter().map(|site| site.sums.bytes);
             add("java_allocated_bytes", allocated.sum());
             add("java_sampled_objects", state.sampled);
             add("java_unfollowed_objects", state.dropped);
@@ -329,11 +325,7 @@ impl JavaHeaps {
             add("java_late_samples", sums.late);
         }
         sums.into_iter()
-            .map(|(name, value)| Count {
-                process: None,
-                name: name.to_owned(),
-                value,
-            })
+            .map(|(name, value)| Count::of_run(name, value))
             .collect()
     }
 
@@ -419,23 +411,20 @@ impl VirtualMachine {
     /// Reads the sums of the sites.
     fn read_sites(&mut self) -> Result<(), SessionError> {
         self.refresh()?;
-        for (number, sums) in self.file.sites(&self.state)?.iter().enumerate() {
-            if number == self.sites.len() {
-                self.sites.push(KnownSite {
-                    parsed: site_text::parse(&self.file.text(sums)?),
-                    live_bytes: 0,
-                    peak_bytes: 0,
-                    allocations: 0,
-                    bytes: 0,
-                    accesses: (0, 0),
-                });
+        for (number, sums) in self.file.sites(&self.state)?.into_iter().enumerate() {
+            let sums = JavaSiteRecord {
+                live_bytes: sums.live_bytes.min(1 << RANGE_SHIFT),
+                peak_bytes: sums.peak_bytes.min(1 << RANGE_SHIFT),
+                ..sums
+            };
+            match self.sites.get_mut(number) {
+                Some(site) => site.sums = sums,
+                None => self.sites.push(KnownSite {
+                    parsed: site_text::parse(&self.file.text(&sums)?),
+                    sums,
+                    passed_on: 0,
+                }),
             }
-            let site = &mut self.sites[number];
-            site.live_bytes = sums.live_bytes.min(1 << RANGE_SHIFT);
-            site.peak_bytes = sums.peak_bytes.min(1 << RANGE_SHIFT);
-            site.allocations = sums.allocations;
-            site.bytes = sums.bytes;
-            site.accesses.0 = sums.accesses;
         }
         Ok(())
     }
@@ -496,7 +485,7 @@ impl VirtualMachine {
         };
         // Neighbours in the heap stay neighbours in the range.
         let held = self.sites.get(site as usize);
-        let room = held.map_or(1, |site| site.peak_bytes.max(1));
+        let room = held.map_or(1, |site| site.sums.peak_bytes.max(1));
         Some(range_start(u64::from(site)) + (address - heap.start) % room)
     }
 

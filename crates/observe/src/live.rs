@@ -87,18 +87,10 @@ impl LiveConfig {
 
 /// Why a run cannot be observed: the session directory cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The session directory cannot be read.
-    #[error("cannot read the session directory {path}: {error}; was it removed during the run?")]
-    Directory {
-        /// The directory.
-        path: String,
-        /// The error of the kernel.
-        error: std::io::Error,
-    },
-    /// `attach` was not called, or called twice.
-    #[error("{0}")]
-    Order(&'static str),
+#[error("cannot read the session directory {path}: {error}; was it removed during the run?")]
+pub struct LiveError {
+    path: String,
+    error: std::io::Error,
 }
 
 /// The resident data of processes, and its tiers.
@@ -122,8 +114,8 @@ const CHOICE_STAYS: Nanos = Nanos(1_000_000_000);
 /// One observed program and its child processes.
 pub struct LiveRun {
     config: LiveConfig,
-    clock: Box<dyn Clock + Send>,
-    program: Option<Program>,
+    clock: MachineClock,
+    program: Program,
     /// The sources that scan, each with the reason if it could not be opened.
     scans: Vec<Box<dyn Source>>,
     /// The report on the session files: not a source of accesses, but with a cost and a warning.
@@ -159,13 +151,29 @@ impl LiveRun {
     /// Attaches to a process that waits before its exec; counting begins there. The report of each
     /// source that cannot be used gives the reason.
     #[must_use]
-    pub fn new(config: LiveConfig) -> Self {
-        Self::with_clock(config, Box::new(MachineClock))
+    pub fn attach(config: LiveConfig, pid: u32) -> Self {
+        Self::open(config, |config| {
+            let LiveConfig { sources, root, .. } = config;
+            let samples = ProgramSamples::open(sources, root, (config.events, config.cache), pid);
+            let throttle = |method| SourceThrottle::of_program(method, root, pid);
+            let scans_bits = sources
+                .iter()
+                .any(|source| source.method() == ProfilingMethod::AccessedBits);
+            Program {
+                cpu: CpuTime::new(pid),
+                worth: None,
+                candidates: Candidates::new(&root.join("proc")),
+                bits: scans_bits.then(|| throttle(ProfilingMethod::AccessedBits)),
+                hardware: samples
+                    .has_hardware()
+                    .then(|| throttle(ProfilingMethod::TraceSamples)),
+                samples,
+            }
+        })
     }
 
-    /// As [`LiveRun::new`], with another clock.
-    #[must_use]
-    pub fn with_clock(mut config: LiveConfig, clock: Box<dyn Clock + Send>) -> Self {
+    /// Opens the sources that scan, and the program by `program`.
+    fn open(mut config: LiveConfig, program: impl FnOnce(&LiveConfig) -> Program) -> Self {
         // A source that is named twice observes once.
         let mut known = BTreeSet::new();
         config.sources.retain(|source| known.insert(*source));
@@ -195,56 +203,14 @@ impl LiveRun {
             // A directory that does not exist holds no agent's file.
             java: JavaHeaps::new(directory.unwrap_or(Path::new("")), &proc_root),
             regions: None,
-            program: None,
+            program: program(&config),
             accesses: AccessList::default(),
             without_runtime: WithoutRuntime::default(),
             extents: ExtentChanges::default(),
-            since: clock.now(),
+            since: MachineClock.now(),
             is_sampling: true,
-            clock,
+            clock: MachineClock,
             config,
-        }
-    }
-
-    /// Attaches to a process that waits before its exec; counting begins there. The report of each
-    /// source that cannot be used gives the reason.
-    ///
-    /// # Errors
-    /// It was called before.
-    pub fn attach(&mut self, pid: u32) -> Result<(), LiveError> {
-        self.check_unattached()?;
-        let LiveConfig {
-            sources,
-            root,
-            events,
-            cache,
-            ..
-        } = &self.config;
-        let samples = ProgramSamples::open(sources, root, (*events, *cache), pid);
-        let throttle = |method| SourceThrottle::of_program(method, root, pid);
-        let scans_bits = sources
-            .iter()
-            .any(|source| source.method() == ProfilingMethod::AccessedBits);
-        self.program = Some(Program {
-            cpu: CpuTime::new(pid),
-            worth: None,
-            candidates: Candidates::new(&root.join("proc")),
-            bits: scans_bits.then(|| throttle(ProfilingMethod::AccessedBits)),
-            hardware: samples
-                .has_hardware()
-                .then(|| throttle(ProfilingMethod::TraceSamples)),
-            samples,
-        });
-        self.since = self.clock.now();
-        Ok(())
-    }
-
-    fn check_unattached(&self) -> Result<(), LiveError> {
-        match self.program {
-            Some(_) => Err(LiveError::Order(
-                "a live run is attached to one process only",
-            )),
-            None => Ok(()),
         }
     }
 
@@ -266,29 +232,24 @@ impl LiveRun {
             return;
         }
         self.is_sampling = on;
-        if let Some(program) = &mut self.program {
-            program.samples.switch(on);
-        }
+        self.program.samples.switch(on);
     }
 
     /// The rates that the timer can have, in samples a second of each thread's processor time; none without a timer.
     #[must_use]
     pub fn timer_rates(&self) -> &[u32] {
-        let program = self.program.as_ref();
-        program.map_or(&[][..], |program| program.samples.timer_rates())
+        self.program.samples.timer_rates()
     }
 
     /// The rate that the timer has; `None` without one.
     #[must_use]
     pub fn timer_hz(&self) -> Option<u32> {
-        self.program.as_ref()?.samples.timer_hz()
+        self.program.samples.timer_hz()
     }
 
     /// Changes the rate of the timer to one of [`LiveRun::timer_rates`].
     pub fn set_timer_hz(&mut self, hz: u32) {
-        if let Some(program) = &mut self.program {
-            program.samples.set_timer_hz(hz, &*self.clock);
-        }
+        self.program.samples.set_timer_hz(hz, &self.clock);
     }
 
     /// Threads of a process; none of one that has ended.
@@ -311,10 +272,8 @@ impl LiveRun {
     /// # Errors
     /// The session directory cannot be read; everything else was.
     fn read_all(&mut self) -> Result<(), LiveError> {
-        let Some(program) = &mut self.program else {
-            return Ok(());
-        };
-        program.samples.drain(&*self.clock);
+        let program = &mut self.program;
+        program.samples.drain(&self.clock);
         self.java.discover();
         program.samples.attribute(&mut self.java);
         if !self.is_sampling {
@@ -336,7 +295,7 @@ impl LiveRun {
         self.measure();
         let directory = self.config.session_dir.as_deref();
         let directory = directory.unwrap_or(Path::new(""));
-        discovered.map_err(|error| LiveError::Directory {
+        discovered.map_err(|error| LiveError {
             path: directory.display().to_string(),
             error,
         })
@@ -353,11 +312,9 @@ impl LiveRun {
 
     /// Reads the samples of programs with a Java heap, before its objects move. Does nothing for other programs.
     pub fn read_heap_samples(&mut self) {
-        if let Some(program) = &mut self.program
-            && !self.java.is_empty()
-        {
-            program.samples.drain(&*self.clock);
-            program.samples.attribute(&mut self.java);
+        if !self.java.is_empty() {
+            self.program.samples.drain(&self.clock);
+            self.program.samples.attribute(&mut self.java);
         }
     }
 
@@ -372,7 +329,7 @@ impl LiveRun {
             return;
         }
         let mut scan = ScanContext {
-            clock: &*self.clock,
+            clock: &self.clock,
             proc_root: &self.config.root.join("proc"),
             page: rustix::param::page_size() as u64,
             span,
@@ -404,10 +361,7 @@ impl LiveRun {
 
     /// Names the images of scanned processes: a forked child without a session file has the memory of its parent.
     fn name_images(&mut self, now: Nanos) {
-        let Some(program) = &self.program else {
-            return;
-        };
-        let processes = program.samples.processes();
+        let processes = self.program.samples.processes();
         let mut images = BTreeMap::new();
         for access in self.accesses.iter_mut() {
             if access.source.method() == ProfilingMethod::AccessedBits {
@@ -422,9 +376,7 @@ impl LiveRun {
     /// The processes to scan for accessed bits, their images not yet named; none while the counter that they depend on is low.
     fn worth_a_scan(&mut self) -> Vec<Process> {
         let now = self.clock.now();
-        let Some(program) = &mut self.program else {
-            return Vec::new();
-        };
+        let program = &mut self.program;
         if program.bits.as_mut().is_none_or(SourceThrottle::rests) {
             return Vec::new();
         }
@@ -458,12 +410,11 @@ impl LiveRun {
 
     /// TMP's rule for hardware samples: off while cache misses are few.
     fn throttle_hardware(&mut self) {
-        if let Some(program) = &mut self.program
-            && self.is_sampling
-            && let Some(throttle) = &mut program.hardware
+        if self.is_sampling
+            && let Some(throttle) = &mut self.program.hardware
         {
             let rests = throttle.rests();
-            program.samples.switch_hardware(!rests);
+            self.program.samples.switch_hardware(!rests);
         }
     }
 
@@ -546,14 +497,8 @@ impl LiveRun {
     /// The reports of all sources so far.
     #[must_use]
     pub fn reports(&self) -> Vec<SourceReport> {
-        let used = self
-            .program
-            .as_ref()
-            .map_or(Nanos::ZERO, |it| it.cpu.used());
-        let mut reports = Vec::new();
-        if let Some(program) = &self.program {
-            reports.extend(program.samples.reports(used));
-        }
+        let used = self.program.cpu.used();
+        let mut reports: Vec<SourceReport> = self.program.samples.reports(used).collect();
         reports.extend(self.scans.iter().map(|source| {
             let mut report = source.report();
             if report.warning.is_empty()
@@ -589,10 +534,7 @@ impl LiveRun {
 
     /// Adds the extents of Java sites to those of the living images.
     fn add_java_extents(&mut self, live: &mut Vec<Extent>) {
-        let Some(program) = &self.program else {
-            return;
-        };
-        let (sessions, processes) = (&self.sessions, program.samples.processes());
+        let (sessions, processes) = (&self.sessions, self.program.samples.processes());
         let image = |pid| sessions.image_at(processes, pid, u64::MAX);
         self.java.add_extents(live, image);
     }
@@ -616,9 +558,6 @@ impl Observer for LiveRun {
     type Error = LiveError;
 
     fn observe(&mut self, epoch: Epoch) -> Result<Batch, LiveError> {
-        if self.program.is_none() {
-            return Err(LiveError::Order("observe was called before attach"));
-        }
         self.read_all()?;
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.since, now));
@@ -629,30 +568,17 @@ impl Observer for LiveRun {
         let begin = self.clock.busy();
         self.sessions.read_sites();
         self.files.cost += self.clock.busy().saturating_sub(begin);
-        let (mut counts, mut instructions) = (Vec::new(), Vec::new());
-        if let Some(program) = &mut self.program {
-            program
-                .samples
-                .take_accesses(&self.sessions, &mut self.accesses);
-            instructions = program.samples.take_instructions();
-            counts.push(Count {
-                process: None,
-                name: "cpu_ns".to_owned(),
-                value: program.cpu.used().0,
-            });
-        }
+        let samples = &mut self.program.samples;
+        samples.take_accesses(&self.sessions, &mut self.accesses);
+        let instructions = samples.take_instructions();
+        let mut counts = vec![Count::of_run("cpu_ns", self.program.cpu.used().0)];
         self.java.read_sites();
-        if let Some(program) = &self.program {
-            let (sessions, processes) = (&self.sessions, program.samples.processes());
-            let image = |pid| sessions.image_at(processes, pid, u64::MAX);
-            self.java.count_accesses(image, &mut self.accesses);
-        }
+        let (sessions, processes) = (&self.sessions, samples.processes());
+        let image = |pid| sessions.image_at(processes, pid, u64::MAX);
+        self.java.count_accesses(image, &mut self.accesses);
         let accesses = self.accesses.take();
-        if let Some(program) = &self.program {
-            let processes = program.samples.processes();
-            let has_file = |process| self.sessions.has(process);
-            self.without_runtime.count(&accesses, processes, has_file);
-        }
+        let has_file = |process| sessions.has(process);
+        self.without_runtime.count(&accesses, processes, has_file);
         let sampled: BTreeSet<Process> = accesses.iter().map(|access| access.process).collect();
         let mut now = self.sessions.extents(&sampled);
         self.add_java_extents(&mut now.live);

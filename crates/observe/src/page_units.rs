@@ -156,10 +156,7 @@ pub(crate) fn runs_of_units(units: &[UnitResidency], spans: &[Span]) -> Vec<Resi
             }
             next = end;
             let run = ResidentRun {
-                range: AddressRange {
-                    start,
-                    bytes: Bytes(end - start),
-                },
+                range: AddressRange::between(start, end),
                 is_fast: held.fast.0 > held.resident.0 / 2,
                 is_huge: held.grain > NODE_UNIT,
             };

@@ -17,7 +17,9 @@ use isotherm_model::paged::{IN_MEMORY, PAGED_OUT, PagedUnit};
 use isotherm_model::spans;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::Unit;
+use isotherm_sys::control_group::{lines_of, unified_group};
 
+use crate::process_usage::ProcessStat;
 use crate::resident::{PageTables, PlacedSpan, Span};
 use crate::watch::memory::movable;
 
@@ -25,7 +27,7 @@ use crate::watch::memory::movable;
 const HUGE_PAGE: u64 = 2 << 20;
 
 /// The memory of the processes that are scanned.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PagedMemory {
     root: PathBuf,
     unit: u64,
@@ -43,7 +45,8 @@ struct LastScan {
     /// Bytes that came back since and were paged out again, by the start of the unit.
     returned: BTreeMap<u64, u64>,
     stalls: Option<StallCounter>,
-    counts: ProcessCounts,
+    /// The kernel's counts of the process at the last call of [`PagedMemory::progress`].
+    progress: Option<ProgramProgress>,
     turn: u64,
 }
 
@@ -52,8 +55,11 @@ impl LastScan {
     fn left(&mut self, mut spans: Vec<Span>, unit: u64) {
         spans.sort_unstable_by_key(|span| span.start);
         for span in &spans {
-            for (start, bytes) in by_unit(&self.out, span, unit) {
-                *self.returned.entry(start).or_default() += bytes;
+            for (start, part) in spans::by_unit(span, unit) {
+                let bytes = spans::bytes_within(&self.out, &part);
+                if bytes > 0 {
+                    *self.returned.entry(start).or_default() += bytes;
+                }
             }
         }
         spans.append(&mut self.out);
@@ -68,21 +74,26 @@ impl PagedMemory {
         Self {
             root: root.to_owned(),
             unit: unit.0.max(1),
-            processes: BTreeMap::new(),
-            turn: 0,
+            ..Self::default()
         }
     }
 
-    /// Begins the scans of an epoch.
-    pub fn begin(&mut self) {
+    /// Scans these processes for an epoch, and forgets those that have ended. The private anonymous memory of each, one entry for each
+    /// unit; a process that ended meanwhile, or may not be read, has none.
+    pub fn scan(&mut self, processes: impl Iterator<Item = Process>) -> Vec<PagedUnit> {
+        let proc_root = self.root.join("proc");
+        let lives = |process: &Process| proc_root.join(process.pid.to_string()).exists();
+        self.processes.retain(|process, _| lives(process));
         self.turn += 1;
+        let units = processes.map(|process| self.units(process).unwrap_or_default());
+        units.flatten().collect()
     }
 
     /// The private anonymous memory of a process, one entry for each unit, by address. Empty where it has ended.
     ///
     /// # Errors
     /// Its mappings or page tables may not be read.
-    pub fn units(&mut self, process: Process) -> io::Result<Vec<PagedUnit>> {
+    fn units(&mut self, process: Process) -> io::Result<Vec<PagedUnit>> {
         let Some(ranges) = self.ranges(process)? else {
             return Ok(Vec::new());
         };
@@ -94,7 +105,7 @@ impl PagedMemory {
                 out: Vec::new(),
                 returned: BTreeMap::new(),
                 stalls: StallCounter::open(&self.root, process.pid),
-                counts: ProcessCounts::default(),
+                progress: None,
                 turn: self.turn,
             }),
         };
@@ -176,25 +187,15 @@ impl PagedMemory {
         let ways = self.processes.iter().flat_map(|(process, last)| {
             last.out.iter().map(|span| RangeAction {
                 process: *process,
-                range: AddressRange {
-                    start: span.start,
-                    bytes: Bytes(span.end - span.start),
-                },
+                range: AddressRange::between(span.start, span.end),
                 node: IN_MEMORY,
             })
         });
         ways.collect()
     }
 
-    /// Forgets the processes that have ended.
-    pub fn forget_ended(&mut self) {
-        let proc_root = self.root.join("proc");
-        let lives = |process: &Process| proc_root.join(process.pid.to_string()).exists();
-        self.processes.retain(|process, _| lives(process));
-    }
-
-    /// Time for which the control groups of the processes stalled on memory since the last call; `None` where no process is in one
-    /// that tells. Processes of one group count once.
+    /// Time for which the control groups of the processes stalled on memory since the last call; `None` where no
+    /// group has a stall account. Processes of one group count once.
     pub fn stalled(&mut self) -> Option<Nanos> {
         let mut groups = BTreeMap::new();
         for last in self.processes.values_mut() {
@@ -212,9 +213,9 @@ impl PagedMemory {
         let proc_root = self.root.join("proc");
         let mut progress = ProgramProgress::default();
         for (process, last) in &mut self.processes {
-            let more = last.counts.since_last(&proc_root, process.pid);
+            let more = progress_since(&mut last.progress, &proc_root, process.pid);
             progress.awaited_pages = progress.awaited_pages.saturating_add(more.awaited_pages);
-            progress.worked = progress.worked.saturating_add(more.worked);
+            progress.worked += more.worked;
         }
         progress
     }
@@ -229,28 +230,24 @@ pub struct ProgramProgress {
     pub awaited_pages: u64,
 }
 
-/// The counts of a process (`Documentation/filesystems/proc.rst`).
-#[derive(Debug, Default)]
-struct ProcessCounts {
-    /// Major faults, and ticks of processor time.
-    last: Option<(u64, u64)>,
-}
-
-impl ProcessCounts {
-    /// Nothing at the first call, and where the process has ended.
-    fn since_last(&mut self, proc_root: &Path, pid: u32) -> ProgramProgress {
-        let process = proc_root.join(pid.to_string());
-        let process = procfs::process::Process::new_with_root(process);
-        let Ok(stat) = process.and_then(|process| process.stat()) else {
-            return ProgramProgress::default();
-        };
-        let now = (stat.majflt, stat.utime);
-        let last = self.last.replace(now).unwrap_or(now);
-        let tick = 1_000_000_000 / procfs::ticks_per_second().max(1);
-        ProgramProgress {
-            worked: Nanos(now.1.saturating_sub(last.1).saturating_mul(tick)),
-            awaited_pages: now.0.saturating_sub(last.0),
-        }
+/// The progress of a process since `last`, which is replaced (`Documentation/filesystems/proc.rst`). Nothing at the first call, and where
+/// the process has ended.
+fn progress_since(
+    last: &mut Option<ProgramProgress>,
+    proc_root: &Path,
+    pid: u32,
+) -> ProgramProgress {
+    let Some(stat) = ProcessStat::read(proc_root, pid) else {
+        return ProgramProgress::default();
+    };
+    let now = ProgramProgress {
+        worked: stat.own_time,
+        awaited_pages: stat.major_faults,
+    };
+    let before = last.replace(now).unwrap_or(now);
+    ProgramProgress {
+        worked: now.worked.saturating_sub(before.worked),
+        awaited_pages: now.awaited_pages.saturating_sub(before.awaited_pages),
     }
 }
 
@@ -264,9 +261,8 @@ struct StallCounter {
 
 impl StallCounter {
     fn open(root: &Path, pid: u32) -> Option<Self> {
-        let groups = std::fs::read_to_string(root.join(format!("proc/{pid}/cgroup"))).ok()?;
-        let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-        let group = group.trim_start_matches('/');
+        let lines = lines_of(root, pid);
+        let group = unified_group(&lines).trim_start_matches('/');
         if group.is_empty() || group.split('/').any(|name| name == "..") {
             return None;
         }
@@ -295,16 +291,8 @@ fn total(pressure: &str) -> Option<u64> {
 
 /// The parts of an outcome that left memory.
 fn left(outcome: &RangeOutcome) -> Vec<Span> {
-    let mut at = outcome.action.range.start;
-    let mut spans = Vec::new();
-    for part in &outcome.parts {
-        let end = at.saturating_add(part.bytes.0);
-        if part.fate == Fate::Moved {
-            spans.push(at..end);
-        }
-        at = end;
-    }
-    spans
+    let moved = outcome.ranges().filter(|(_, fate)| **fate == Fate::Moved);
+    moved.map(|(range, _)| range.start..range.end()).collect()
 }
 
 fn out(placed: &[PlacedSpan]) -> Vec<Span> {
@@ -316,10 +304,7 @@ fn out(placed: &[PlacedSpan]) -> Vec<Span> {
 fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) -> Vec<PagedUnit> {
     let mut units: Vec<PagedUnit> = Vec::new();
     for placed in placed {
-        let mut at = placed.span.start;
-        while at < placed.span.end {
-            let start = at / unit * unit;
-            let end = start.saturating_add(unit).min(placed.span.end);
+        for (start, part) in spans::by_unit(&placed.span, unit) {
             if units.last().is_none_or(|last| last.unit.start != start) {
                 units.push(PagedUnit {
                     unit: Unit { process, start },
@@ -332,36 +317,19 @@ fn units(process: Process, unit: u64, placed: &[PlacedSpan], before: &[Span]) ->
             }
             let Some(last) = units.last_mut() else { break };
             match placed.is_out {
-                true => last.out += Bytes(end - at),
+                true => last.out += Bytes(part.end - part.start),
                 false => {
-                    last.present += Bytes(end - at);
-                    last.returned += Bytes(spans::bytes_within(before, &(at..end)));
+                    last.present += Bytes(part.end - part.start);
+                    last.returned += Bytes(spans::bytes_within(before, &part));
                 }
             }
             if placed.is_huge {
                 last.has_huge = true;
                 last.grain = Bytes(unit.max(HUGE_PAGE));
             }
-            at = end;
         }
     }
     units
-}
-
-/// The bytes of a span that are in the others, by the start of the unit.
-fn by_unit(spans: &[Span], with: &Span, unit: u64) -> Vec<(u64, u64)> {
-    let mut found = Vec::new();
-    let mut at = with.start;
-    while at < with.end {
-        let start = at / unit * unit;
-        let end = start.saturating_add(unit).min(with.end);
-        let bytes = spans::bytes_within(spans, &(at..end));
-        if bytes > 0 {
-            found.push((start, bytes));
-        }
-        at = end;
-    }
-    found
 }
 
 /// Spans in order, with their part within `range` replaced.
@@ -386,7 +354,7 @@ mod tests {
     use isotherm_sys::node_memory::NodeMemory;
 
     use super::{
-        PagedMemory, PlacedSpan, ProcessCounts, ProgramProgress, StallCounter, replaced, total,
+        PagedMemory, PlacedSpan, ProgramProgress, StallCounter, progress_since, replaced, total,
         units,
     };
 
@@ -472,18 +440,19 @@ mod tests {
             )
             .unwrap();
         };
-        let mut counts = ProcessCounts::default();
+        let mut last = None;
+        let mut since_last = |pid| progress_since(&mut last, root.path(), pid);
         let none = ProgramProgress::default();
         stat(1_000, 50);
-        assert_eq!(counts.since_last(root.path(), 7), none);
-        stat(1_250, 50 + procfs::ticks_per_second());
+        assert_eq!(since_last(7), none);
+        stat(1_250, 50 + rustix::param::clock_ticks_per_second());
         let second = ProgramProgress {
             worked: Nanos(1_000_000_000),
             awaited_pages: 250,
         };
-        assert_eq!(counts.since_last(root.path(), 7), second);
-        assert_eq!(counts.since_last(root.path(), 7), none);
-        assert_eq!(counts.since_last(root.path(), 8), none, "no such process");
+        assert_eq!(since_last(7), second);
+        assert_eq!(since_last(7), none);
+        assert_eq!(since_last(8), none, "no such process");
     }
 
     #[test]
@@ -497,7 +466,7 @@ mod tests {
         };
         let mut paged = PagedMemory::new("/".as_ref(), Bytes(1 << 20));
         let ours = |paged: &mut PagedMemory| {
-            paged.begin();
+            paged.turn += 1;
             let units = paged.units(process).expect("own page tables");
             let ours = units.into_iter();
             let ours: Vec<_> = ours

@@ -47,7 +47,7 @@ impl PendingObjects {
         let mut later = HashSet::new();
         self.objects.reverse();
         self.objects
-            .retain(|object| later.insert(object.range.address));
+            .retain(|object| later.insert(object.range.start));
         self.objects.reverse();
     }
 
@@ -96,7 +96,8 @@ impl PendingObjects {
 #[cfg(test)]
 mod tests {
     use super::PendingObjects;
-    use isotherm_model::batch::{AllocatedObject, ObjectRange, Process};
+    use isotherm_model::batch::{AllocatedObject, Process};
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::site::SiteId;
     use isotherm_model::units::Bytes;
 
@@ -107,15 +108,15 @@ mod tests {
             pending.push(AllocatedObject {
                 process: Process::default(),
                 site: SiteId(5),
-                range: ObjectRange {
-                    address: *address,
+                range: AddressRange {
+                    start: *address,
                     bytes: Bytes(*bytes),
                 },
             });
             assert!(pending.objects.len() <= 4);
         }
         let kept = pending.take().into_iter();
-        let kept = kept.map(|object| (object.range.address, object.range.bytes.0));
+        let kept = kept.map(|object| (object.range.start, object.range.bytes.0));
         (kept.collect(), pending.dropped())
     }
 

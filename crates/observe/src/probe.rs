@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isotherm_model::units::Nanos;
+use isotherm_sys::clock::thread_ns;
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
@@ -16,21 +17,14 @@ use crate::resident::{PageTables, ResidencyMethod};
 use crate::source::own_samples::{THIS_THREAD, samples};
 use crate::source::sample_cost::sample_cost;
 
-/// The result of a few milliseconds of timer samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimerTrial {
-    /// Samples taken.
-    pub samples: u32,
-    /// Of these, samples with the program's registers.
-    pub with_registers: u32,
-}
-
-/// The result of a few milliseconds of an event with data addresses.
+/// The result of a few milliseconds of samples by an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventTrial {
     /// Samples taken.
     pub samples: u32,
-    /// Of these, samples whose address is in the memory that the trial used.
+    /// Samples with the program's registers, as timer samples have them.
+    pub with_registers: u32,
+    /// Samples whose address is in the memory that the trial used.
     pub in_memory: u32,
     /// Samples in that memory that report the level of memory that served them.
     pub with_level: u32,
@@ -42,7 +36,9 @@ pub trait Probe {
     ///
     /// # Errors
     /// The event cannot be opened.
-    fn timer(&self) -> io::Result<TimerTrial>;
+    fn timer(&self) -> io::Result<EventTrial> {
+        self.event(&PerfEventAttributes::cpu_clock(1_000_000))
+    }
 
     /// The time that one timer sample takes of the interrupted program.
     ///
@@ -97,50 +93,28 @@ const ENOUGH: u32 = 5;
 /// The time of a trial, elapsed and worked: on a loaded machine the calling thread may not run for a while.
 struct TrialTime {
     begun: Instant,
-    worked: Duration,
+    worked_ns: u64,
 }
 
 impl TrialTime {
     fn begin() -> Self {
         Self {
             begun: Instant::now(),
-            worked: worked(),
+            worked_ns: thread_ns(),
         }
     }
 
     fn is_over(&self) -> bool {
-        // The kernel is asked late, because an event that leaves out its time takes no sample meanwhile.
-        self.begun.elapsed() >= TRIAL && worked().saturating_sub(self.worked) >= TRIAL
+        // The processor time is queried last: an event that leaves out the kernel takes no sample within that call.
+        self.begun.elapsed() >= TRIAL && self.worked() >= TRIAL
     }
-}
 
-/// Processor time of the calling thread.
-fn worked() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+    fn worked(&self) -> Duration {
+        Duration::from_nanos(thread_ns().saturating_sub(self.worked_ns))
+    }
 }
 
 impl Probe for KernelProbe {
-    fn timer(&self) -> io::Result<TimerTrial> {
-        let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
-        let event = PerfEventAttributes::cpu_clock(1_000_000);
-        let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
-        sampler.enable()?;
-        let time = TrialTime::begin();
-        let mut trial = TimerTrial {
-            samples: 0,
-            with_registers: 0,
-        };
-        while trial.with_registers < ENOUGH && !time.is_over() {
-            for sample in samples(&mut sampler) {
-                trial.samples += 1;
-                trial.with_registers += u32::from(sample.registers.get(0).is_some());
-            }
-        }
-        sampler.disable()?;
-        Ok(trial)
-    }
-
     fn sample_cost(&self) -> io::Result<Nanos> {
         sample_cost(&MachineClock)
     }
@@ -156,7 +130,7 @@ impl Probe for KernelProbe {
         sampler.enable()?;
         let time = TrialTime::begin();
         let mut trial = EventTrial::default();
-        while trial.in_memory < ENOUGH && !time.is_over() {
+        while trial.in_memory.max(trial.with_registers) < ENOUGH && !time.is_over() {
             // Fresh each time: the event may count first touches.
             let memory = vec![1_u8; WORKED_ON];
             let sum: u64 = memory.iter().step_by(64).map(|byte| u64::from(*byte)).sum();
@@ -165,6 +139,7 @@ impl Probe for KernelProbe {
             let range = from..from + memory.len() as u64;
             for sample in samples(&mut sampler) {
                 trial.samples += 1;
+                trial.with_registers += u32::from(sample.registers.get(0).is_some());
                 let is_ours = range.contains(&sample.address);
                 trial.in_memory += u32::from(is_ours);
                 trial.with_level += u32::from(is_ours && sample.data_source != 0);
@@ -216,7 +191,7 @@ mod tests {
         let time = TrialTime::begin();
         std::thread::sleep(TRIAL);
         assert!(!time.is_over(), "this thread did not run");
-        while super::worked() - time.worked < TRIAL {}
+        while time.worked() < TRIAL {}
         assert!(time.is_over());
     }
 }

@@ -5,6 +5,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use isotherm_topology::sysfs::{entries, numbered, text};
+
+use crate::process_usage::ProcessStat;
+
 /// Most processes remembered; a fork storm beyond that forgets those that ended.
 const REMEMBERED_AT_MOST: usize = 1 << 16;
 
@@ -140,11 +144,9 @@ impl Processes {
 #[must_use]
 pub fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
     let tasks = proc_root.join(pid.to_string()).join("task");
-    let entries = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-    let threads = entries.filter_map(|task| task.file_name().to_str()?.parse().ok());
+    let mut threads = numbered(&tasks, "");
+    threads.retain(|thread| !is_zombie(&tasks.join(thread.to_string())));
     threads
-        .filter(|thread: &u32| !is_zombie(&tasks.join(thread.to_string())))
-        .collect()
 }
 
 /// Whether a thread has ended and is only there for its parent, as the first one of a process can be while others run.
@@ -158,24 +160,20 @@ fn is_zombie(task: &Path) -> bool {
 /// Children of all threads of a process (`CONFIG_PROC_CHILDREN`); empty where the kernel has no
 /// such file.
 fn children(proc_root: &Path, pid: u32) -> Vec<u32> {
-    let tasks = proc_root.join(pid.to_string()).join("task");
-    let Ok(tasks) = std::fs::read_dir(tasks) else {
-        return Vec::new();
+    let tasks = entries(&proc_root.join(pid.to_string()).join("task"));
+    let of_task = |task: &PathBuf| {
+        let listed = text(&task.join("children")).unwrap_or_default();
+        let listed = listed.split_ascii_whitespace();
+        listed
+            .filter_map(|pid| pid.parse().ok())
+            .collect::<Vec<u32>>()
     };
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok())
-        .flat_map(|text| {
-            text.split_ascii_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    tasks.iter().flat_map(of_task).collect()
 }
 
 fn parent_in_proc(proc_root: &Path, pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(proc_root.join(pid.to_string()).join("status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-    line.trim().parse().ok().filter(|parent| *parent != 0)
+    let parent = ProcessStat::read(proc_root, pid)?.parent;
+    (parent != 0).then_some(parent)
 }
 
 fn same_program(proc_root: &Path, one: u32, other: u32) -> bool {

@@ -19,8 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{
-    AllocatedObject, Extent, MEMORY_MAPS, OBJECT_AT_LEAST, ObjectRange, Process, SourceReport,
+    AllocatedObject, Extent, MEMORY_MAPS, OBJECT_AT_LEAST, Process, SourceReport,
 };
+use isotherm_model::movement::AddressRange;
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
@@ -59,7 +60,7 @@ struct AddressSpace {
 }
 
 /// The memory of a process that ran already, and of those that it starts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Regions {
     proc_root: PathBuf,
     spaces: BTreeMap<Process, AddressSpace>,
@@ -77,16 +78,11 @@ impl Regions {
     pub(crate) fn new(proc_root: &Path) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
-            spaces: BTreeMap::new(),
-            names: RegionNames::default(),
-            statics: StaticRegions::default(),
-            known: BTreeSet::new(),
-            new_sites: Vec::new(),
-            new_objects: Vec::new(),
             report: SourceReport::new(
                 MEMORY_MAPS,
                 "read from outside, some 10 us and 1 us a mapping; with resident-set at most 2 % of the time",
             ),
+            ..Self::default()
         }
     }
 
@@ -276,10 +272,7 @@ fn object(process: Process, region: &Region) -> AllocatedObject {
     AllocatedObject {
         process,
         site: region.site,
-        range: ObjectRange {
-            address: region.span.start,
-            bytes: Bytes(region.span.end - region.span.start),
-        },
+        range: AddressRange::between(region.span.start, region.span.end),
     }
 }
 

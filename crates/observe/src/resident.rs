@@ -6,22 +6,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use isotherm_model::spans;
-use isotherm_sys::pagemap::{self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, present_regions};
+use isotherm_sys::pagemap::{self, HUGE, Region, SWAPPED, Wanted, ZERO_PAGE, scan};
 
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
 
 /// Regions requested in one system call.
 const REGIONS: usize = 1024;
-
-/// Bit 63 of a pagemap entry: the page is present (`Documentation/admin-guide/mm/pagemap.rst`).
-const PRESENT: u64 = 1 << 63;
-/// Bit 62: it is in swap.
-const IN_SWAP: u64 = 1 << 62;
 
 /// Pages side by side that are all in memory, or all in swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +53,7 @@ impl PageTables {
     pub fn open(proc_root: &Path, pid: u32) -> io::Result<Self> {
         let pagemap = File::open(proc_root.join(pid.to_string()).join("pagemap"))?;
         // A scan of an empty range shows whether the ioctl exists, at no cost.
-        let method = match present_regions(&pagemap, 0, 0, &mut [Region::default()]) {
+        let method = match scan(&pagemap, 0..0, Wanted::RESIDENT, &mut [Region::default()]) {
             Ok(_) => ResidencyMethod::Scan,
             Err(_) => ResidencyMethod::Read,
         };
@@ -85,13 +79,13 @@ impl PageTables {
     /// # Errors
     /// The process has ended.
     pub fn resident(&self, ranges: &[Span], shadow: u64) -> io::Result<Vec<u64>> {
-        let mut present = self.present(ranges)?;
+        let mut present = self.spans(ranges)?;
         if shadow != 0 {
             let shifted: Vec<Span> = ranges.iter().map(|range| moved(range, shadow)).collect();
             if shifted.iter().any(|range| range.start >= range.end) {
                 return Ok(covered(ranges, &present));
             }
-            let away = self.present(&shifted)?;
+            let away = self.spans(&shifted)?;
             let back = away.iter().map(|span| moved(span, shadow.wrapping_neg()));
             present.extend(back);
             present = spans::joined(present);
@@ -104,7 +98,7 @@ impl PageTables {
     /// # Errors
     /// The process has ended.
     pub fn spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
-        self.present(ranges)
+        self.runs(ranges, Wanted::RESIDENT)
     }
 
     /// The runs of huge pages in the ranges, as [`Self::spans`]. None where the kernel does not
@@ -114,9 +108,7 @@ impl PageTables {
     /// The process has ended.
     pub fn huge_spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         match self.method {
-            ResidencyMethod::Scan => self.runs(ranges, |span, found| {
-                self.scan(span, Wanted::RESIDENT_HUGE, found)
-            }),
+            ResidencyMethod::Scan => self.runs(ranges, Wanted::RESIDENT_HUGE),
             ResidencyMethod::Read => Ok(Vec::new()),
         }
     }
@@ -133,52 +125,31 @@ impl PageTables {
             told: pagemap::PRESENT | SWAPPED | HUGE,
         };
         let mut placed: Vec<PlacedSpan> = Vec::new();
-        let mut add = |new: PlacedSpan| match placed.last_mut() {
-            Some(last)
-                if last.span.end == new.span.start
-                    && (last.is_out, last.is_huge) == (new.is_out, new.is_huge) =>
-            {
-                last.span.end = new.span.end;
+        let mut add = |region: &Region| {
+            let is_out = region.categories & SWAPPED != 0;
+            let is_huge = region.categories & HUGE != 0;
+            match placed.last_mut() {
+                Some(last)
+                    if last.span.end == region.start
+                        && (last.is_out, last.is_huge) == (is_out, is_huge) =>
+                {
+                    last.span.end = region.end;
+                }
+                _ => placed.push(PlacedSpan {
+                    span: region.start..region.end,
+                    is_out,
+                    is_huge,
+                }),
             }
-            _ => placed.push(new),
         };
         for range in ranges {
-            match self.method {
-                ResidencyMethod::Scan => self.walk(range.clone(), wanted, &mut |region| {
-                    add(PlacedSpan {
-                        span: region.start..region.end,
-                        is_out: region.categories & SWAPPED != 0,
-                        is_huge: region.categories & HUGE != 0,
-                    });
-                })?,
-                ResidencyMethod::Read => self.entries(range.clone(), &mut |span, entry| {
-                    if entry & (PRESENT | IN_SWAP) != 0 {
-                        add(PlacedSpan {
-                            span,
-                            is_out: entry & IN_SWAP != 0,
-                            is_huge: false,
-                        });
-                    }
-                })?,
-            }
+            self.walk(range.clone(), wanted, &mut add)?;
         }
         Ok(placed)
     }
 
-    /// The runs of resident pages in the ranges, in order where the ranges are.
-    fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
-        self.runs(ranges, |span, found| match self.method {
-            ResidencyMethod::Scan => self.scan(span, Wanted::RESIDENT, found),
-            ResidencyMethod::Read => self.read(span, found),
-        })
-    }
-
     /// Walks the ranges and joins adjacent runs.
-    fn runs(
-        &self,
-        ranges: &[Span],
-        walk: impl Fn(Span, &mut dyn FnMut(Span)) -> io::Result<()>,
-    ) -> io::Result<Vec<Span>> {
+    fn runs(&self, ranges: &[Span], wanted: Wanted) -> io::Result<Vec<Span>> {
         let mut present: Vec<Span> = Vec::new();
         let mut first = 0;
         while first < ranges.len() {
@@ -191,20 +162,20 @@ impl PageTables {
                 last += 1;
             }
             let whole = ranges[first].start..ranges[last].end;
-            walk(whole, &mut |span| match present.last_mut() {
-                Some(before) if before.end == span.start => before.end = span.end,
-                _ => present.push(span),
+            self.walk(whole, wanted, &mut |region| match present.last_mut() {
+                Some(before) if before.end == region.start => before.end = region.end,
+                _ => present.push(region.start..region.end),
             })?;
             first = last + 1;
         }
         Ok(present)
     }
 
-    fn scan(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(Span)) -> io::Result<()> {
-        self.walk(span, wanted, &mut |region| found(region.start..region.end))
-    }
-
+    /// Passes the matching regions of a range to `found`: runs of pages, or single ones.
     fn walk(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(&Region)) -> io::Result<()> {
+        if self.method == ResidencyMethod::Read {
+            return self.read(span, wanted, found);
+        }
         let mut regions = [Region::default(); REGIONS];
         // The last page of the address space has no end that fits; no program has memory there.
         let end = span.end.checked_next_multiple_of(self.page_bytes);
@@ -214,31 +185,18 @@ impl PageTables {
         Ok(())
     }
 
-    fn read(&self, span: Span, found: &mut dyn FnMut(Span)) -> io::Result<()> {
-        self.entries(span, &mut |page, entry| {
-            if entry & PRESENT != 0 {
-                found(page);
+    /// Reads the page table entry of each page, which tells whether it is in memory or in swap, and no more.
+    fn read(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(&Region)) -> io::Result<()> {
+        pagemap::read_entries(&self.pagemap, span, self.page_bytes, |start, entry| {
+            let categories = pagemap::categories(entry);
+            if categories & (wanted.all | wanted.any) != 0 {
+                found(&Region {
+                    start,
+                    end: start + self.page_bytes,
+                    categories,
+                });
             }
-        })
-    }
-
-    /// Reads the page table entry of each page.
-    fn entries(&self, span: Span, found: &mut dyn FnMut(Span, u64)) -> io::Result<()> {
-        let mut bytes = vec![0; 64 << 10];
-        let mut page = span.start / self.page_bytes;
-        let end = span.end.div_ceil(self.page_bytes);
-        while page < end {
-            let wanted = (8 * (end - page)).min(bytes.len() as u64) as usize;
-            let read = self.pagemap.read_at(&mut bytes[..wanted], page * 8)?;
-            if read < 8 {
-                break;
-            }
-            for entry in bytes[..read].chunks_exact(8) {
-                let entry = entry.try_into().map_or(0, u64::from_ne_bytes);
-                found(page * self.page_bytes..(page + 1) * self.page_bytes, entry);
-                page += 1;
-            }
-        }
+        })?;
         Ok(())
     }
 }

@@ -7,19 +7,28 @@ use std::path::{Path, PathBuf};
 
 use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::{AllocatedObject, Count, Process};
-use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::site::{Site, SiteId};
 use isotherm_session::{PageTiers, SessionError, SessionFile, StaticTiers, file_name, parse_name};
 
 use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
 use crate::sites::SiteLedger;
-use crate::tracked::{CountedAccesses, EpochExtents, TrackedImage};
+use crate::tracked::{EpochExtents, TrackedImage};
 
 /// Most images followed in one run; each keeps a descriptor while it lives.
 const IMAGES_AT_MOST: usize = 1 << 16;
 
+/// Accesses to one page that were counted in software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountedAccesses {
+    /// Samples taken.
+    pub samples: u64,
+    /// Accesses for which the samples stand.
+    pub accesses: u64,
+}
+
 /// The session files of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Sessions {
     /// `None` where no process has the runtime.
     directory: Option<PathBuf>,
@@ -39,12 +48,7 @@ impl Sessions {
     pub fn new(directory: &Path, proc_root: &Path) -> Self {
         Self {
             directory: Some(directory.to_owned()),
-            only: BTreeMap::new(),
-            proc_root: proc_root.to_owned(),
-            tracked: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            ledger: SiteLedger::default(),
-            told_owners: BTreeSet::new(),
+            ..Self::none(proc_root)
         }
     }
 
@@ -52,8 +56,8 @@ impl Sessions {
     #[must_use]
     pub fn none(proc_root: &Path) -> Self {
         Self {
-            directory: None,
-            ..Self::new(Path::new(""), proc_root)
+            proc_root: proc_root.to_owned(),
+            ..Self::default()
         }
     }
 
@@ -152,13 +156,13 @@ impl Sessions {
     /// address, time). Returns the number of lost ones.
     pub fn read_touches(&mut self, mut take: impl FnMut(Process, u64, u64)) -> u64 {
         let mut lost = 0;
-        for (process, tracked) in &mut self.tracked {
-            if tracked.told {
-                continue;
+        for tracked in self.tracked.values_mut().filter(|tracked| !tracked.told) {
+            let process = tracked.process;
+            if let Some(file) = &mut tracked.file {
+                let take = |address, time| take(process, address, time);
+                // `refresh` records a truncated file.
+                lost += file.read_touches(&tracked.progress, take).unwrap_or(0);
             }
-            let result = tracked.read_touches(|address, time| take(*process, address, time));
-            // `refresh` records a truncated file.
-            lost += result.unwrap_or(0);
         }
         lost
     }
@@ -166,11 +170,16 @@ impl Sessions {
     /// Passes the access counts of all images since the last call to `take`, as (process, address
     /// of a page, counts).
     pub fn read_accesses(&mut self, mut take: impl FnMut(Process, u64, CountedAccesses)) {
-        let untold = |tracked: &&mut TrackedImage| !tracked.told;
-        for tracked in self.tracked.values_mut().filter(untold) {
+        for tracked in self.tracked.values_mut().filter(|tracked| !tracked.told) {
             let process = tracked.process;
-            // `refresh` records a truncated file.
-            let _ = tracked.read_accesses(|address, counted| take(process, address, counted));
+            if let Some(file) = &mut tracked.file {
+                let period = file.header().access_period;
+                // `refresh` records a truncated file.
+                let _ = file.read_accesses(|address, samples| {
+                    let accesses = samples.saturating_mul(period);
+                    take(process, address, CountedAccesses { samples, accesses });
+                });
+            }
         }
     }
 
@@ -178,7 +187,7 @@ impl Sessions {
     #[must_use]
     pub fn accesses_lost(&self) -> u64 {
         let lost = |tracked: &TrackedImage| {
-            tracked.progress().counters[SessionCounter::AccessesLost as usize]
+            tracked.progress.counters[SessionCounter::AccessesLost as usize]
         };
         self.tracked.values().map(lost).fold(0, u64::saturating_add)
     }
@@ -244,12 +253,8 @@ impl Sessions {
             }
         }
         for extent in extents.live.iter().chain(&extents.departed) {
-            match extent.site {
-                SiteId::SHARED => self.ledger.note_special(SiteId::SHARED, SiteKind::Shared),
-                SiteId::UNATTRIBUTED => self
-                    .ledger
-                    .note_special(SiteId::UNATTRIBUTED, SiteKind::Unattributed),
-                _ => {}
+            if matches!(extent.site, SiteId::SHARED | SiteId::UNATTRIBUTED) {
+                self.ledger.note_special(extent.site);
             }
         }
         extents
@@ -296,11 +301,9 @@ impl Sessions {
                 *sum = sum.saturating_add(count.value);
             }
         }
-        let sums = sums.into_iter().map(|(name, value)| Count {
-            process: None,
-            name,
-            value,
-        });
+        let sums = sums
+            .into_iter()
+            .map(|(name, value)| Count::of_run(name, value));
         live.into_iter()
             .flat_map(TrackedImage::counts)
             .chain(sums)
@@ -319,16 +322,19 @@ impl Sessions {
     /// The tiers of the pages of each live image on an emulated machine.
     pub fn page_tiers(&self) -> impl Iterator<Item = (Process, PageTiers)> {
         let live = self.tracked.iter().filter(|(_, tracked)| !tracked.over);
+        let files = live.filter_map(|(process, tracked)| Some((process, tracked.file.as_ref()?)));
         // `refresh` records a truncated file.
-        live.filter_map(|(process, tracked)| Some((*process, tracked.page_tiers().ok()??)))
+        files
+            .filter(|(_, file)| file.has_page_tiers())
+            .filter_map(|(process, file)| Some((*process, file.page_tiers().ok()?)))
     }
 
     /// The tiers of the static data of an image on a machine that is emulated by time.
     #[must_use]
     pub fn static_tiers(&self, process: Process) -> Vec<StaticTiers> {
-        let tracked = self.tracked.get(&process);
+        let file = self.tracked.get(&process).and_then(|it| it.file.as_ref());
         // `refresh` records a truncated file.
-        let tiers = tracked.and_then(|tracked| tracked.static_tiers().ok());
+        let tiers = file.and_then(|file| file.static_tiers().ok());
         tiers.unwrap_or_default()
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use isotherm_model::batch::Process;
-use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Bytes;
 use isotherm_session::{Module, SessionSite, SiteNumbers, TextArea};
 
@@ -63,7 +63,7 @@ impl SiteLedger {
     /// Records the peak resident bytes of the small sites of a process.
     pub fn note_shared_peak(&mut self, peak: Bytes) {
         if peak > Bytes::ZERO {
-            self.note_special(SiteId::SHARED, SiteKind::Shared);
+            self.note_special(SiteId::SHARED);
         }
         if let Some(site) = self.sites.get_mut(&SiteId::SHARED)
             && peak > site.peak_rss
@@ -74,9 +74,9 @@ impl SiteLedger {
     }
 
     /// Records one of the two special owners that are no sites, the first time its memory appears.
-    pub fn note_special(&mut self, id: SiteId, kind: SiteKind) {
+    pub fn note_special(&mut self, id: SiteId) {
         if let std::collections::hash_map::Entry::Vacant(vacant) = self.sites.entry(id) {
-            vacant.insert(Site::new(id, kind));
+            vacant.insert(Site::nameless(id));
             self.created.insert(id, self.created.len());
             self.changed.insert(id);
         }
@@ -134,7 +134,7 @@ mod tests {
         for id in [9, 4, 7] {
             note(&mut ledger, process, row(id));
         }
-        ledger.note_special(SiteId::SHARED, SiteKind::Shared);
+        ledger.note_special(SiteId::SHARED);
         let order: Vec<u64> = ledger.take_changed().iter().map(|site| site.id.0).collect();
         assert_eq!(order, [9, 4, 7, 1]);
     }

@@ -43,6 +43,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::port::Clock;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Nanos;
@@ -52,9 +53,6 @@ use crate::watch::memory::ProcessMemory;
 
 /// A source of accesses.
 pub trait Source {
-    /// Its kind.
-    fn kind(&self) -> SourceKind;
-
     /// Its report so far.
     fn report(&self) -> SourceReport;
 
@@ -139,6 +137,20 @@ impl AccessList {
             false => &mut report.lost,
         };
         *sum = sum.saturating_add(samples);
+    }
+
+    /// Adds the hits that the accessed bits of a range's pages show, if there are any; they are lost where there is no room.
+    pub(crate) fn add_hits(
+        &mut self,
+        report: &mut SourceReport,
+        (process, range): (Process, AddressRange),
+        (source, hits): (SourceKind, u64),
+    ) {
+        let access = ObservedAccess {
+            bytes: range.bytes,
+            ..ObservedAccess::at((process, range.start), source, (hits, source.unit(false)))
+        };
+        report.lost += u64::from(hits > 0 && !self.push(access));
     }
 
     /// The accesses so far, to be changed.

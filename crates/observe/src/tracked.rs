@@ -5,16 +5,15 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use isotherm_abi::session::{SessionCounter, SessionState};
-use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{
     AllocatedObject, Count, Extent, OBJECT_AT_LEAST, OBJECTS_LOST, Process,
 };
+use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
+use isotherm_model::spans;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
-use isotherm_session::{
-    Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile, StaticTiers, TextArea,
-};
+use isotherm_session::{Module, Owned, Owner, Progress, SessionError, SessionFile, TextArea};
 use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::pending_objects::PendingObjects;
@@ -52,15 +51,6 @@ impl Peak {
     }
 }
 
-/// Accesses to one page that were counted in software.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CountedAccesses {
-    /// Samples taken.
-    pub samples: u64,
-    /// Accesses for which the samples stand.
-    pub accesses: u64,
-}
-
 /// The extents of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EpochExtents {
@@ -71,7 +61,7 @@ pub struct EpochExtents {
 }
 
 /// A process image and the data read from its session file so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TrackedImage {
     /// The process image.
     pub process: Process,
@@ -79,10 +69,11 @@ pub struct TrackedImage {
     pub start_ns: u64,
     /// None once the file is read to its end: a descriptor for each process that ever ran would be
     /// too many.
-    file: Option<SessionFile>,
+    pub(crate) file: Option<SessionFile>,
     modules: Vec<Module>,
     text: TextArea,
-    progress: Progress,
+    /// The counts and state of the runtime at the last read.
+    pub(crate) progress: Progress,
     /// Site of each number in its site table, and the peak resident bytes.
     sites: Vec<(SiteId, Peak)>,
     /// The peak of the memory that the other sites share.
@@ -114,26 +105,8 @@ impl TrackedImage {
             process,
             start_ns: file.header().start_ns,
             file: Some(file),
-            modules: Vec::new(),
-            text: TextArea::default(),
-            progress: Progress::default(),
-            sites: Vec::new(),
-            shared_peak: Peak::default(),
-            owned: Vec::new(),
-            departed: Vec::new(),
-            objects: PendingObjects::default(),
-            objects_lost: 0,
-            mapped: HashSet::new(),
-            resident: HashMap::new(),
-            over: false,
-            told: false,
+            ..Self::default()
         }
-    }
-
-    /// The counts and state of the runtime at the last read.
-    #[must_use]
-    pub const fn progress(&self) -> &Progress {
-        &self.progress
     }
 
     /// True once the runtime has recorded that the program called exit.
@@ -224,8 +197,8 @@ impl TrackedImage {
             objects.push(AllocatedObject {
                 process,
                 site,
-                range: ObjectRange {
-                    address,
+                range: AddressRange {
+                    start: address,
                     bytes: Bytes(bytes),
                 },
             });
@@ -265,68 +238,15 @@ impl TrackedImage {
         numbers.filter_map(|number| self.sites.get(number).map(|(site, _)| *site))
     }
 
-    /// The tiers of its pages now; `None` where no tier is emulated.
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn page_tiers(&self) -> Result<Option<PageTiers>, SessionError> {
-        let file = self.file.as_ref().filter(|file| file.has_page_tiers());
-        file.map(SessionFile::page_tiers).transpose()
-    }
-
-    /// The tiers of its static data now, where it has tiers.
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn static_tiers(&self) -> Result<Vec<StaticTiers>, SessionError> {
-        let tiers = self.file.as_ref().map(SessionFile::static_tiers);
-        tiers.unwrap_or_else(|| Ok(Vec::new()))
-    }
-
-    /// Hands over the trapped accesses since the last call; returns how many were lost.
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn read_touches(&mut self, take: impl FnMut(u64, u64)) -> Result<u64, SessionError> {
-        match &mut self.file {
-            Some(file) => file.read_touches(&self.progress, take),
-            None => Ok(0),
-        }
-    }
-
-    /// Passes on the access counts since the last call, as (address of a page, counts).
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn read_accesses(
-        &mut self,
-        mut take: impl FnMut(u64, CountedAccesses),
-    ) -> Result<(), SessionError> {
-        let Some(file) = &mut self.file else {
-            return Ok(());
-        };
-        let period = file.header().access_period;
-        file.read_accesses(|address, samples| {
-            let accesses = samples.saturating_mul(period);
-            take(address, CountedAccesses { samples, accesses });
-        })
-    }
-
     /// The owned ranges, sorted. The first of two overlapping ranges, an error in the file, is
     /// kept.
     #[must_use]
     pub fn ranges(&self) -> Vec<Span> {
-        let mut end = 0;
-        let mut apart = |range: &&Owned| {
-            let apart = range.address >= end;
-            end = end.max(range.address + range.bytes);
-            apart
-        };
-        self.owned
-            .iter()
-            .filter(|range| apart(range))
-            .map(|range| range.address..range.address + range.bytes)
-            .collect()
+        let ranges = self.owned.iter();
+        let ranges = ranges.map(|range| range.address..range.address + range.bytes);
+        let mut ranges: Vec<Span> = ranges.collect();
+        spans::keep_apart(&mut ranges, |range| range);
+        ranges
     }
 
     /// Measures the resident pages of each extent; the highest value of the epoch is kept.
@@ -434,27 +354,19 @@ impl TrackedImage {
     /// of zero are left out.
     #[must_use]
     pub fn counts(&self) -> Vec<Count> {
-        COUNTER_NAMES
-            .iter()
-            .map(|(counter, name)| (self.progress.counters[*counter as usize], name))
-            .filter(|(value, _)| *value != 0)
-            .map(|(value, name)| Count {
+        let of_runtime = COUNTER_NAMES.iter();
+        let of_runtime =
+            of_runtime.map(|(counter, name)| (*name, self.progress.counters[*counter as usize]));
+        let lost = self.objects_lost.saturating_add(self.objects.dropped());
+        of_runtime
+            .chain([(OBJECTS_LOST, lost)])
+            .filter(|(_, value)| *value != 0)
+            .map(|(name, value)| Count {
                 process: Some(self.process),
-                name: (*name).to_owned(),
+                name: name.to_owned(),
                 value,
             })
-            .chain(self.lost_objects())
             .collect()
-    }
-
-    /// How many data objects were overwritten or dropped before they were passed on; `None` where none was.
-    fn lost_objects(&self) -> Option<Count> {
-        let value = self.objects_lost.saturating_add(self.objects.dropped());
-        (value > 0).then(|| Count {
-            process: Some(self.process),
-            name: OBJECTS_LOST.to_owned(),
-            value,
-        })
     }
 
     /// Releases the data that only a live image needs, its open file first.

@@ -12,7 +12,7 @@ use isotherm_observe::counters::CounterEvent;
 use isotherm_observe::doctor::{
     Examination, FeatureState, best_samples, best_source, examine, examine_with,
 };
-use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
+use isotherm_observe::probe::{EventTrial, Probe};
 use isotherm_observe::resident::ResidencyMethod;
 use isotherm_sys::perf::PerfEventAttributes;
 use isotherm_sys::userfaultfd::OpenError;
@@ -28,6 +28,7 @@ impl Kernel {
     const fn that_allows(allows: bool) -> Self {
         let trial = EventTrial {
             samples: 6,
+            with_registers: 5,
             in_memory: 5,
             with_level: 5,
         };
@@ -45,13 +46,6 @@ impl Kernel {
 }
 
 impl Probe for Kernel {
-    fn timer(&self) -> io::Result<TimerTrial> {
-        self.answer(TimerTrial {
-            samples: 5,
-            with_registers: 5,
-        })
-    }
-
     fn sample_cost(&self) -> io::Result<Nanos> {
         self.answer(Nanos(2_000))
     }
@@ -107,7 +101,7 @@ fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
 struct EventsOnly(Kernel);
 
 impl Probe for EventsOnly {
-    fn timer(&self) -> io::Result<TimerTrial> {
+    fn timer(&self) -> io::Result<EventTrial> {
         panic!("the timer is what is left, tried or not")
     }
 
@@ -201,26 +195,29 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
     let allows = Kernel::that_allows(true);
     for (name, events) in [("two-sockets", 8), ("nps4", 2), ("grace-hopper", 2)] {
         let found = examine_with(recorded(name).path(), &allows);
-        assert_eq!(
+        assert!(matches!(
             state(&found, "memory controllers"),
-            &FeatureState::Available
-        );
+            FeatureState::Available(_)
+        ));
         let controllers = found
             .findings
             .iter()
             .find(|it| it.feature == "memory controllers");
-        let said = controllers.map_or("", |it| it.detail.as_str());
+        let said = controllers.map_or("", |it| it.state.detail());
         assert_eq!(said, format!("counted by {events} events"), "{name}");
     }
     // A user without the right to open events may still read resctrl, where it is mounted.
     let forbids = Kernel::that_allows(false);
     let found = examine_with(recorded("two-sockets").path(), &forbids);
-    assert_eq!(state(&found, "resctrl bandwidth"), &FeatureState::Available);
+    assert!(matches!(
+        state(&found, "resctrl bandwidth"),
+        FeatureState::Available(_)
+    ));
     let rests = found
         .findings
         .iter()
         .find(|it| it.feature == "sources that may rest");
-    let said = rests.map_or("", |it| it.detail.as_str());
+    let said = rests.map_or("", |it| it.state.detail());
     assert!(
         said.contains("trace samples by resctrl bandwidth"),
         "{said}"
@@ -246,7 +243,7 @@ fn compressed_memory_is_found_and_without_it_the_remedy_fits_the_kernel() {
         FeatureState::Missing { remedy, .. } | FeatureState::Degraded { remedy, .. } => {
             remedy.clone()
         }
-        FeatureState::Available => "available".to_owned(),
+        FeatureState::Available(_) => "available".to_owned(),
     };
     assert!(remedy(&found()).contains("modprobe zram"));
     write("sys/block/zram0/mm_stat", "8192 4000 8192 0 0 0 0 0 0\n");
@@ -275,7 +272,7 @@ fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
     let kdamonds = root.path().join("sys/kernel/mm/damon/admin/kdamonds");
     std::fs::create_dir_all(&kdamonds).expect("makes");
     std::fs::write(kdamonds.join("nr_kdamonds"), "0\n").expect("writes");
-    assert_eq!(of(root.path()), FeatureState::Available);
+    assert!(matches!(of(root.path()), FeatureState::Available(_)));
     std::fs::write(kdamonds.join("nr_kdamonds"), "2\n").expect("writes");
     assert!(
         matches!(of(root.path()), FeatureState::Degraded { why, .. } if why.starts_with("2 kdamonds"))
@@ -304,7 +301,7 @@ fn balancing_that_is_off_is_told_from_a_kernel_without_it() {
         matches!(faults(&allows), FeatureState::Degraded { remedy, .. } if remedy.contains("numa_balancing=2"))
     );
     write("proc/sys/kernel/numa_balancing", "2\n");
-    assert_eq!(faults(&allows), FeatureState::Available);
+    assert!(matches!(faults(&allows), FeatureState::Available(_)));
     assert!(matches!(
         faults(&Kernel::that_allows(false)),
         FeatureState::Missing { .. }
@@ -334,7 +331,7 @@ fn balancing_that_is_off_is_told_from_a_kernel_without_it() {
             "1000\n",
         );
     }
-    assert_eq!(promotion(), FeatureState::Available);
+    assert!(matches!(promotion(), FeatureState::Available(_)));
 }
 
 #[test]

@@ -49,8 +49,7 @@ fn observe_at_rates(
     write_session(&sessions, pid);
     let mut config = LiveConfig::new(&sessions, sources);
     config.events.other_hz = other_hz;
-    let mut run = LiveRun::new(config);
-    run.attach(pid).expect("attaches");
+    let mut run = LiveRun::attach(config, pid);
     let mut child = held.release().expect("runs");
     let mut batches = Vec::new();
     loop {

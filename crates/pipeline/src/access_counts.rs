@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::{ObservedAccess, Process};
 use isotherm_model::spans;
+use isotherm_model::units::portion;
 use isotherm_policy::PAGE;
 
 use crate::division::Division;
@@ -76,8 +77,7 @@ impl AccessCounts {
 
     /// Number of samples that a part of a process's counts represents, `total` being the sum of all its counts.
     pub(crate) fn samples_of(&self, process: Process, (count, total): (u64, u64)) -> u64 {
-        let samples = u128::from(self.samples(process)) * u128::from(count);
-        u64::try_from(samples / u128::from(total.max(1))).unwrap_or(u64::MAX)
+        portion(self.samples(process), count, total)
     }
 
     /// Accesses that one sample represents, on average, at least 1.

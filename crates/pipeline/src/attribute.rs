@@ -20,6 +20,8 @@ use isotherm_model::batch::{
 use isotherm_model::code_access::CODE_ACCESSES_FOLDED;
 use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId};
+use isotherm_model::spans;
+use isotherm_model::sums::sums;
 use isotherm_model::units::{Accesses, Bytes};
 
 use crate::code_accesses::CodeAccesses;
@@ -65,7 +67,8 @@ impl Attribution {
             .objects
             .iter()
             .for_each(|object| self.objects.add(*object));
-        let resident = resident_by_site(self.extents.iter().chain(&batch.departed));
+        let extents = self.extents.iter().chain(&batch.departed);
+        let resident = sums(extents.map(|extent| (extent.site, extent.resident)));
         let heat = self.heat(batch);
         self.count_code(batch);
         let sites = self.changed_sites(batch, &resident, &heat);
@@ -102,11 +105,7 @@ impl Attribution {
         let own = folded
             .into_iter()
             .filter(|(_, value)| *value > 0 && !batch.counts.is_empty());
-        let own = own.map(|(name, value)| Count {
-            process: None,
-            name: name.to_owned(),
-            value,
-        });
+        let own = own.map(|(name, value)| Count::of_run(name, value));
         batch.counts.iter().cloned().chain(own).collect()
     }
 
@@ -215,7 +214,7 @@ impl Attribution {
     fn place(&self, at: (Process, u64), site: SiteId, accessed: Bytes) -> Option<HeatObject> {
         let range = self.objects.holding(at, site)?;
         let bytes = heat_bins::finest(accessed);
-        let start = Bytes((at.1 - range.address) / bytes * bytes);
+        let start = Bytes((at.1 - range.start) / bytes * bytes);
         let bin = (bytes < self.chunk).then(|| HeatBin::new(start, Bytes(bytes), &range));
         Some(HeatObject {
             range,
@@ -314,7 +313,6 @@ fn parts(
     chunk: u64,
 ) -> impl Iterator<Item = (u64, u64, SiteId)> {
     let (begin, end) = (access.address, access.end());
-    let end_of = |extent: &Extent| extent.address.saturating_add(extent.bytes.0);
     let first = extents.partition_point(|e| e.key() <= (access.process, begin));
     let mut from = begin;
     extents[first.saturating_sub(1)..]
@@ -323,23 +321,11 @@ fn parts(
         .filter(|e| e.process == access.process)
         .flat_map(move |extent| {
             let start = extent.address.max(from);
-            let stop = end_of(extent).min(end);
+            let stop = extent.range().span().end.min(end);
             from = from.max(stop);
-            chunks(start, stop, chunk).map(|(chunk, bytes)| (chunk, bytes, extent.site))
+            let parts = spans::by_unit(&(start..stop), chunk);
+            parts.map(move |(chunk, part)| (chunk, part.end - part.start, extent.site))
         })
-}
-
-/// The chunks that a range reaches into, each with its bytes in the range.
-fn chunks(start: u64, stop: u64, chunk: u64) -> impl Iterator<Item = (u64, u64)> {
-    let mut at = start;
-    std::iter::from_fn(move || {
-        let first = at - at % chunk;
-        // The last chunk of the address space has no end that fits.
-        let end = first.saturating_add(chunk).min(stop);
-        let bytes = end.checked_sub(at).filter(|bytes| *bytes > 0)?;
-        at = end;
-        Some((first, bytes))
-    })
 }
 
 /// The site whose extent holds the first address of an access. Extents are sorted by key.
@@ -354,16 +340,7 @@ fn owner(extents: &[Extent], access: &ObservedAccess) -> Option<SiteId> {
 
 /// True where the first address of an access is in the extent.
 fn contains(extent: &Extent, access: &ObservedAccess) -> bool {
-    let offset = access.address.checked_sub(extent.address);
-    extent.process == access.process && offset.is_some_and(|offset| offset < extent.bytes.0)
-}
-
-fn resident_by_site<'a>(extents: impl Iterator<Item = &'a Extent>) -> BTreeMap<SiteId, Bytes> {
-    let mut sums = BTreeMap::<SiteId, Bytes>::new();
-    for extent in extents {
-        *sums.entry(extent.site).or_default() += extent.resident;
-    }
-    sums
+    extent.process == access.process && extent.range().span().contains(&access.address)
 }
 
 #[cfg(test)]

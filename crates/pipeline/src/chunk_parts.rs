@@ -16,12 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use isotherm_model::batch::Process;
 use isotherm_model::plan::Item;
 use isotherm_model::site::SiteId;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 use isotherm_policy::PAGE;
 use isotherm_policy::chunks::{
     ChunkParameters, ChunkSelection, DataObject, SelectionError, select,
 };
 
+use crate::data_objects::CountedObject;
 use crate::parts::{SitePart, SiteParts, division, part_items};
 use crate::places::SitePlaces;
 
@@ -79,7 +80,7 @@ pub fn chunk_parts(
     capacity: Bytes,
 ) -> Result<ChunkParts, SelectionError> {
     let sites = sites(items, places);
-    let objects: Vec<DataObject<'_>> = sites.iter().map(Site::object).collect();
+    let objects: Vec<DataObject<'_>> = sites.iter().map(CountedObject::view).collect();
     let mut room = capacity;
     loop {
         let selection = select(&objects, parameters, room)?;
@@ -91,52 +92,34 @@ pub fn chunk_parts(
         // If objects differ in length, more of them have the first places than the last, so the parts may exceed the capacity. The capacity
         // less a page then selects at least one chunk less.
         let selected = selection.bytes();
-        let scaled = u128::from(selected.0) * u128::from(capacity.0) / u128::from(planned.0);
         let fewer = selected.saturating_sub(Bytes(PAGE));
-        room = Bytes(u64::try_from(scaled).unwrap_or(u64::MAX)).min(fewer);
+        room = Bytes(portion(selected.0, capacity.0, planned.0)).min(fewer);
     }
 }
 
-/// A site as a data object.
-struct Site {
-    site: SiteId,
-    address: u64,
-    grain: Bytes,
-    counts: Vec<u64>,
-}
-
-impl Site {
-    fn object(&self) -> DataObject<'_> {
-        DataObject {
-            process: Process::default(),
-            site: self.site,
-            address: self.address,
-            bytes: Bytes(self.grain.0.saturating_mul(self.counts.len() as u64)),
-            grain: self.grain,
-            missed_reads: &self.counts,
-        }
-    }
-}
-
-/// The sites side by side in one address space.
-fn sites(items: &[Item], places: &BTreeMap<SiteId, SitePlaces>) -> Vec<Site> {
+/// The sites as data objects, side by side in one address space.
+fn sites(items: &[Item], places: &BTreeMap<SiteId, SitePlaces>) -> Vec<CountedObject> {
     let mut address = PAGE;
     let site = |item: &Item| {
-        let counts = match places.get(&item.site) {
+        let accesses: Vec<u64> = match places.get(&item.site) {
             Some(places) => {
                 let accesses = places.counts.iter().map(|count| count.accesses);
                 division(item.value, accesses).collect()
             }
             None => vec![item.value],
         };
-        let grain = item.weight.0.div_ceil(counts.len().max(1) as u64);
-        let site = Site {
+        let count = accesses.len() as u64;
+        let grain = item.weight.0.div_ceil(count.max(1));
+        let grain = grain.max(1).next_multiple_of(PAGE);
+        let site = CountedObject {
+            process: Process::default(),
             site: item.site,
             address,
-            grain: Bytes(grain.max(1).next_multiple_of(PAGE)),
-            counts,
+            bytes: Bytes(grain.saturating_mul(count)),
+            grain: Bytes(grain),
+            accesses,
         };
-        address += site.object().bytes.0;
+        address += site.bytes.0;
         site
     };
     items.iter().map(site).collect()
@@ -144,13 +127,13 @@ fn sites(items: &[Item], places: &BTreeMap<SiteId, SitePlaces>) -> Vec<Site> {
 
 /// The parts of the sites by the ranges of a selection.
 fn parts_of(
-    sites: &[Site],
+    sites: &[CountedObject],
     places: &BTreeMap<SiteId, SitePlaces>,
     selection: &ChunkSelection,
 ) -> ChunkParts {
     let mut chosen = ChunkParts::default();
     for site in sites {
-        let mut is_fast = vec![false; site.counts.len()];
+        let mut is_fast = vec![false; site.accesses.len()];
         for range in selection
             .ranges
             .iter()

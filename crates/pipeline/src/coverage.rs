@@ -8,7 +8,7 @@ use isotherm_model::site::SiteId;
 
 /// Sites of a plan and of a run, compared. The shared arena exists in every run and is left out, and so are the small sites
 /// that the plan lists.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Sites in both.
     pub matched: Vec<SiteId>,
@@ -27,13 +27,7 @@ pub struct Coverage {
 pub fn coverage(plan: &Plan, run: impl IntoIterator<Item = SiteId>) -> Coverage {
     let is_site = |site: &SiteId| ![SiteId::SHARED, SiteId::UNATTRIBUTED].contains(site);
     let run: BTreeSet<SiteId> = run.into_iter().filter(is_site).collect();
-    let mut seen = Coverage {
-        matched: Vec::new(),
-        only_in_plan: Vec::new(),
-        only_in_run: Vec::new(),
-        matched_value: 0,
-        planned_value: 0,
-    };
+    let mut seen = Coverage::default();
     let mut planned = BTreeSet::new();
     for site in plan.assignments.iter().filter(|a| is_site(&a.site)) {
         planned.insert(site.site);

@@ -129,7 +129,7 @@ fn extent_of(
     };
     let behind = extents.partition_point(begins_before);
     let last = extents.get(behind.checked_sub(1)?)?;
-    let reaches = last.address.saturating_add(last.bytes.0) > range.start;
+    let reaches = last.range().span().end > range.start;
     ((last.process, last.site) == (process, site) && reaches).then_some(last.address)
 }
 

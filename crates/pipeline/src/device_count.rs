@@ -6,8 +6,8 @@
 //! bytes of hot data --> capacity of a device --> devices by size -----+
 //! ```
 
-use isotherm_model::batch::Batch;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::batch::{Batch, Count};
+use isotherm_model::units::{Bytes, Nanos, portion};
 use isotherm_policy::energy::{BandwidthModel, COOL_DOWN, Remap, RemapSettings, Remapper};
 
 use crate::tier_demand::SERVED;
@@ -96,9 +96,8 @@ impl DeviceCount {
     /// Samples the bandwidth in the first epoch that ends in a new second of the run. Seconds are counted from its start: counted from
     /// the sample before, epochs that are a little shorter or longer than planned would add up to a sample every other second.
     fn sample_bandwidth(&mut self, now: Nanos, batch: &Batch) -> Option<RemapSample> {
-        let served = batch.counts.iter();
-        let served = served.filter(|count| SERVED.contains(&count.name.as_str()));
-        let bytes = served.fold(0, |sum: u64, count| sum.saturating_add(count.value));
+        let served = SERVED.map(|name| Count::total(&batch.counts, name));
+        let bytes = served[0].saturating_add(served[1]);
         let (since, before) = self.sampled;
         let span = now.saturating_sub(since);
         if now.saturating_add(EARLY) < self.due {
@@ -107,9 +106,8 @@ impl DeviceCount {
         self.due = next_second(now.saturating_add(EARLY));
         self.sampled = (now, bytes);
         self.most_hot = Bytes::ZERO;
-        // The counts of a process that ends stay in the sum.
-        let moved = u128::from(bytes.saturating_sub(before)) * 1_000_000_000;
-        let bandwidth = u64::try_from(moved / u128::from(span.0)).unwrap_or(u64::MAX);
+        // The counts of a process that ended stay in the sum.
+        let bandwidth = portion(bytes.saturating_sub(before), 1_000_000_000, span.0);
         Some(RemapSample {
             at: now,
             bandwidth,
@@ -160,11 +158,7 @@ mod tests {
         let mut now = Nanos::ZERO;
         let mut sampled = |milliseconds: u64| {
             now = now.saturating_add(Nanos(milliseconds * 1_000_000));
-            let served = |name: &&str| Count {
-                process: None,
-                name: (*name).to_owned(),
-                value: now.0,
-            };
+            let served = |name: &&str| Count::of_run(*name, now.0);
             let batch = Batch {
                 counts: SERVED.iter().map(served).collect(),
                 ..Batch::default()

@@ -1,4 +1,6 @@
-//! Divides the count of an access over the parts of its range, so that no count is lost in rounding.
+//! `Division` divides a number, such as the count of an access, in proportion to the sizes of parts, without a loss by rounding.
+
+use isotherm_model::units::portion;
 
 /// A count that is divided in proportion to the sizes of its parts.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +26,7 @@ impl Division {
     /// The share of the next part: its cumulative share minus the counts given before.
     pub(crate) fn next(&mut self, size: u64) -> u64 {
         self.covered = self.covered.saturating_add(size);
-        // The product of two 64-bit numbers fits 128 bits.
-        let due = u128::from(self.count) * u128::from(self.covered) / u128::from(self.total.max(1));
-        let due = u64::try_from(due).unwrap_or(u64::MAX);
+        let due = portion(self.count, self.covered, self.total);
         due - std::mem::replace(&mut self.given, due)
     }
 }

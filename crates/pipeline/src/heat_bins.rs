@@ -44,10 +44,8 @@ pub(crate) fn finest(accessed: Bytes) -> u64 {
 
 /// The sums with at most [`BINS_OF_SITE`] bins of each site. No access is lost.
 pub(crate) fn bounded(sums: HeatSums, chunk: u64) -> HeatSums {
-    let mut bins = BTreeMap::<SiteId, usize>::new();
-    for key in sums.keys().filter(|key| has_bin(key)) {
-        *bins.entry(key.site).or_default() += 1;
-    }
+    let binned = sums.keys().filter(|key| has_bin(key));
+    let mut bins = isotherm_model::sums::sums(binned.map(|key| (key.site, 1)));
     bins.retain(|_, bins| *bins > BINS_OF_SITE);
     if bins.is_empty() {
         return sums;
@@ -139,7 +137,8 @@ fn joined(mut rows: Vec<Row>) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::{BINS_OF_SITE, HeatKey, HeatSums, bounded, finest};
-    use isotherm_model::batch::{ObjectRange, Process};
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::profile::{HeatBin, HeatObject};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::{Accesses, Bytes};
@@ -149,15 +148,15 @@ mod tests {
 
     /// Accesses to pages of an object that begins in the middle of a chunk.
     fn sums(pages: impl Iterator<Item = (u64, u64)>) -> HeatSums {
-        let range = ObjectRange {
-            address: (7 << 30) + CHUNK / 2,
+        let range = AddressRange {
+            start: (7 << 30) + CHUNK / 2,
             bytes: Bytes(1 << 30),
         };
         let row = |(page, accesses): (u64, u64)| {
             let bin = HeatBin::new(Bytes(page * PAGE), Bytes(PAGE), &range);
             let key = HeatKey {
                 process: Process::default(),
-                chunk: (range.address + page * PAGE) / CHUNK * CHUNK,
+                chunk: (range.start + page * PAGE) / CHUNK * CHUNK,
                 site: SiteId(5),
                 object: Some(HeatObject { range, bin }),
             };

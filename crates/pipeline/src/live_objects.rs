@@ -13,8 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{AllocatedObject, Process};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
@@ -63,7 +63,10 @@ impl LiveObjects {
 
     /// Adds an object in place of all that it overlaps.
     pub(crate) fn add(&mut self, object: AllocatedObject) {
-        let ObjectRange { address, bytes } = object.range;
+        let AddressRange {
+            start: address,
+            bytes,
+        } = object.range;
         let (first, end) = ((object.process, address), address.saturating_add(bytes.0));
         let inside = self.by_place.range(first..(object.process, end));
         let mut replaced: Vec<Place> = inside.map(|(place, _)| *place).collect();
@@ -112,8 +115,8 @@ impl LiveObjects {
             .map(|((process, address), live)| AllocatedObject {
                 process: *process,
                 site: live.site,
-                range: ObjectRange {
-                    address: *address,
+                range: AddressRange {
+                    start: *address,
                     bytes: live.bytes,
                 },
             })
@@ -124,10 +127,10 @@ impl LiveObjects {
         &self,
         (process, address): (Process, u64),
         site: SiteId,
-    ) -> Option<ObjectRange> {
+    ) -> Option<AddressRange> {
         let (place, live) = self.by_place.range(..=(process, address)).next_back()?;
-        let range = ObjectRange {
-            address: place.1,
+        let range = AddressRange {
+            start: place.1,
             bytes: live.bytes,
         };
         let is_inside = place.0 == process && address - place.1 < live.bytes.0;
@@ -138,16 +141,16 @@ impl LiveObjects {
 #[cfg(test)]
 mod tests {
     use super::LiveObjects;
-    use isotherm_model::batch::ObjectRange;
     use isotherm_model::batch::{AllocatedObject, Process};
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::site::SiteId;
     use isotherm_model::units::Bytes;
 
     #[test]
     fn an_address_belongs_to_the_last_object_that_was_allocated_there() {
         let process = Process { pid: 7, image: 0 };
-        let range = |address, bytes| ObjectRange {
-            address,
+        let range = |address, bytes| AddressRange {
+            start: address,
             bytes: Bytes(bytes),
         };
         let mut objects = LiveObjects::default();
@@ -183,7 +186,10 @@ mod tests {
             objects.add(AllocatedObject {
                 process,
                 site: SiteId(5),
-                range: ObjectRange { address, bytes },
+                range: AddressRange {
+                    start: address,
+                    bytes,
+                },
             });
             address += bytes.0;
         }
@@ -199,7 +205,7 @@ mod tests {
         let process = Process { pid: 7, image: 0 };
         assert_eq!(objects.holding((process, 905), SiteId(5)), None, "folded");
         let equal = side_by_side(2, [10; 5].into_iter());
-        let starts: Vec<u64> = equal.all().map(|object| object.range.address).collect();
+        let starts: Vec<u64> = equal.all().map(|object| object.range.start).collect();
         assert_eq!(starts, [30, 40]);
     }
 
@@ -211,8 +217,8 @@ mod tests {
             objects.add(AllocatedObject {
                 process,
                 site: SiteId(5),
-                range: ObjectRange {
-                    address,
+                range: AddressRange {
+                    start: address,
                     bytes: Bytes(bytes),
                 },
             });

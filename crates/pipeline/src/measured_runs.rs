@@ -20,7 +20,7 @@ use isotherm_model::sensitivity_runs::{FastData, SensitivityRuns};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::SlowFactors;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_policy::sharing::{ColocationError, MeasuredObject, MeasuredProgram};
+use isotherm_policy::sharing::{Benefit, ColocationError, MeasuredObject, MeasuredProgram};
 
 use crate::predicted_runs::predicted_runs;
 use crate::site_chunks::{SiteChunks, object_name, site_of_object};
@@ -59,10 +59,15 @@ pub fn measured_runs(
     };
     let predicted =
         factors.and_then(|factors| predicted_runs(name, profile, chunks, factors, weight).ok());
-    let mut of_site = BTreeMap::<SiteId, Vec<Object>>::new();
+    // The share of the predicted gap that an object saves alone, 0 to 1.
+    let share = |object: &MeasuredObject| {
+        let benefit = predicted.as_ref().map(|it| Benefit::of(it, object));
+        benefit.map_or(0.0, Benefit::value)
+    };
+    let mut of_site = BTreeMap::<SiteId, Vec<MeasuredObject>>::new();
     let objects = match &predicted {
-        Some(predicted) => predicted_objects(predicted),
-        None => whole_sites(profile, weight),
+        Some(predicted) => predicted.objects().to_vec(),
+        None => whole_sites(profile, weight, all_slow),
     };
     for object in objects {
         if let Some(site) = site_of_object(&object.name) {
@@ -75,12 +80,12 @@ pub fn measured_runs(
         let of_site = timed.median(FastData::Site(*site));
         timed_sites += usize::from(of_site.is_some());
         match (of_site, objects.as_slice()) {
-            (Some(time), [whole]) => alone.push(whole.alone(time)),
-            (Some(time), chunks) => alone.extend(divided(chunks, all_slow, time)),
+            (Some(time), [whole]) => alone.push(timed_alone(whole, time)),
+            (Some(time), chunks) => alone.extend(divided(chunks, share, all_slow, time)),
             (None, objects) => alone.extend(objects.iter().map(|object| {
                 // A gap of more than 2^53 ns is rounded in floating point.
-                let saved = Nanos((gap.0 as f64 * object.share) as u64).min(gap);
-                object.alone(all_slow.saturating_sub(saved))
+                let saved = Nanos((gap.0 as f64 * share(object)) as u64).min(gap);
+                timed_alone(object, all_slow.saturating_sub(saved))
             })),
         }
     }
@@ -97,62 +102,47 @@ pub fn measured_runs(
     }))
 }
 
-/// An object, and the share of the predicted gap that it saves alone, 0 to 1.
-struct Object {
-    name: String,
-    size: Bytes,
-    share: f64,
-}
-
-impl Object {
-    /// With the time of the run in which it alone is fast.
-    fn alone(&self, alone: Nanos) -> MeasuredObject {
-        MeasuredObject {
-            name: self.name.clone(),
-            size: self.size,
-            alone,
-        }
+/// The object with the time of the run in which it alone is fast.
+fn timed_alone(object: &MeasuredObject, alone: Nanos) -> MeasuredObject {
+    MeasuredObject {
+        alone,
+        ..object.clone()
     }
 }
 
-fn predicted_objects(predicted: &MeasuredProgram) -> Vec<Object> {
-    let gap = predicted.all_slow().saturating_sub(predicted.all_fast());
-    let objects = predicted.objects().iter();
-    let object = |object: &MeasuredObject| Object {
-        name: object.name.clone(),
-        size: object.size,
-        share: predicted.all_slow().saturating_sub(object.alone).0 as f64 / gap.0.max(1) as f64,
-    };
-    objects.map(object).collect()
-}
-
-fn whole_sites(profile: &Profile, weight: Weight) -> Vec<Object> {
+/// The sites with memory, none of which saves anything alone.
+fn whole_sites(profile: &Profile, weight: Weight, all_slow: Nanos) -> Vec<MeasuredObject> {
     let items = crate::items(profile, Value::Accesses, weight);
     let items = items
         .iter()
         .filter(|item| item.site.is_placeable() && item.weight > Bytes::ZERO);
-    let object = |item: &Item| Object {
+    let object = |item: &Item| MeasuredObject {
         name: object_name(item.site, None),
         size: item.weight,
-        share: 0.0,
+        alone: all_slow,
     };
     items.map(object).collect()
 }
 
-/// The chunks of a site that alone takes this time: each saves its part of what the site saves, or loses, by their predictions,
-/// and by their sizes where these are zeros.
-fn divided(chunks: &[Object], all_slow: Nanos, time: Nanos) -> Vec<MeasuredObject> {
-    let shares: f64 = chunks.iter().map(|chunk| chunk.share).sum();
+/// The chunks of a site whose run alone in fast memory takes this time: each saves its part of what the site saves, or loses, by their
+/// shares of the predicted gap, and by their sizes where these are zero.
+fn divided(
+    chunks: &[MeasuredObject],
+    share: impl Fn(&MeasuredObject) -> f64,
+    all_slow: Nanos,
+    time: Nanos,
+) -> Vec<MeasuredObject> {
+    let shares: f64 = chunks.iter().map(&share).sum();
     let sizes: Bytes = chunks.iter().map(|chunk| chunk.size).sum();
     let saved = all_slow.0 as f64 - time.0 as f64;
     let chunks = chunks.iter();
-    let alone = |chunk: &Object| {
+    let alone = |chunk: &MeasuredObject| {
         let part = match shares > 0.0 {
-            true => chunk.share / shares,
+            true => share(chunk) / shares,
             false => chunk.size.0 as f64 / sizes.0.max(1) as f64,
         };
         let alone = all_slow.0 as f64 - saved * part;
-        chunk.alone(Nanos((alone.round() as u64).max(1)))
+        timed_alone(chunk, Nanos((alone.round() as u64).max(1)))
     };
     chunks.map(alone).collect()
 }
@@ -162,7 +152,7 @@ mod tests {
     use super::{MeasuredRuns, measured_runs};
     use crate::site_chunks::SiteChunks;
     use crate::waiting_profile::waiting_profile;
-    use isotherm_model::batch::ObjectRange;
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::plan::Weight;
     use isotherm_model::profile::{Heat, Profile};
     use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
@@ -234,8 +224,8 @@ mod tests {
         profile.meta.chunk = Bytes(CHUNK);
         let second = FastData::Site(profile.sites[1].id);
         let whole = profile.heat.remove(1);
-        let object = ObjectRange {
-            address: 0,
+        let object = AddressRange {
+            start: 0,
             bytes: Bytes(1 << 20),
         };
         profile.heat.extend((0..16).map(|chunk| Heat {

@@ -19,7 +19,6 @@ use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
 use isotherm_model::code_access::CodeAccess;
 use isotherm_model::profile::{Ending, EpochSpan, Profile, Resident};
 use isotherm_model::site::{Site, SiteId};
-use isotherm_model::units::Bytes;
 
 /// Why profiles cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,7 +59,8 @@ pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     merged.meta.started = started.min().cloned().unwrap_or_default();
     merged.ending = ending(profiles);
     merged.epochs = epochs(profiles);
-    merged.resident = resident(profiles);
+    let resident = profiles.iter().flat_map(|profile| &profile.resident);
+    merged.resident = Resident::summed(resident.copied());
     merged.sites = sites(profiles, &merged.resident);
     merged.sources = sources(profiles);
     let code = profiles.iter().flat_map(|profile| &profile.code).cloned();
@@ -96,11 +96,9 @@ pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
             }
         }
     }
-    let whole = run.into_iter().map(|(name, value)| Count {
-        process: None,
-        name,
-        value,
-    });
+    let whole = run
+        .into_iter()
+        .map(|(name, value)| Count::of_run(name, value));
     merged.counts.extend(whole);
     merged
         .heat
@@ -145,15 +143,6 @@ fn epochs(profiles: &[Profile]) -> Vec<EpochSpan> {
         known.span = known.span.max(span.span);
     }
     epochs.into_values().collect()
-}
-
-fn resident(profiles: &[Profile]) -> Vec<Resident> {
-    let mut sums = BTreeMap::<(Epoch, SiteId), Bytes>::new();
-    for resident in profiles.iter().flat_map(|profile| &profile.resident) {
-        *sums.entry((resident.epoch, resident.site)).or_default() += resident.bytes;
-    }
-    let resident = |((epoch, site), bytes)| Resident { epoch, site, bytes };
-    sums.into_iter().map(resident).collect()
 }
 
 /// Sites by name, with the sums of their numbers. Peak resident bytes are those of all profiles in

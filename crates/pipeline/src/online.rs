@@ -19,6 +19,7 @@ use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::plan::{Item, Value};
 use isotherm_model::profile::Segment;
 use isotherm_model::site::SiteId;
+use isotherm_model::sums::sums;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_policy::{PlanRequest, Thermos, plan};
@@ -134,10 +135,8 @@ impl Online {
         segment: &Segment,
         (extents, bytes): (&[Extent], &BTreeMap<SiteId, Bytes>),
     ) {
-        let mut accesses = BTreeMap::<SiteId, f64>::new();
-        for heat in &segment.heat {
-            *accesses.entry(heat.site).or_default() += heat.accesses.0 as f64;
-        }
+        let heat = segment.heat.iter();
+        let accesses = sums(heat.map(|heat| (heat.site, heat.accesses.0 as f64)));
         let seconds = (batch.span.0.max(1)) as f64 / 1e9;
         let rate = |site: &SiteId| accesses.get(site).map_or(0.0, |n| n / seconds);
         let OnlineConfig { quick, slow, .. } = self.config;
@@ -230,23 +229,17 @@ fn actions(moved: &[Candidate], refreshed: &BTreeSet<SiteId>, extents: &[Extent]
 
 /// Resident bytes of every site that has an extent and can be placed.
 fn bytes_by_site(extents: &[Extent]) -> BTreeMap<SiteId, Bytes> {
-    let mut sums = BTreeMap::<SiteId, Bytes>::new();
-    for extent in extents.iter().filter(|e| e.site != SiteId::UNATTRIBUTED) {
-        *sums.entry(extent.site).or_default() += extent.resident;
-    }
-    sums
+    let placeable = extents.iter().filter(|e| e.site.is_placeable());
+    sums(placeable.map(|extent| (extent.site, extent.resident)))
 }
 
 /// The target tier of most bytes of each site, where extents report it.
 fn tier_by_site(extents: &[Extent]) -> BTreeMap<SiteId, TierIndex> {
-    let mut sums = BTreeMap::<(SiteId, TierIndex), Bytes>::new();
-    for extent in extents {
-        if let Some(tier) = extent.tier {
-            *sums.entry((extent.site, tier)).or_default() += extent.resident;
-        }
-    }
+    let placed = extents
+        .iter()
+        .filter_map(|extent| Some(((extent.site, extent.tier?), extent.resident)));
     let mut most = BTreeMap::<SiteId, (Bytes, TierIndex)>::new();
-    for ((site, tier), bytes) in sums {
+    for ((site, tier), bytes) in sums(placed) {
         let best = most.entry(site).or_insert((bytes, tier));
         if bytes > best.0 {
             *best = (bytes, tier);

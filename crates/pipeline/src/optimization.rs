@@ -10,6 +10,7 @@
 //! A *region* is a data object, or a stretch of the memory between data objects, from its first resident page to its last. Its chunks are
 //! as small as its samples allow. Each call makes one choice; data that is not chosen stays where it is unless its room is needed.
 
+mod addresses;
 mod choice;
 mod hints;
 mod input;
@@ -17,16 +18,12 @@ mod moves;
 mod outcomes;
 mod region;
 mod regions;
-mod resident;
 mod stays;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::AddressRange;
-use isotherm_model::spans;
 use isotherm_model::stay::StayedRange;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
@@ -34,11 +31,12 @@ use isotherm_policy::PAGE;
 use isotherm_policy::chunks::SelectionError;
 
 use crate::access_counts::AccessCounts;
+pub use addresses::ProcessRange;
+use addresses::{Addresses, ResidentByTier};
 use choice::Choice;
 pub use hints::{HeatHint, HeatHints};
-pub use input::{ChunkChoice, OptimizationInput, ProcessRange};
+pub use input::{ChunkChoice, OptimizationInput};
 pub use outcomes::{CarriedOut, ObjectOutcome, object_outcomes};
-use resident::ResidentByTier;
 
 /// The chosen data and the moves of a decision, and its figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,72 +80,55 @@ pub fn optimize(
     choice: &ChunkChoice,
 ) -> Result<Optimization, SelectionError> {
     let tiers = ResidentByTier::of(input.resident);
-    let (hot, rest) = input.hints.hot(&tiers, input.capacity.0);
-    let counts = counts_without_hints(input);
+    let resident = tiers.slow.union(&tiers.fast);
+    let hinted = input.hints.all();
+    let (hot, capacity) = input.hints.hot_within(&resident, input.capacity);
+    let counts = counts_without_hints(input, &hinted);
     let by_samples = OptimizationInput {
         counts: &counts,
-        capacity: Bytes(rest),
+        capacity,
         ..*input
     };
     let regions = regions::regions(&by_samples);
     let is_sampled = regions.iter().any(|region| region.total() > 0);
-    let Choice {
-        mut selected,
-        beyond,
-    } = match is_sampled {
+    let Choice { selected, beyond } = match is_sampled {
         true => choice::choose(&regions, choice, &by_samples)?,
         false => Choice::default(),
     };
-    for (process, ranges) in &mut selected {
-        *ranges = spans::difference(ranges, &input.hints.all_of(*process));
-    }
-    for (process, mut ranges) in hot {
-        let chosen = selected.entry(process).or_default();
-        ranges.append(chosen);
-        *chosen = spans::joined(ranges);
-    }
-    selected.retain(|_, ranges| !ranges.is_empty());
-    let mut found = Optimization {
-        figures: figures(input, regions.len() as u64),
-        ..Optimization::default()
-    };
-    for (process, ranges) in &selected {
-        let sum = |set: &[Range<u64>]| Bytes(spans::total(&spans::intersection(ranges, set)));
-        let fast = sum(tiers.fast_of(*process));
-        found.figures.selected += fast;
-        found.figures.selected += sum(tiers.slow_of(*process));
-        found.figures.placed += fast;
-    }
-    let cold = |process: Process| {
-        let fast = tiers.fast_of(process);
-        (
-            process,
-            spans::intersection(input.hints.cold_of(process), fast),
-        )
-    };
-    let cold: BTreeMap<_, _> = input.resident.keys().copied().map(cold).collect();
+    let selected = selected.difference(&hinted).union(&hot);
+    let cold = input.hints.cold.intersection(&tiers.fast);
     let has_no_room = is_sampled && input.capacity.0 < PAGE;
-    if has_no_room || !selected.is_empty() || cold.values().any(|ranges| !ranges.is_empty()) {
-        (found.demotions, found.promotions) =
-            moves::moves((&selected, &cold), &tiers, &regions, input.capacity);
-    }
-    found.stayed = stays::stays(input, &tiers, (&selected, &beyond), &found.demotions);
-    found.selected = moves::actions(
-        selected
-            .into_iter()
-            .flat_map(|(process, ranges)| ranges.into_iter().map(move |range| (process, range)))
-            .collect(),
-    );
-    Ok(found)
+    let (demotions, promotions) = match has_no_room || !selected.is_empty() || !cold.is_empty() {
+        true => moves::moves((&selected, &cold), &tiers, &regions, input.capacity),
+        false => (Addresses::default(), Addresses::default()),
+    };
+    let samples = |process: &Process| input.counts.samples(*process);
+    Ok(Optimization {
+        stayed: stays::stays(input, &tiers, (&selected, &beyond), &demotions),
+        figures: OptimizationFigures {
+            samples: input.resident.keys().map(samples).sum(),
+            regions: regions.len() as u64,
+            resident: Bytes(resident.total()),
+            fast: Bytes(tiers.fast.total()),
+            selected: Bytes(selected.intersection(&resident).total()),
+            placed: Bytes(selected.intersection(&tiers.fast).total()),
+        },
+        demotions: demotions.process_ranges(),
+        promotions: promotions.process_ranges(),
+        selected: selected.process_ranges(),
+    })
 }
 
 /// The counts of the pages without a hint, among which samples choose.
-fn counts_without_hints<'a>(input: &OptimizationInput<'a>) -> Cow<'a, AccessCounts> {
+fn counts_without_hints<'a>(
+    input: &OptimizationInput<'a>,
+    hinted: &Addresses,
+) -> Cow<'a, AccessCounts> {
     let mut counts = Cow::Borrowed(input.counts);
     for process in input.resident.keys() {
-        let hinted = input.hints.all_of(*process);
+        let hinted = hinted.of(*process);
         if !hinted.is_empty() {
-            counts.to_mut().leave_out(*process, &hinted);
+            counts.to_mut().leave_out(*process, hinted);
         }
     }
     counts
@@ -172,40 +153,13 @@ pub fn parts_in_tier(
     is_fast: Option<bool>,
 ) -> Vec<ProcessRange> {
     let tiers = ResidentByTier::of(resident);
-    let of_range = |(process, range): &ProcessRange| {
-        let whole = range.start..range.end();
-        let (slow, fast) = (tiers.slow_of(*process), tiers.fast_of(*process));
-        let parts: Vec<Range<u64>> = match is_fast {
-            Some(true) => spans::within(fast, whole).collect(),
-            Some(false) => spans::within(slow, whole).collect(),
-            None => {
-                let left = spans::difference(std::slice::from_ref(&whole), slow);
-                spans::difference(&left, fast)
-            }
-        };
-        let process = *process;
-        parts.into_iter().map(move |part| {
-            let bytes = Bytes(part.end - part.start);
-            let start = part.start;
-            (process, AddressRange { start, bytes })
-        })
+    let ranges: Addresses = ranges.iter().collect();
+    let parts = match is_fast {
+        Some(true) => ranges.intersection(&tiers.fast),
+        Some(false) => ranges.intersection(&tiers.slow),
+        None => ranges.difference(&tiers.slow).difference(&tiers.fast),
     };
-    ranges.iter().flat_map(of_range).collect()
-}
-
-fn figures(input: &OptimizationInput<'_>, regions: u64) -> OptimizationFigures {
-    let runs = || input.resident.values().flatten();
-    let samples = |process: &Process| input.counts.samples(*process);
-    OptimizationFigures {
-        samples: input.resident.keys().map(samples).sum(),
-        regions,
-        resident: runs().map(|run| run.range.bytes).sum(),
-        fast: runs()
-            .filter(|run| run.is_fast)
-            .map(|run| run.range.bytes)
-            .sum(),
-        ..OptimizationFigures::default()
-    }
+    parts.process_ranges()
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ impl PagedStep {
             false => Bytes(u64::MAX),
         };
         let observed = seen;
-        let (seen, limits, fixed) = self.without_fixed(observed, limits);
+        let (seen, limits) = self.without_fixed(observed, limits);
         let touched = touched_units(&seen, unit);
         let stalled = self.stalled(&seen);
         let span = seen.seen.span;
@@ -210,8 +210,8 @@ impl PagedStep {
         outcomes.extend(self.save(&seen, &limits, stalled, &mut units, executor));
         PagedReport {
             units,
-            present: Bytes(sums.present.saturating_add(fixed)),
-            out: Bytes(sums.out),
+            present: Bytes(sum_of(&observed.units, |held| held.present.0)),
+            out: Bytes(sum_of(&observed.units, |held| held.out.0)),
             returned: Bytes(sums.returned),
             stalled,
             mistakes: (mistakes.len() + returning.needed.len()) as u64,
@@ -261,7 +261,7 @@ impl PagedStep {
             units: units.to_vec(),
             ..PagedObservation::default()
         };
-        let (seen, limits, _) = self.without_fixed(&seen, limits);
+        let (seen, limits) = self.without_fixed(&seen, limits);
         let over =
             sum_of(&seen.units, |held| held.present.0).saturating_sub(self.most_of_units(&limits));
         let mut rests: Vec<&PagedUnit> = Vec::new();
@@ -313,10 +313,7 @@ impl PagedStep {
             let unit = self.config.unit.0.max(1);
             outcomes.extend(executor.execute(&actions(&leaving, unit, PAGED_OUT)));
         }
-        self.record_saved(&outcomes);
-        for outcome in &outcomes {
-            units.moves.add(outcome, false, self.config.modelled);
-        }
+        self.record_saved(&outcomes, units);
         outcomes
     }
 
@@ -351,10 +348,7 @@ impl PagedStep {
         };
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0.max(1));
         let mut outcomes = executor.execute(&actions(&saving.leaving, unit, PAGED_OUT));
-        self.record_saved(&outcomes);
-        for outcome in &outcomes {
-            units.moves.add(outcome, false, self.config.modelled);
-        }
+        self.record_saved(&outcomes, units);
         let probes = executor.execute(&probe_actions(&saving.probes, page));
         for (unit, pages) in probes_that_left(&probes, (unit, page)) {
             self.savings.probed(unit, pages);
@@ -363,15 +357,17 @@ impl PagedStep {
         outcomes
     }
 
-    /// Records which units left as a whole for the budget's sake.
-    fn record_saved(&mut self, outcomes: &[RangeOutcome]) {
+    /// Records which units left as a whole for the budget's sake, and adds up the moves.
+    fn record_saved(&mut self, outcomes: &[RangeOutcome], units: &mut EpochReport) {
         let (unit, modelled) = (self.config.unit.0.max(1), self.config.modelled);
-        let outcomes = outcomes.iter();
-        for (unit, result) in outcomes.flat_map(|outcome| by_unit(outcome, unit, modelled)) {
-            match result {
-                UnitOutcome::There => self.savings.left(unit),
-                UnitOutcome::Stays => self.savings.stayed(unit),
-                UnitOutcome::Later => {}
+        for outcome in outcomes {
+            units.moves.add(outcome, false, modelled);
+            for (unit, result) in by_unit(outcome, unit, modelled) {
+                match result {
+                    UnitOutcome::There => self.savings.left(unit),
+                    UnitOutcome::Stays => self.savings.stayed(unit),
+                    UnitOutcome::Later => {}
+                }
             }
         }
     }
@@ -549,7 +545,7 @@ impl PagedStep {
         &self,
         seen: &PagedObservation,
         limits: &PagedLimits,
-    ) -> (PagedObservation, PagedLimits, u64) {
+    ) -> (PagedObservation, PagedLimits) {
         let now = seen.seen.epoch.0;
         let least = self.config.unit.0 / SMALL;
         let moves = |held: &PagedUnit| {
@@ -569,7 +565,7 @@ impl PagedStep {
             most: most.saturating_sub(Bytes(fixed)),
             ..limits.clone()
         };
-        (seen, limits, fixed)
+        (seen, limits)
     }
 
     /// The input of the step of the units.

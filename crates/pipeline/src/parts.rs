@@ -129,8 +129,8 @@ pub(crate) fn division(
 mod tests {
     use super::{SitePart, part_items, site_parts};
     use crate::places::site_places;
-    use isotherm_model::batch::ObjectRange;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::plan::Item;
     use isotherm_model::profile::{Heat, HeatBin, HeatObject, Meta, Profile};
     use isotherm_model::site::SiteId;
@@ -147,8 +147,8 @@ mod tests {
         });
         let mut address = 7 << 30;
         for chunks in sizes {
-            let object = ObjectRange {
-                address,
+            let object = AddressRange {
+                start: address,
                 bytes: Bytes(chunks * CHUNK),
             };
             profile.heat.extend((0..*chunks).map(|chunk| Heat {
@@ -215,15 +215,15 @@ mod tests {
     /// A profile of one object of `pages` pages, with bins of a page; each item of `samples` is the page of one sample.
     fn by_page(pages: u64, samples: impl Iterator<Item = u64>) -> Profile {
         let mut profile = profile(&[], |_| 0);
-        let range = ObjectRange {
-            address: (7 << 30) + PAGE,
+        let range = AddressRange {
+            start: (7 << 30) + PAGE,
             bytes: Bytes(pages * PAGE),
         };
         let heat = samples.map(|page| Heat {
             epoch: Epoch(0),
             process: Process::default(),
             site: SITE,
-            address: (range.address + page * PAGE) / CHUNK * CHUNK,
+            address: (range.start + page * PAGE) / CHUNK * CHUNK,
             object: Some(HeatObject {
                 range,
                 bin: HeatBin::new(Bytes(page * PAGE), Bytes(PAGE), &range),
@@ -334,10 +334,10 @@ mod tests {
             let mut profile = by_page(1024, at_random(1, 1024).take(400));
             for heat in &mut profile.heat {
                 let bytes = Bytes(bytes);
-                heat.object = Some(ObjectRange { address: 5, bytes }.into());
+                heat.object = Some(AddressRange { start: 5, bytes }.into());
             }
-            let range = ObjectRange {
-                address: 5,
+            let range = AddressRange {
+                start: 5,
                 bytes: Bytes(bytes),
             };
             let bin = HeatBin::new(Bytes(0), Bytes(1 << 62), &range);

@@ -14,6 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use isotherm_model::profile::HeatBin;
+use isotherm_model::units::portion;
 
 /// Most places of a site: the time to divide them into blocks grows with the square of this number at worst.
 const PLACES_AT_MOST: usize = 2048;
@@ -133,12 +134,8 @@ impl Node {
         let middle = self.start.saturating_add(half);
         // Bytes of the object in the second half, by which it gets its share.
         let second = halving.object.saturating_sub(middle).min(half);
-        let share = |count: u64| {
-            let all = u128::from(half) + u128::from(second);
-            // At most the count.
-            (u128::from(count) * u128::from(second) / all) as u64
-        };
-        let of_second = spread.map(share);
+        // Neither half is more than half of the address space.
+        let of_second = spread.map(|count| portion(count, second, half + second));
         let of_first = [0, 1].map(|number| spread[number] - of_second[number]);
         let node = |start, ranges, spread| Self {
             start,

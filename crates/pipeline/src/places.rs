@@ -12,8 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::profile::{Heat, HeatBin, Profile};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
@@ -124,8 +124,8 @@ struct Known {
 /// The accesses of a site by their place in its objects.
 #[derive(Default)]
 struct Places {
-    objects: BTreeSet<(Process, ObjectRange)>,
-    /// Accesses and those that follow a stream, by the bin in the object, or by the chunk.
+    objects: BTreeSet<(Process, AddressRange)>,
+    /// All accesses and those that follow a stream, by the bin in the object, or by the chunk.
     counts: BTreeMap<(u64, u64), [u64; 2]>,
     known: u64,
     all: u64,
@@ -142,7 +142,7 @@ impl Places {
             return;
         }
         self.known = self.known.saturating_add(accesses);
-        let place = |address: u64| address.saturating_sub(range.address);
+        let place = |address: u64| address.saturating_sub(range.start);
         let (start, end) = match bin {
             Some(bin) => (bin.start.0, bin.start.saturating_add(bin.bytes).0),
             None => (

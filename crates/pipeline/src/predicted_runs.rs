@@ -110,7 +110,7 @@ mod tests {
     use super::{Unpredicted, predicted_runs};
     use crate::site_chunks::SiteChunks;
     use crate::waiting_profile::waiting_profile;
-    use isotherm_model::batch::ObjectRange;
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::plan::Weight;
     use isotherm_model::profile::{Heat, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -148,8 +148,8 @@ mod tests {
         let mut profile = waiting_profile();
         profile.meta.chunk = Bytes(CHUNK);
         let whole = profile.heat.remove(1);
-        let object = ObjectRange {
-            address: 0,
+        let object = AddressRange {
+            start: 0,
             bytes: Bytes(1 << 20),
         };
         profile.heat.extend((0..16).map(|chunk| Heat {

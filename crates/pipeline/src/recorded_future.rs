@@ -19,7 +19,8 @@ use isotherm_model::profile::{Heat, Profile};
 use isotherm_model::site::SiteId;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::spans;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::sums::sums;
+use isotherm_model::units::{Bytes, Nanos, portion};
 
 /// An access is counted as this number of parts, because an epoch of a run may have a part of a recorded one.
 const PARTS: u64 = 1024;
@@ -52,7 +53,7 @@ struct SiteSpans(BTreeMap<SiteId, Vec<Range<u64>>>);
 impl SiteSpans {
     fn add<'a>(&mut self, extents: impl Iterator<Item = &'a Extent>) {
         for extent in extents {
-            let span = extent.address..extent.address.saturating_add(extent.bytes.0);
+            let span = extent.range().span();
             let spans = self.0.entry(extent.site).or_default();
             let is_known = spans::within(spans, span.clone()).any(|known| known == span);
             if !is_known {
@@ -204,16 +205,12 @@ impl RecordedFuture {
 
 /// The process that made most accesses; the accesses of its helper processes are not found.
 fn main_process(heat: &[Heat]) -> Result<Process, NoFuture> {
-    let mut sums = BTreeMap::<Process, u64>::new();
-    for heat in heat {
-        let sum = sums.entry(heat.process).or_default();
-        *sum = sum.saturating_add(heat.accesses.0);
-    }
-    let all: u128 = sums.values().map(|sum| u128::from(*sum)).sum();
+    let sums = sums(heat.iter().map(|heat| (heat.process, heat.accesses)));
+    let all: u128 = sums.values().map(|sum| u128::from(sum.0)).sum();
     let most = sums.iter().max_by_key(|(_, sum)| **sum);
     match most.filter(|_| all > 0) {
         None => Err(NoFuture::Empty),
-        Some((process, sum)) if u128::from(*sum) * 2 > all => Ok(*process),
+        Some((process, sum)) if u128::from(sum.0) * 2 > all => Ok(*process),
         Some(_) => Err(NoFuture::Processes(sums.len())),
     }
 }
@@ -251,7 +248,7 @@ fn epochs(
 fn recorded_access(heat: &Heat, chunk: Bytes, spans: &SiteSpans) -> Option<RecordedAccess> {
     let bin = heat.object.and_then(|object| {
         let bin = object.bin?;
-        let address = object.range.address.checked_add(bin.start.0)?;
+        let address = object.range.start.checked_add(bin.start.0)?;
         Some((address, bin.bytes))
     });
     let (address, bytes) = bin.unwrap_or((heat.address, chunk));
@@ -272,8 +269,7 @@ fn recorded_access(heat: &Heat, chunk: Bytes, spans: &SiteSpans) -> Option<Recor
 /// The part of the first range, in [`PARTS`], that lies within the second.
 fn overlap(of: &Range<u64>, within: &Range<u64>) -> u64 {
     let (start, end) = (of.start.max(within.start), of.end.min(within.end));
-    let part = u128::from(end.saturating_sub(start)) * u128::from(PARTS);
-    (part / u128::from((of.end - of.start).max(1))) as u64
+    portion(end.saturating_sub(start), PARTS, of.end - of.start)
 }
 
 #[cfg(test)]
@@ -335,11 +331,7 @@ mod tests {
             extent(1, 7, 20, 4),
         ];
         profile.heat = vec![heat(0, 7, 11, 30), heat(1, 7, 21, 90), heat(1, 8, 15, 10)];
-        profile.counts = vec![Count {
-            process: None,
-            name: "cpu_ns".to_owned(),
-            value: SECOND,
-        }];
+        profile.counts = vec![Count::of_run("cpu_ns", SECOND)];
         profile
     }
 

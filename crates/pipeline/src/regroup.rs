@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::Epoch;
-use isotherm_model::profile::{Profile, Resident};
+use isotherm_model::profile::Profile;
 use isotherm_model::site::{Site, SiteId};
-use isotherm_model::units::Bytes;
 
 use crate::merge::merged_code;
 
@@ -24,33 +22,15 @@ pub fn regroup(mut profile: Profile, names: &BTreeMap<SiteId, Site>) -> Profile 
             first_seen: old.first_seen,
             ..Site::new(words.id, words.kind)
         });
-        let add = |a: Bytes, b: Bytes| Bytes(a.0.saturating_add(b.0));
         sum.allocations = sum.allocations.saturating_add(old.allocations);
-        sum.requested = add(sum.requested, old.requested);
-        sum.peak_requested = add(sum.peak_requested, old.peak_requested);
-        sum.peak_rss = add(sum.peak_rss, old.peak_rss);
+        sum.requested += old.requested;
+        sum.peak_requested += old.peak_requested;
+        sum.peak_rss += old.peak_rss;
         sum.first_seen = sum.first_seen.min(old.first_seen);
     }
     profile.sites = sites.into_values().collect();
-    for heat in &mut profile.heat {
-        heat.site = renamed(heat.site);
-    }
-    for extent in &mut profile.extents {
-        extent.site = renamed(extent.site);
-    }
-    for row in &mut profile.code {
-        row.site = renamed(row.site);
-    }
+    profile.reassign_sites(renamed);
     profile.code = merged_code(profile.code);
-    let mut resident = BTreeMap::<(Epoch, SiteId), Bytes>::new();
-    for row in profile.resident {
-        let sum = resident.entry((row.epoch, renamed(row.site))).or_default();
-        sum.0 = sum.0.saturating_add(row.bytes.0);
-    }
-    let rows = resident.into_iter();
-    profile.resident = rows
-        .map(|((epoch, site), bytes)| Resident { epoch, site, bytes })
-        .collect();
     profile
 }
 

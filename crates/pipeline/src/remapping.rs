@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Batch, Extent, Process};
 use isotherm_model::colour::Colour;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
+use isotherm_model::movement::{NodeId, RangeAction};
 use isotherm_model::profile::Segment;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::energy::{COOL_DOWN, MethodId, Temperatures};
@@ -102,7 +102,7 @@ impl Remapping {
         let mut moves = Vec::new();
         for extent in placeable(extents) {
             let colour = self.colour(extent);
-            for range in pieces(extent) {
+            for range in extent.range().cut(PIECE) {
                 let key = (extent.process, range.start);
                 let node = self.node_of(colour, range.start);
                 let before = self.placed.get(&key).copied().unwrap_or(FIRST);
@@ -137,19 +137,6 @@ fn placeable(extents: &[Extent]) -> impl Iterator<Item = &Extent> {
         .iter()
         .filter(|extent| extent.resident > Bytes::ZERO);
     resident.filter(|extent| extent.site.is_placeable())
-}
-
-/// The pieces of an extent, cut at multiples of their size.
-fn pieces(extent: &Extent) -> impl Iterator<Item = AddressRange> {
-    let end = extent.address.saturating_add(extent.bytes.0);
-    let next = move |start: u64| (start / PIECE + 1).saturating_mul(PIECE).min(end);
-    let starts = std::iter::successors(Some(extent.address), move |start| Some(next(*start)));
-    starts
-        .take_while(move |start| *start < end)
-        .map(move |start| AddressRange {
-            start,
-            bytes: Bytes(next(start) - start),
-        })
 }
 
 #[cfg(test)]
@@ -224,11 +211,7 @@ mod tests {
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             };
-            let half = |name: &&str| Count {
-                process: None,
-                name: (*name).to_owned(),
-                value: self.served / 2,
-            };
+            let half = |name: &&str| Count::of_run(*name, self.served / 2);
             let batch = Batch {
                 span,
                 counts: SERVED.iter().map(half).collect(),

@@ -15,13 +15,11 @@ use std::collections::BTreeMap;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_model::tier::ORDINARY_LATENCY;
+use isotherm_model::units::{Accesses, Bytes};
 
 /// Bytes that an access transfers.
 const LINE: Bytes = Bytes(64);
-
-/// Time that an access waits for ordinary memory.
-const WAIT: Nanos = Nanos(100);
 
 /// Bytes a second that one processor streams from ordinary memory.
 const STREAM: u64 = 10_000_000_000;
@@ -67,7 +65,7 @@ impl BytesPerCount {
                 streamed: line,
             }),
             (CountUnit::Time, Some(interval)) => Some(Self {
-                other: line * u128::from(interval.0) / u128::from(WAIT.0),
+                other: line * u128::from(interval.0) / u128::from(ORDINARY_LATENCY.0),
                 streamed: u128::from(STREAM) * u128::from(interval.0) / 1_000_000_000,
             }),
             _ => None,

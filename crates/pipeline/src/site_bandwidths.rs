@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use isotherm_model::isolation_runs::{IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 
 /// Bytes a second of each site; empty where the profile has no such runs. A site of the rest without an observed access is not in it.
 #[must_use]
@@ -30,10 +30,9 @@ pub fn site_bandwidths(profile: &Profile) -> BTreeMap<SiteId, u64> {
     let rate = |isolated| {
         let (run, background) = runs.with_background(isolated)?;
         let others = background.map_or(0, IsolationRun::bytes_per_second);
-        let of_others = u128::from(others) * u128::from(run.time.0) / 1_000_000_000;
-        let bytes = u128::from(run.bytes.0).saturating_sub(of_others);
+        let of_others = Bytes(portion(others, run.time.0, 1_000_000_000));
         let own = IsolationRun {
-            bytes: Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)),
+            bytes: run.bytes.saturating_sub(of_others),
             time,
             ..*run
         };

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use isotherm_model::calls::{Call, Callee, FunctionCalls, MatchedBy};
+use isotherm_model::calls::{Callee, FunctionCalls, MatchedBy};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::site_pair::SitePair;
@@ -178,31 +178,15 @@ impl<'a> Side<'a> {
 
     /// The calls that sites of this profile went through, by module and function.
     fn functions(&self) -> BTreeMap<ModuleName, Vec<FunctionCalls>> {
-        type Function<'b> = (ModuleName, &'b str, Option<&'b str>);
-        let mut functions = BTreeMap::<Function<'_>, FunctionCalls>::new();
-        for site in &self.profile.sites {
-            if matches!(
+        let is_named = |site: &&Site| {
+            matches!(
                 site.kind,
                 SiteKind::Static | SiteKind::Named | SiteKind::Region
-            ) {
-                continue;
-            }
-            let frames = self.frames(site);
-            let inner = std::iter::once(None).chain(frames.iter().map(Some));
-            for (frame, inner) in frames.iter().zip(inner) {
-                let Some(function) = frame.function.as_deref() else {
-                    continue;
-                };
-                let key = (self.module(frame), function, frame.file.as_deref());
-                let entry = functions.entry(key).or_insert_with(|| FunctionCalls {
-                    function: function.to_owned(),
-                    file: frame.file.clone(),
-                    first_line: frame.function_line,
-                    calls: Vec::new(),
-                });
-                entry.calls.push(Call::of_frame(frame, inner));
-            }
-        }
+            )
+        };
+        let sites = self.profile.sites.iter().filter(|site| !is_named(site));
+        let contexts = sites.map(|site| self.frames(site));
+        let functions = FunctionCalls::of_contexts(contexts, |frame| Some(self.module(frame)));
         let mut modules = BTreeMap::<ModuleName, Vec<FunctionCalls>>::new();
         for ((module, ..), mut function) in functions {
             // A call is listed once for each site that went through it.
@@ -359,11 +343,7 @@ fn joined(
     let mut pairs = BTreeMap::<usize, SitePair>::new();
     let both = before.sites.iter().chain(&after.sites).enumerate();
     for (at, site) in both {
-        let pair = pairs.entry(sets.first(at)).or_insert_with(|| SitePair {
-            before: Vec::new(),
-            after: Vec::new(),
-            by: None,
-        });
+        let pair = pairs.entry(sets.first(at)).or_default();
         match at < first_new {
             true => pair.before.push(site.id),
             false => pair.after.push(site.id),

@@ -10,7 +10,7 @@
 //! asked for        fast 1 GB,   slow 250 MB        400 MB in 0.4 s of work
 //! ```
 
-use isotherm_model::batch::Batch;
+use isotherm_model::batch::{Batch, Count};
 use isotherm_model::loaded_latency::LoadedLatency;
 use isotherm_model::tier_loads::{EmulatedUse, TierLoads};
 use isotherm_model::units::{Bytes, Nanos};
@@ -66,10 +66,7 @@ impl TierDemand {
 
 /// The times and bytes served since the start of the run.
 fn since_start(batch: &Batch) -> EmulatedUse {
-    let sum = |name: &str| {
-        let counts = batch.counts.iter().filter(|count| count.name == name);
-        counts.fold(0_u64, |sum, count| sum.saturating_add(count.value))
-    };
+    let sum = |name| Count::total(&batch.counts, name);
     EmulatedUse {
         served: SERVED.map(|name| Bytes(sum(name))),
         used: Nanos(sum(USED)),
@@ -110,11 +107,7 @@ mod tests {
     fn batch(served: [u64; 2], used: u64, delayed: u64) -> Batch {
         let values = [served[0] * MB, served[1] * MB, used * MS, delayed * MS];
         let names = [SERVED[0], SERVED[1], USED, DELAYED];
-        let count = |(name, value): (&str, u64)| Count {
-            process: None,
-            name: name.to_owned(),
-            value,
-        };
+        let count = |(name, value): (&str, u64)| Count::of_run(name, value);
         Batch {
             span: Nanos(1_000 * MS),
             counts: names.into_iter().zip(values).map(count).collect(),

@@ -34,7 +34,7 @@ use isotherm_model::movement::{NodeId, RangeAction};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::tier_loads::TierLoads;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 use isotherm_model::watch::{Observation, UnitHeat};
 
 use crate::retry_backoff::RetryBackoff;
@@ -101,12 +101,8 @@ impl StepLimits {
     pub fn of_part(mut self, span: Nanos, whole: Nanos) -> Self {
         // The loop is never exact; three quarters or more count as whole.
         if span.0 < whole.0 / 4 * 3 {
-            // The products of two 64-bit numbers fit 128 bits.
-            let worth = u128::from(self.accesses_per_sample.max(1)) * u128::from(whole.0);
-            let worth = worth / u128::from(span.0.max(1));
-            self.accesses_per_sample = u64::try_from(worth).unwrap_or(u64::MAX);
-            let moves = u128::from(self.moves.0) * u128::from(span.0) / u128::from(whole.0);
-            self.moves = Bytes(u64::try_from(moves).unwrap_or(u64::MAX));
+            self.accesses_per_sample = portion(self.accesses_per_sample.max(1), whole.0, span.0);
+            self.moves = Bytes(portion(self.moves.0, span.0, whole.0));
         }
         self
     }
@@ -181,9 +177,9 @@ impl UnitStep {
         {
             self.policy = (self.make)();
             self.backoff = RetryBackoff::default();
-            self.floors.forget();
-            self.ranks.forget();
-            self.sparse.forget();
+            self.floors = Floors::default();
+            self.ranks = Ranks::default();
+            self.sparse = SparseUnits::default();
         } else {
             self.policy.forget(self.index.removed());
         }
@@ -268,8 +264,7 @@ impl UnitStep {
         let next_ranks = next.map(|accesses| self.ranked(&accesses, limits));
         let mut ranks = self.ranks.ranks.clone();
         groups.weigh(&mut ranks);
-        let known = self.index.known();
-        let mut fast: Vec<bool> = known.iter().map(index::UnitState::is_fast).collect();
+        let mut fast = self.index.fast();
         let all = (0..fast.len() as u32).map(PageIndex);
         let movable = |page| !self.backoff.has(page, seen.epoch);
         let mut movable: Vec<bool> = all.map(movable).collect();
@@ -285,8 +280,7 @@ impl UnitStep {
         let of_split = Bytes(self.sparse.fast_bytes());
         let capacity = seen.capacity.saturating_sub(of_split);
         let wanted = self.wanted(capacity, groups, standing, next_ranks.as_deref());
-        report.wanted = self.resident_of(&wanted);
-        report.wanted_units = self.named(&wanted);
+        self.report_wanted(&wanted, report);
         let requests = PlacementRequests {
             index: &self.index,
             ranks: &ranks,
@@ -314,15 +308,9 @@ impl UnitStep {
 
     /// Leaves every unit in its tier and moves none.
     fn stay(&mut self, report: &mut EpochReport) -> Moves {
-        let fast: Vec<bool> = self
-            .index
-            .known()
-            .iter()
-            .map(index::UnitState::is_fast)
-            .collect();
+        let fast = self.index.fast();
         self.floors.keep(&fast);
-        report.wanted = self.resident_of(&fast);
-        report.wanted_units = self.named(&fast);
+        self.report_wanted(&fast, report);
         Moves::default()
     }
 
@@ -559,8 +547,7 @@ impl UnitStep {
         let there = share.there + if modelled { share.dry } else { 0 };
         let all = share.there + share.dry + share.not_there;
         // Shares are of the bytes that have pages; the unit's own number may be slightly older.
-        let there = u128::from(known.resident) * u128::from(there) / u128::from(all.max(1));
-        let there = u64::try_from(there).unwrap_or(u64::MAX);
+        let there = portion(known.resident, there, all);
         let before = known.fast;
         known.fast = if to_fast {
             there.max(before)
@@ -579,15 +566,11 @@ impl UnitStep {
         fast.fold(0, u64::saturating_add)
     }
 
-    fn resident_of(&self, wanted: &[bool]) -> Bytes {
+    fn report_wanted(&self, wanted: &[bool], report: &mut EpochReport) {
         let known = self.index.known().iter().zip(wanted);
         let wanted = known.filter(|(_, wanted)| **wanted);
-        wanted.map(|(known, _)| Bytes(known.resident)).sum()
-    }
-
-    fn named(&self, wanted: &[bool]) -> Vec<isotherm_model::watch::Unit> {
-        let known = self.index.known().iter().zip(wanted);
-        let wanted = known.filter(|(_, wanted)| **wanted);
-        wanted.filter_map(|(known, _)| known.unit).collect()
+        let wanted = wanted.map(|(known, _)| known);
+        report.wanted = wanted.clone().map(|known| Bytes(known.resident)).sum();
+        report.wanted_units = wanted.filter_map(|known| known.unit).collect();
     }
 }

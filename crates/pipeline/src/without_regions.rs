@@ -1,11 +1,10 @@
 //! [`without_regions`] takes the regions out of a profile: mappings of a process without the runtime, which no run can place.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use isotherm_model::batch::Epoch;
-use isotherm_model::profile::{Profile, Resident};
+use isotherm_model::profile::Profile;
 use isotherm_model::site::{Site, SiteId, SiteKind};
-use isotherm_model::units::{Accesses, Bytes};
+use isotherm_model::units::Accesses;
 
 /// A profile without the mappings that no run can place.
 #[derive(Clone, Debug)]
@@ -42,20 +41,7 @@ pub fn without_regions(profile: &Profile) -> Option<WithoutRegions> {
             .push(Site::new(SiteId::UNATTRIBUTED, SiteKind::Unattributed));
     }
     left.code.retain(|row| !regions.contains(&row.site));
-    left.extents
-        .iter_mut()
-        .for_each(|extent| extent.site = owner(extent.site));
-    left.heat
-        .iter_mut()
-        .for_each(|heat| heat.site = owner(heat.site));
-    let mut resident = BTreeMap::<(Epoch, SiteId), Bytes>::new();
-    for row in &profile.resident {
-        *resident.entry((row.epoch, owner(row.site))).or_default() += row.bytes;
-    }
-    let rows = resident
-        .into_iter()
-        .map(|((epoch, site), bytes)| Resident { epoch, site, bytes });
-    left.resident = rows.collect();
+    left.reassign_sites(owner);
     Some(WithoutRegions {
         share: share(profile, &regions),
         regions: regions.len(),

@@ -6,7 +6,6 @@ use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use super::line::{Line, PlanTextError};
-use super::tier_names::tier_named;
 
 /// The line of a colour.
 pub(super) fn write(colour: &ColourDevices, name: impl Fn(TierIndex) -> String) -> String {
@@ -47,7 +46,7 @@ fn colour(line: &Line, tiers: &Tiers) -> Result<ColourDevices, PlanTextError> {
     let Some(colour) = Colour::from_word(colour) else {
         return line.wrong(format!("unknown colour \"{colour}\"; known are hot, cold"));
     };
-    let tier = tier_named(line, tiers, tier)?;
+    let tier = line.tier(tiers, tier)?;
     let mut pairs = line.pairs(3)?;
     let devices = pairs.bounded("devices", DEVICES_AT_MOST)?;
     let device: Bytes = pairs.quantity("device")?;

@@ -25,11 +25,8 @@ pub(super) fn write(plan: &Plan) -> Vec<String> {
         })
         .collect();
     for (site, frames) in &plan.frames {
-        lines.extend(
-            frames
-                .iter()
-                .map(|frame| frame_line(*site, frame, number[&module_of(frame)])),
-        );
+        let line = |frame| frame_line(*site, frame, number[&module_of(frame)]);
+        lines.extend(frames.iter().map(line));
     }
     lines
 }

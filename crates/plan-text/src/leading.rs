@@ -8,7 +8,6 @@ use isotherm_model::units::Bytes;
 
 use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, PlanTextError};
-use super::tier_names::tier_named;
 
 /// The line of a site's leading memory, if it has some.
 pub(super) fn write(site: &Assignment, name: impl Fn(TierIndex) -> String) -> Option<String> {
@@ -50,7 +49,7 @@ fn leading(line: &Line, tiers: &Tiers) -> Result<LeadingBytes, PlanTextError> {
     if site <= SiteId::SHARED {
         return line.wrong(format!("{site} has no memory of its own; remove the line"));
     }
-    let tier = tier_named(line, tiers, tier)?;
+    let tier = line.tier(tiers, tier)?;
     let mut pairs = line.pairs(3)?;
     let bytes = pairs.quantity_to("bytes", &WEIGHT_AT_MOST)?;
     if bytes == Bytes::ZERO {

@@ -72,7 +72,6 @@
 mod words;
 mod line;
 mod limits;
-mod tier_names;
 mod frames;
 mod small;
 mod parts;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use isotherm_model::tier::{TierIndex, Tiers};
+
 use super::words::quoted_word;
 
 /// Why a text is not a plan.
@@ -114,6 +116,18 @@ impl Line {
                 "{name}: {number} is out of range, the most that is taken is {most}; correct the line, or make \
                  the plan again from its profile"
             )),
+        }
+    }
+
+    /// The tier of this name.
+    pub(super) fn tier(&self, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanTextError> {
+        match tiers.find(name) {
+            Some(index) => Ok(index),
+            None => {
+                let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
+                let names = names.join(", ");
+                self.wrong(format!("unknown tier \"{name}\"; the tiers are {names}"))
+            }
         }
     }
 

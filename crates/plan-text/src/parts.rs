@@ -9,7 +9,6 @@ use isotherm_model::tier::{TierIndex, Tiers};
 
 use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, PlanTextError};
-use super::tier_names::tier_named;
 
 /// Parts begin and end on pages of this size.
 const PAGE: u64 = 4096;
@@ -75,7 +74,7 @@ fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, PlacedPart), PlanTextErro
             "{site} has no data objects of its own; remove the line"
         ));
     }
-    let tier = tier_named(line, tiers, tier)?;
+    let tier = line.tier(tiers, tier)?;
     let mut pairs = line.pairs(3)?;
     let mut size = |name: &str| pairs.quantity_to(name, &WEIGHT_AT_MOST);
     let (start, end, weight) = (size("from")?, size("to")?, size("weight")?);

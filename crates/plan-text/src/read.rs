@@ -14,7 +14,6 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, Pairs, PlanTextError};
-use super::tier_names::tier_named;
 use super::words::unescaped;
 use super::write::{FORMAT, VERSION};
 
@@ -36,20 +35,17 @@ const TIME_AT_MOST: f64 = 1e6;
 #[derive(Default)]
 struct Draft {
     headers: BTreeMap<&'static str, Line>,
-    tiers: Vec<Tier>,
-    first_tier: usize,
-/// First words of the lines that stand once.
-    sites: Vec<Line>,
-    parts: Vec<Line>,
-    leading: Vec<Line>,
-    small: Vec<Line>,
-    colours: Vec<Line>,
-    code: Vec<Line>,
-    frames: Vec<Line>,
+    lists: BTreeMap<&'static str, Vec<Line>>,
 }
 
+/// First words of the lines that stand once.
 const HEADERS: [&str; 9] = [
     "policy", "value", "counted", "weight", "depth", "command", "default", "standing", "expected",
+];
+
+/// First words of the lines of which there may be several.
+const LISTS: [&str; 8] = [
+    "tier", "site", "part", "leading", "small", "colour", "code", "frame",
 ];
 
 /// Reads a plan.
@@ -114,101 +110,81 @@ impl Draft {
         let Some(word) = line.words.first().map(String::as_str) else {
             return Ok(());
         };
-        match word {
-            "site" => self.sites.push(line),
-            "part" => self.parts.push(line),
-            "leading" => self.leading.push(line),
-            "small" => self.small.push(line),
-            "colour" => self.colours.push(line),
-            "code" => self.code.push(line),
-            "frame" => self.frames.push(line),
-            "tier" => {
-                if self.tiers.is_empty() {
-                    self.first_tier = line.number;
-                }
-                self.tiers.push(tier(&line)?);
-            }
-            _ => {
-                let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
-                    return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, part, leading, small, colour, code, frame, {}",
-                        HEADERS.join(", ")
-                    ));
-                };
-                if let Some(known) = self.headers.get(name) {
-                    let first = known.number;
-                    return line.wrong(format!("`{name}` is already in line {first}"));
-                }
-                self.headers.insert(name, line);
-            }
+        if let Some(name) = LISTS.into_iter().find(|name| *name == word) {
+            self.lists.entry(name).or_default().push(line);
+            return Ok(());
         }
+        let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
+            return line.wrong(format!(
+                "unknown word `{word}`; a line starts with {}, {}",
+                LISTS.join(", "),
+                HEADERS.join(", ")
+            ));
+        };
+        if let Some(known) = self.headers.get(name) {
+            let first = known.number;
+            return line.wrong(format!("`{name}` is already in line {first}"));
+        }
+        self.headers.insert(name, line);
         Ok(())
     }
 
     fn finish(self, last: usize) -> Result<Plan, PlanTextError> {
-        if self.tiers.is_empty() {
+        let list = |name: &str| self.lists.get(name).map_or(&[][..], Vec::as_slice);
+        let Some(first) = list("tier").first() else {
             let what = "there is no `tier` line; a plan needs at least one".to_owned();
             return Err(PlanTextError { line: last, what });
-        }
-        let tiers = Tiers::new(self.tiers).map_err(|error| PlanTextError {
-            line: self.first_tier,
-            what: error.to_string(),
-        })?;
+        };
+        let tiers = list("tier").iter().map(tier).collect::<Result<_, _>>()?;
+        let tiers = Tiers::new(tiers).or_else(|error| first.wrong(error.to_string()))?;
         let header = |name: &str| {
             self.headers.get(name).ok_or_else(|| PlanTextError {
                 line: last,
                 what: format!("the file ends without a `{name}` line"),
             })
         };
+        let (value, weight) = (header("value")?, header("weight")?);
         let depth = header("depth")?;
         let default = header("default")?;
-        let mut assignments = sites(&self.sites, &tiers)?;
-        super::parts::add(&self.parts, &tiers, &mut assignments)?;
-        super::leading::add(&self.leading, &tiers, &mut assignments)?;
+        let mut assignments = sites(list("site"), &tiers)?;
+        super::parts::add(list("part"), &tiers, &mut assignments)?;
+        super::leading::add(list("leading"), &tiers, &mut assignments)?;
         let planned: BTreeSet<SiteId> = assignments.iter().map(|a| a.site).collect();
         Ok(Plan {
             policy: header("policy")?.only()?.to_owned(),
-            value: word(
-                header("value")?,
-                Value::from_word,
-                "accesses, bandwidth, latency",
-            )?,
+            value: word(value, Value::from_word, &Value::ALL.map(Value::word))?,
             counted: match self.headers.get("counted") {
                 Some(line) => word(
                     line,
                     CountUnit::from_word,
-                    "accesses, misses, latency, time, touches, unknown",
+                    &CountUnit::ALL.map(CountUnit::word),
                 )?,
                 // Older plans have no `counted` line.
                 None => CountUnit::Unknown,
             },
-            weight: word(
-                header("weight")?,
-                Weight::from_word,
-                "peak-rss, peak-requested",
-            )?,
+            weight: word(weight, Weight::from_word, &Weight::ALL.map(Weight::word))?,
             command: header("command")?.words[1..].to_vec(),
             depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
-            default_tier: tier_named(default, &tiers, default.only()?)?,
+            default_tier: default.tier(&tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
-            colours: super::colours::colours(&self.colours, &tiers)?,
+            colours: super::colours::colours(list("colour"), &tiers)?,
             expected: self.headers.get("expected").map(expected).transpose()?,
-            small: super::small::sites(&self.small, |site| planned.contains(&site))?,
+            small: super::small::sites(list("small"), |site| planned.contains(&site))?,
             assignments,
-            frames: super::frames::frames(&self.frames, &super::frames::modules(&self.code)?)?,
+            frames: super::frames::frames(list("frame"), &super::frames::modules(list("code"))?)?,
             tiers,
         })
     }
 }
 
-fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, PlanTextError> {
+fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &[&str]) -> Result<T, PlanTextError> {
     let text = line.only()?;
     match read(text) {
         Some(value) => Ok(value),
-        None => line.wrong(format!(
-            "unknown {} \"{text}\"; known are {known}",
-            line.words[0]
-        )),
+        None => {
+            let (name, known) = (&line.words[0], known.join(", "));
+            line.wrong(format!("unknown {name} \"{text}\"; known are {known}"))
+        }
     }
 }
 
@@ -269,14 +245,11 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
         }
     };
     let capacity: Bytes = pairs.quantity("capacity")?;
-    let placement = match pairs.text("placement")? {
-        "preferred" => Placement::Preferred,
-        "bind" => Placement::Bind,
-        other => {
-            return line.wrong(format!(
-                "unknown placement \"{other}\"; known are preferred, bind"
-            ));
-        }
+    let word = pairs.text("placement")?;
+    let Some(placement) = Placement::from_word(word) else {
+        return line.wrong(format!(
+            "unknown placement \"{word}\"; known are preferred, bind"
+        ));
     };
     let latency = pairs.optional("latency")?;
     if let Some(latency) = latency {
@@ -309,9 +282,9 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
 fn loaded_points(line: &Line, text: &str) -> Result<Vec<LoadPoint>, PlanTextError> {
     let points: Vec<&str> = text.split(',').collect();
     if points.len() > LOADS_AT_MOST {
+        let count = points.len();
         return line.wrong(format!(
-            "loaded: {} points, and {LOADS_AT_MOST} are enough",
-            points.len()
+            "loaded: {count} points, and {LOADS_AT_MOST} are enough"
         ));
     }
     let point = |text: &&str| {
@@ -435,7 +408,7 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     if site == SiteId::UNATTRIBUTED {
         return line.wrong("memory that no site made cannot be placed; remove the line");
     }
-    let tier = tier_named(line, tiers, tier)?;
+    let tier = line.tier(tiers, tier)?;
     let mut pairs = line.pairs(3)?;
     let value = pairs.bounded("value", VALUE_AT_MOST)?;
     let weight = pairs.quantity_to("weight", &WEIGHT_AT_MOST)?;
@@ -444,12 +417,10 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
         None => Caller::Unknown,
     };
     pairs.done()?;
-    let (label, reason) = match line.comment.strip_prefix("-- ") {
+    let comment = line.comment.as_str();
+    let (label, reason) = match comment.strip_prefix("-- ") {
         Some(reason) => ("", reason),
-        None => line
-            .comment
-            .split_once(" -- ")
-            .unwrap_or((&line.comment, "")),
+        None => comment.split_once(" -- ").unwrap_or((comment, "")),
     };
     Ok(Assignment {
         site,

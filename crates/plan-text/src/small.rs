@@ -15,10 +15,8 @@ const LINE_SITES: usize = 8;
 pub(super) fn write(plan: &Plan) -> Vec<String> {
     let mut by_caller = BTreeMap::<String, Vec<SiteId>>::new();
     for (site, caller) in &plan.small {
-        by_caller
-            .entry(caller_word(*caller))
-            .or_default()
-            .push(*site);
+        let sites = by_caller.entry(caller_word(*caller)).or_default();
+        sites.push(*site);
     }
     let line = |caller: &str, sites: &[SiteId]| {
         let sites: Vec<String> = sites.iter().map(SiteId::to_string).collect();

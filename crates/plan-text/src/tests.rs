@@ -1,3 +1,5 @@
+//! Tests that plans are written and read back unchanged, and that each malformed line is refused with its number.
+
 mod plans;
 
 use proptest::prelude::*;
@@ -124,7 +126,7 @@ const MALFORMED: [(&str, &str, &str); 56] = [
     (
         "value accesses",
         "value accesses\ncounted luck",
-        "line 5: unknown counted \"luck\"; known are accesses, misses",
+        "line 5: unknown counted \"luck\"; known are accesses, misses, latency, time, touches, samples, bytes, unknown",
     ),
     (
         "depth 4",

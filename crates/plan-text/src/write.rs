@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan};
-use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind};
+use isotherm_model::tier::{Tier, TierIndex, TierKind};
+use isotherm_model::units::{Bytes, Nanos};
 
 use super::words::{always_quoted, escaped, quoted};
 
@@ -34,16 +35,11 @@ pub fn write(plan: &Plan) -> String {
     line(format!("counted {}", plan.counted.word()));
     line(format!("weight {}", plan.weight.word()));
     line(format!("depth {}", plan.depth));
-    let command: Vec<String> = plan
-        .command
-        .iter()
-        .map(|word| always_quoted(word))
+    let words = plan.command.iter();
+    let words: String = words
+        .map(|word| format!(" {}", always_quoted(word)))
         .collect();
-    line(
-        format!("command {}", command.join(" "))
-            .trim_end()
-            .to_owned(),
-    );
+    line(format!("command{words}"));
     for tier in plan.tiers.all() {
         line(tier_line(tier));
     }
@@ -67,31 +63,20 @@ pub fn write(plan: &Plan) -> String {
     sites.sort_by(|a, b| a.hotter_first(b));
     for site in sites {
         line(site_line(site, &name(site.tier)));
-        for text in super::parts::write(site, name) {
-            line(text);
-        }
-        if let Some(text) = super::leading::write(site, name) {
-            line(text);
-        }
+        let leading = super::leading::write(site, name);
+        let parts = super::parts::write(site, name).into_iter();
+        parts.chain(leading).for_each(&mut line);
     }
-    for text in super::small::write(plan) {
-        line(text);
-    }
-    for text in super::frames::write(plan) {
-        line(text);
-    }
+    super::small::write(plan).into_iter().for_each(&mut line);
+    super::frames::write(plan).into_iter().for_each(&mut line);
     out
 }
 
 fn expected_line(expected: ExpectedTimes) -> String {
-    let ExpectedTimes {
-        all_slow,
-        first_touch,
-        planned,
-        bound,
-    } = expected;
+    let (slow, first_touch) = (expected.all_slow, expected.first_touch);
+    let (planned, bound) = (expected.planned, expected.bound);
     format!(
-        "expected all-slow {all_slow:.3} first-touch {first_touch:.3} planned {planned:.3} bound {bound:.3}  # times over all fast"
+        "expected all-slow {slow:.3} first-touch {first_touch:.3} planned {planned:.3} bound {bound:.3}  # times over all fast"
     )
 }
 
@@ -105,55 +90,38 @@ fn tier_line(tier: &Tier) -> String {
         TierKind::EmulatedFast => text.push_str("emulated-fast"),
         TierKind::EmulatedSlow(_) => text.push_str("emulated-slow"),
     }
-    let placement = match tier.placement {
-        Placement::Preferred => "preferred",
-        Placement::Bind => "bind",
+    let mut field = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            // Writing into a String cannot fail.
+            let _ = write!(text, " {name} {value}");
+        }
     };
-    let mut field = |name: &str, value: String| {
-        // Writing into a String cannot fail.
-        let _ = write!(text, " {name} {value}");
-    };
-    field("capacity", tier.capacity.exact());
-    field("placement", placement.to_owned());
-    if let Some(latency) = tier.latency {
-        field("latency", latency.exact());
-    }
-    if let Some(bandwidth) = tier.read_bandwidth {
-        field("read-bandwidth", bandwidth.to_string());
-    }
-    if let Some(bandwidth) = tier.write_bandwidth {
-        field("write-bandwidth", bandwidth.to_string());
-    }
-    if !tier.loaded.is_empty() {
-        let point = |point: &LoadPoint| format!("{}:{}", point.bandwidth, point.latency.exact());
-        let points: Vec<String> = tier.loaded.iter().map(point).collect();
-        field("loaded", points.join(","));
-    }
+    field("capacity", Some(tier.capacity.exact()));
+    field("placement", Some(tier.placement.word().to_owned()));
+    field("latency", tier.latency.map(Nanos::exact));
+    let bandwidth = |bandwidth: Option<u64>| bandwidth.map(|it| it.to_string());
+    field("read-bandwidth", bandwidth(tier.read_bandwidth));
+    field("write-bandwidth", bandwidth(tier.write_bandwidth));
+    let point = |point: &LoadPoint| format!("{}:{}", point.bandwidth, point.latency.exact());
+    let points: Vec<String> = tier.loaded.iter().map(point).collect();
+    field("loaded", (!points.is_empty()).then(|| points.join(",")));
     match tier.kind {
         TierKind::EmulatedSlow(Emulation::Time(costs)) => {
-            field("latency-factor", costs.latency.to_string());
-            field("bandwidth-factor", costs.bandwidth.to_string());
-            field("migrate", costs.migrate.exact());
+            field("latency-factor", Some(costs.latency.to_string()));
+            field("bandwidth-factor", Some(costs.bandwidth.to_string()));
+            field("migrate", Some(costs.migrate.exact()));
             if let Some(shared) = costs.shared {
-                if let Some(limit) = shared.fast() {
-                    field("fast-bandwidth-limit", limit.exact());
-                }
-                if let Some(limit) = shared.slow() {
-                    field("bandwidth-limit", limit.exact());
-                }
-                if let Some(machine) = shared.machine() {
-                    field("machine", machine.to_string());
-                }
-                if let Some(capacity) = shared.capacity() {
-                    field("machine-fast", capacity.exact());
-                }
+                field("fast-bandwidth-limit", shared.fast().map(|it| it.exact()));
+                field("bandwidth-limit", shared.slow().map(|it| it.exact()));
+                field("machine", shared.machine().map(|it| it.to_string()));
+                field("machine-fast", shared.capacity().map(Bytes::exact));
             }
         }
         TierKind::EmulatedSlow(Emulation::PageTrap(costs)) => {
-            field("period", costs.period.exact());
-            field("access", costs.access.exact());
-            field("hot", costs.hot.exact());
-            field("migrate", costs.migrate.exact());
+            field("period", Some(costs.period.exact()));
+            field("access", Some(costs.access.exact()));
+            field("hot", Some(costs.hot.exact()));
+            field("migrate", Some(costs.migrate.exact()));
         }
         TierKind::EmulatedFast | TierKind::Nodes(_) => {}
     }

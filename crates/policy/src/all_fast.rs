@@ -26,10 +26,12 @@ impl SitePolicy for AllFast {
 
     fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
         (0..items.len())
-            .map(|item| Choice {
-                item,
-                taken: true,
-                reason: "taken: all fast takes every site, regardless of the capacity".to_owned(),
+            .map(|item| {
+                Choice::new(
+                    item,
+                    true,
+                    "taken: all fast takes every site, regardless of the capacity",
+                )
             })
             .collect()
     }

@@ -20,11 +20,7 @@ impl SitePolicy for AllSlow {
 
     fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
         (0..items.len())
-            .map(|item| Choice {
-                item,
-                taken: false,
-                reason: "left out: all slow takes nothing".to_owned(),
-            })
+            .map(|item| Choice::new(item, false, "left out: all slow takes nothing"))
             .collect()
     }
 }

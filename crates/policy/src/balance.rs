@@ -98,11 +98,7 @@ fn choose(items: &[Item], capacity: Bytes, latencies: Option<&Latencies>) -> Vec
             used += weight;
             load = after;
         }
-        choices.push(Choice {
-            item,
-            taken,
-            reason,
-        });
+        choices.push(Choice::new(item, taken, reason));
     }
     choices
 }

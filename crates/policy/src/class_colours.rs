@@ -37,7 +37,7 @@ pub struct ClassSample {
     pub live: Bytes,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct ClassState {
     heat: u64,
     live: Bytes,
@@ -47,15 +47,6 @@ struct ClassState {
 }
 
 impl ClassState {
-    const fn new() -> Self {
-        Self {
-            heat: 0,
-            live: Bytes::ZERO,
-            colour: Colour::Hot,
-            differing: 0,
-        }
-    }
-
     /// Adopts the other colour once enough epochs chose it. True where the colour changed.
     fn follow(&mut self, chosen: Colour) -> bool {
         if chosen == self.colour {
@@ -98,10 +89,7 @@ impl ClassColours {
             class.live = Bytes::ZERO;
         }
         for sample in samples {
-            let class = self
-                .classes
-                .entry(sample.class)
-                .or_insert_with(ClassState::new);
+            let class = self.classes.entry(sample.class).or_default();
             let heat = sample.accesses.0.saturating_mul(HEAT_OF_ACCESS);
             class.heat = class.heat.saturating_add(heat);
             class.live = sample.live;

@@ -38,4 +38,4 @@ pub use history::History;
 pub use load_balance::LoadBalance;
 pub use oracle::Oracle;
 pub use payback::{MoveCosts, Payback};
-pub use registry::{FIRST_COME, MakeEpochPolicy, POLICIES, by_name, names};
+pub use registry::{FIRST_COME, MakeEpochPolicy, POLICIES, by_name, is_first_come, names, of_run};

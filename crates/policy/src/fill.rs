@@ -8,7 +8,7 @@
 //! later.
 
 use isotherm_model::plan::Item;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 
 use crate::pieces::Pieces;
 use crate::standing::first_touch_value;
@@ -45,8 +45,7 @@ pub(crate) fn fill(
             entered.push((piece, "taken: it fits".to_owned()));
             continue;
         }
-        let gain = u128::from(value) * u128::from(room.0) / u128::from(weight.0.max(1));
-        if gain <= u128::from(least) {
+        if portion(value, room.0, weight.0) <= least {
             tries += 1;
         } else if pieces.cut(piece, room) {
             let fits = pieces.items[piece].weight;

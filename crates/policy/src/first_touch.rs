@@ -46,11 +46,7 @@ impl SitePolicy for FirstTouch {
                 };
                 full |= weight > room;
                 room = room.saturating_sub(weight);
-                Choice {
-                    item,
-                    taken,
-                    reason,
-                }
+                Choice::new(item, taken, reason)
             })
             .collect()
     }

@@ -44,11 +44,7 @@ impl SitePolicy for Fractional {
                         "left out: colder than the site the bound splits".to_owned(),
                     ),
                 };
-                Choice {
-                    item,
-                    taken,
-                    reason,
-                }
+                Choice::new(item, taken, reason)
             })
             .collect()
     }

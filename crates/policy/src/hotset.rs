@@ -49,11 +49,7 @@ impl SitePolicy for Hotset {
                          past the capacity, by {over}"
                     )
                 };
-                Choice {
-                    item,
-                    taken,
-                    reason,
-                }
+                Choice::new(item, taken, reason)
             })
             .collect()
     }

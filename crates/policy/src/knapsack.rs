@@ -86,10 +86,13 @@ impl SitePolicy for Knapsack {
         verdicts
             .into_iter()
             .enumerate()
-            .map(|(item, verdict)| Choice {
-                item,
-                taken: matches!(verdict, Verdict::Free | Verdict::Packed),
-                reason: reason(verdict, &items[item], capacity) + &doubt,
+            .map(|(item, verdict)| {
+                let taken = matches!(verdict, Verdict::Free | Verdict::Packed);
+                Choice::new(
+                    item,
+                    taken,
+                    reason(verdict, &items[item], capacity) + &doubt,
+                )
             })
             .collect()
     }

@@ -16,8 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::plan::{Item, LeadingBytes, PartItem, PlacedPart};
 use isotherm_model::site::SiteId;
+use isotherm_model::sums::sums;
 use isotherm_model::tier::TierIndex;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 
 use crate::knapsack::PAGE;
 
@@ -147,7 +148,7 @@ impl Pieces {
         let (kept, all, places) = match piece.place {
             Place::Range(start, end) => {
                 let length = end.0 - start.0;
-                let kept = share(length, room.0, item.weight.0) / PAGE * PAGE;
+                let kept = portion(length, room.0, item.weight.0) / PAGE * PAGE;
                 let middle = Bytes(start.0 + kept);
                 (
                     kept,
@@ -165,8 +166,8 @@ impl Pieces {
             return false;
         }
         let (value, weight) = (
-            share(item.value, kept, all),
-            share(item.weight.0, kept, all),
+            portion(item.value, kept, all),
+            portion(item.weight.0, kept, all),
         );
         self.items[number] = Item {
             value,
@@ -209,10 +210,8 @@ impl Pieces {
         if let Some(divided) = self.join_by_order(numbers, placed) {
             return divided;
         }
-        let mut bytes = BTreeMap::<TierIndex, Bytes>::new();
-        for number in numbers {
-            *bytes.entry(placed[*number].0).or_default() += self.items[*number].weight;
-        }
+        let numbered = numbers.iter();
+        let bytes = sums(numbered.map(|number| (placed[*number].0, self.items[*number].weight)));
         let most = bytes.iter().max_by_key(|(tier, bytes)| (**bytes, **tier));
         let tier = most.map_or(TierIndex::FASTEST, |(tier, _)| *tier);
         let parts = self.parts_beside(tier, numbers, placed);
@@ -316,11 +315,6 @@ impl Pieces {
         };
         format!("split: {place} of {bytes}, with a value of {value}, {why}")
     }
-}
-
-/// This part of a number, as a part is of all; at most the number, for a part that is at most all.
-fn share(of: u64, part: u64, all: u64) -> u64 {
-    (u128::from(of) * u128::from(part) / u128::from(all.max(1))) as u64
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use crate::fill;
-use crate::pieces::{Divisions, Gathered, Pieces, Placed};
+use crate::pieces::{Divisions, Pieces, Placed};
 use crate::standing::standing;
 
 /// The input of a plan.
@@ -153,11 +153,7 @@ pub fn plan_selected(
             true => "taken: critical by its samples or those of its neighbours",
             false => "left out: not critical, or colder than what fills the tier",
         };
-        Choice {
-            item: number,
-            taken,
-            reason: reason.to_owned(),
-        }
+        Choice::new(number, taken, reason)
     };
     let fastest = (0..pieces.items.len()).map(choice).collect();
     let placed = choose(request, &mut pieces, Chooser::Made(fastest));
@@ -229,11 +225,7 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces, mut fastest: Chooser) 
 
 /// The choice that takes no piece.
 fn left_out(pieces: usize) -> Vec<Choice> {
-    let choice = |item| Choice {
-        item,
-        taken: false,
-        reason: "left out: colder than what fills the tier".to_owned(),
-    };
+    let choice = |item| Choice::new(item, false, "left out: colder than what fills the tier");
     (0..pieces).map(choice).collect()
 }
 
@@ -262,29 +254,17 @@ fn assemble(
     let mut assignments: Vec<Assignment> = sites
         .iter()
         .zip(pieces.gather(&placed, sites.len()))
-        .map(
-            |(
-                item,
-                Gathered {
-                    tier,
-                    parts,
-                    leading,
-                    reason,
-                },
-            )| {
-                Assignment {
-                    site: item.site,
-                    tier,
-                    value: item.value,
-                    weight: item.weight,
-                    parts,
-                    leading,
-                    caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
-                    reason,
-                    label: label(item.site),
-                }
-            },
-        )
+        .map(|(item, gathered)| Assignment {
+            site: item.site,
+            tier: gathered.tier,
+            value: item.value,
+            weight: item.weight,
+            parts: gathered.parts,
+            leading: gathered.leading,
+            caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
+            reason: gathered.reason,
+            label: label(item.site),
+        })
         .collect();
     assignments.sort_unstable_by(Assignment::hotter_first);
     Plan {

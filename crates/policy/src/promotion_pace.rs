@@ -23,7 +23,7 @@
 //!
 //! As shipped, the kernel has a threshold of a second and unmaps 256 MiB at a time, at most once a second and at least once a minute.
 
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 
 use crate::PAGE;
 
@@ -195,9 +195,7 @@ impl PromotionControl {
 
 /// Bytes moved in an epoch that count as much for its fast tier.
 fn much(epoch: &PromotionEpoch) -> Bytes {
-    let of_second = u128::from(epoch.fast.0 / MUCH);
-    let of_epoch = of_second * u128::from(epoch.span.0) / 1_000_000_000;
-    Bytes(u64::try_from(of_epoch).unwrap_or(u64::MAX).max(1))
+    Bytes(portion(epoch.fast.0 / MUCH, epoch.span.0, 1_000_000_000).max(1))
 }
 
 #[cfg(test)]

@@ -28,45 +28,27 @@
 //! ```
 
 mod benefit;
-mod blind_merge;
 mod colocation;
-mod comerge;
-mod equal_split;
 mod fairness;
-mod fair_merge;
 mod floor;
 mod increment;
 mod least_slowdown;
+mod paper_policy;
 mod policy;
-mod proportional_split;
 mod rivals;
 mod slowdown;
 mod whole_objects;
 
 pub use benefit::Benefit;
-pub use blind_merge::BlindMerge;
 pub use colocation::{
     Colocation, ColocationError, Grant, LONGEST_RUN, MeasuredObject, MeasuredProgram, Rival,
     SensitivityClass, SharedPlan,
 };
-pub use comerge::{CoMerge, CoMergePrinted};
-pub use equal_split::EqualSplit;
-pub use fair_merge::FairMerge;
 pub use floor::FloorError;
 pub use least_slowdown::{DEFAULT_CHUNK, DEFAULT_FAIRNESS, LeastSlowdown, least_possible};
+pub use paper_policy::PaperPolicy;
 pub use policy::SharingPolicy;
-pub use proportional_split::ProportionalSplit;
 pub use slowdown::{slowdowns, summed_slowdown};
-
-/// The paper's policies, in its order (table 4), and the last of them by the formula that it prints.
-pub static PAPER_POLICIES: [&(dyn SharingPolicy + Sync); 6] = [
-    &EqualSplit,
-    &ProportionalSplit,
-    &FairMerge,
-    &BlindMerge,
-    &CoMerge,
-    &CoMergePrinted,
-];
 
 #[cfg(test)]
 mod golden;

@@ -89,11 +89,7 @@ impl SitePolicy for SizeThreshold {
                 }
                 (None, _) => format!("left out: no threshold lets anything fit into {capacity}"),
             };
-            Choice {
-                item,
-                taken,
-                reason,
-            }
+            Choice::new(item, taken, reason)
         };
         (0..items.len()).map(choice).collect()
     }

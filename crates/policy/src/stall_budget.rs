@@ -77,17 +77,7 @@ impl StallBudget {
         ((self.returned + returned) / (self.left + left)).clamp(LEAST_RISK, 1.0)
     }
 
-    /// Units that may leave now, of which each takes this time to come back as a whole.
-    #[must_use]
-    pub fn units(&self, back: Nanos) -> u64 {
-        if self.is_unlimited() {
-            return u64::MAX;
-        }
-        // The cast saturates: a debt allows none.
-        (self.saved / (self.risk() * back.0.max(1) as f64)) as u64
-    }
-
-    /// Time that may yet be lost: nothing in debt, and all of it where any loss is accepted.
+    /// Time that may yet be lost: zero in debt, and the maximum where any loss is accepted.
     #[must_use]
     pub fn available(&self) -> Nanos {
         if self.is_unlimited() {
@@ -114,12 +104,17 @@ mod tests {
     const EPOCH: Nanos = Nanos(100_000_000);
     const BACK: Nanos = Nanos(4_096_000);
 
+    /// Units that may leave, as long as each takes `BACK` to come back as a whole.
+    fn units(budget: &StallBudget) -> u64 {
+        (budget.available().0 as f64 / (budget.risk() * BACK.0 as f64)) as u64
+    }
+
     #[test]
     fn an_account_begins_with_the_share_of_a_second_and_a_debt_allows_nothing() {
         let mut budget = StallBudget::new(0.02);
-        assert_eq!(budget.units(BACK), 48, "20 ms, of which one takes 0.41");
+        assert_eq!(units(&budget), 48, "20 ms, of which one takes 0.41");
         budget.spend(EPOCH, Nanos(30_000_000));
-        assert_eq!(budget.units(BACK), 0);
+        assert_eq!(units(&budget), 0);
         assert!(budget.is_overdrawn());
         for _ in 0..4 {
             budget.spend(EPOCH, Nanos::ZERO);
@@ -130,9 +125,9 @@ mod tests {
     #[test]
     fn mistakes_make_what_leaves_next_expensive_and_are_forgotten() {
         let mut budget = StallBudget::new(0.02);
-        let before = budget.units(BACK);
+        let before = units(&budget);
         budget.learn(20, 20);
-        assert!(budget.units(BACK) * 6 < before, "{}", budget.risk());
+        assert!(units(&budget) * 6 < before, "{}", budget.risk());
         for _ in 0..300 {
             budget.spend(EPOCH, Nanos::ZERO);
         }
@@ -145,7 +140,7 @@ mod tests {
     fn a_share_of_everything_is_no_limit() {
         let mut budget = StallBudget::new(1.0);
         budget.spend(EPOCH, Nanos(u64::MAX));
-        assert_eq!(budget.units(BACK), u64::MAX);
+        assert_eq!(budget.available(), Nanos(u64::MAX));
         assert!(!budget.is_overdrawn());
     }
 
@@ -167,7 +162,7 @@ mod tests {
                 lost += stalled as f64;
                 budget.learn(0, returned);
                 budget.spend(EPOCH, Nanos(stalled));
-                let leaves = if budget.is_overdrawn() { 0 } else { budget.units(BACK) };
+                let leaves = if budget.is_overdrawn() { 0 } else { units(&budget) };
                 budget.learn(leaves, 0);
                 out += leaves;
                 worst = worst.max((out * BACK.0) as f64);

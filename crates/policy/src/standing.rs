@@ -3,7 +3,7 @@
 //! policies share, is here too.
 
 use isotherm_model::plan::{Item, PlanBounds};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 
 /// Indexes of the items, hottest first. Items are sorted with their indexes. Sorting the indexes
 /// alone would jump through memory at each comparison and take twice as long.
@@ -24,8 +24,7 @@ fn filled<'a>(sites: impl Iterator<Item = &'a Item>, capacity: Bytes) -> u64 {
         let served = if fits == item.weight.0 {
             item.value
         } else {
-            // Below item.value, since fits < weight; the product of two 64-bit numbers fits.
-            (u128::from(item.value) * u128::from(fits) / u128::from(item.weight.0)) as u64
+            portion(item.value, fits, item.weight.0)
         };
         value = value.saturating_add(served);
     }

@@ -9,7 +9,7 @@
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 
 /// Ratio of bytes in the fast tier to bytes in the slow ones, as in `1:3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +31,8 @@ impl Ratio {
     /// This share of the footprint, rounded down. Zero if both parts are zero.
     #[must_use]
     pub fn of(self, footprint: Bytes) -> Bytes {
-        let parts = u128::from(self.fast) + u128::from(self.slow);
-        // At most the footprint, because `fast` is at most `parts`.
-        let share = u128::from(footprint.0) * u128::from(self.fast) / parts.max(1);
-        Bytes(share as u64)
+        let (fast, slow) = (u64::from(self.fast), u64::from(self.slow));
+        Bytes(portion(footprint.0, fast, fast + slow))
     }
 }
 
@@ -61,11 +59,7 @@ impl SitePolicy for StaticRatio {
                 } else {
                     format!("left out: its {weight} do not fit into the {room} left of the share")
                 };
-                Choice {
-                    item,
-                    taken,
-                    reason,
-                }
+                Choice::new(item, taken, reason)
             })
             .collect()
     }

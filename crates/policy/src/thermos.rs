@@ -132,11 +132,7 @@ impl SitePolicy for Thermos {
                 if take {
                     taken.add(item);
                 }
-                Choice {
-                    item: index,
-                    taken: take,
-                    reason,
-                }
+                Choice::new(index, take, reason)
             })
             .collect()
     }

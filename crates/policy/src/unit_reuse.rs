@@ -14,7 +14,7 @@
 //! ```
 
 use isotherm_model::paged::PagedUnit;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 
 /// Number of parts in which the touches of a unit in an epoch are counted; all of them if the epoch touches all of its pages.
 pub const TOUCHED_PARTS: u64 = 64;
@@ -83,10 +83,7 @@ impl UnitReuse {
 
 /// The touches of a unit in an epoch of this length, in [`TOUCHED_PARTS`]: at least one.
 pub(crate) fn touched_parts(span: Nanos, interval: Nanos) -> u64 {
-    let parts = u128::from(TOUCHED_PARTS) * u128::from(span.0) / u128::from(interval.0.max(1));
-    u64::try_from(parts)
-        .unwrap_or(TOUCHED_PARTS)
-        .clamp(1, TOUCHED_PARTS)
+    portion(TOUCHED_PARTS, span.0, interval.0).clamp(1, TOUCHED_PARTS)
 }
 
 #[cfg(test)]

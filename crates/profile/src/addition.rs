@@ -15,7 +15,7 @@ use isotherm_model::sensitivity_runs::SensitivityRuns;
 use isotherm_sys::files::{Directory, followed_output};
 
 use crate::error::Error;
-use crate::layout::{Table, temporary};
+use crate::layout::{META_FILE, temporary};
 use crate::lock::open_locked;
 use crate::recognition::recognised;
 use crate::tables::{IsolationRow, Row, SensitivityRow};
@@ -37,7 +37,7 @@ pub fn add_sensitivity(
         run: *run,
     });
     let rows: Vec<SensitivityRow> = rows.collect();
-    add(path, Table::Sensitivity, &rows)
+    add(path, &rows)
 }
 
 /// Adds the runs in which sites of the program were alone in a tier to its profile, or replaces those that it has. `profile` is as for
@@ -53,31 +53,13 @@ pub fn add_isolation(path: &Path, profile: &Profile, runs: &IsolationRuns) -> Re
         run: *run,
     });
     let rows: Vec<IsolationRow> = rows.collect();
-    add(path, Table::Isolation, &rows)
-}
-
-/// A table that is added to a complete profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddedTable {
-    /// That of [`add_sensitivity`].
-    Sensitivity,
-    /// That of [`add_isolation`].
-    Isolation,
-}
-
-impl AddedTable {
-    const fn table(self) -> Table {
-        match self {
-            Self::Sensitivity => Table::Sensitivity,
-            Self::Isolation => Table::Isolation,
-        }
-    }
+    add(path, &rows)
 }
 
 /// Writes the only file of a table.
-fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error> {
+fn add<R: Row + Sync>(path: &Path, rows: &[R]) -> Result<(), Error> {
     let directory = opened(path)?;
-    let pending = Pending::of(table.file(0), rows);
+    let pending = Pending::of(R::TABLE.file(0), rows);
     replace(&directory.path(), &[pending]).map_err(|(file, cause)| Error::Add {
         path: path.join(file),
         cause,
@@ -89,9 +71,10 @@ fn add<R: Row + Sync>(path: &Path, table: Table, rows: &[R]) -> Result<(), Error
 ///
 /// # Errors
 /// As [`add_sensitivity`].
-pub fn check_addition(path: &Path, added: AddedTable) -> Result<(), Error> {
+pub fn check_addition(path: &Path) -> Result<(), Error> {
     let directory = opened(path)?;
-    let (begin, end) = temporary(&added.table().file(0));
+    // What a kill leaves of the trial has a name that the next writer knows.
+    let (begin, end) = temporary(META_FILE);
     let trial = tempfile::Builder::new()
         .prefix(&begin)
         .suffix(end)

@@ -13,7 +13,7 @@ use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{FileMetaData, KeyValue};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
@@ -71,6 +71,16 @@ pub(crate) enum Cells {
     Text(Column<ByteArray>),
 }
 
+impl Cells {
+    /// As [`Column::present`].
+    fn present(&self) -> Option<&[i16]> {
+        match self {
+            Self::Number(column) => column.present.as_deref(),
+            Self::Text(column) => column.present.as_deref(),
+        }
+    }
+}
+
 /// Writes one table as one Parquet file in memory.
 pub(crate) fn encode(
     table: Table,
@@ -101,21 +111,16 @@ pub(crate) fn encode(
         let mut writer = group
             .next_column()?
             .ok_or_else(|| ParquetError::General("fewer columns than fields".to_owned()))?;
-        match cells {
+        let present = cells.present();
+        match &cells {
             Cells::Number(column) => {
                 let values: Vec<i64> = column.values.iter().map(|v| v.cast_signed()).collect();
-                writer.typed::<Int64Type>().write_batch(
-                    &values,
-                    column.present.as_deref(),
-                    None,
-                )?;
+                let writer = writer.typed::<Int64Type>();
+                writer.write_batch(&values, present, None)?;
             }
             Cells::Text(column) => {
-                writer.typed::<ByteArrayType>().write_batch(
-                    &column.values,
-                    column.present.as_deref(),
-                    None,
-                )?;
+                let writer = writer.typed::<ByteArrayType>();
+                writer.write_batch(&column.values, present, None)?;
             }
         }
         writer.close()?;
@@ -127,22 +132,13 @@ pub(crate) fn encode(
 }
 
 fn field(name: &str, cells: &Cells) -> Result<Type, ParquetError> {
-    let (physical, logical, optional) = match cells {
-        Cells::Number(column) => (
-            Physical::INT64,
-            LogicalType::integer(64, false),
-            column.present.is_some(),
-        ),
-        Cells::Text(column) => (
-            Physical::BYTE_ARRAY,
-            LogicalType::String,
-            column.present.is_some(),
-        ),
+    let (physical, logical) = match cells {
+        Cells::Number(_) => (Physical::INT64, LogicalType::integer(64, false)),
+        Cells::Text(_) => (Physical::BYTE_ARRAY, LogicalType::String),
     };
-    let repetition = if optional {
-        Repetition::OPTIONAL
-    } else {
-        Repetition::REQUIRED
+    let repetition = match cells.present() {
+        Some(_) => Repetition::OPTIONAL,
+        None => Repetition::REQUIRED,
     };
     Type::primitive_type_builder(name, physical)
         .with_logical_type(Some(logical))
@@ -181,14 +177,13 @@ impl File {
         }
     }
 
+    fn footer(&self) -> &FileMetaData {
+        self.reader.metadata().file_metadata()
+    }
+
     fn note(&self, key: &str) -> Option<&str> {
-        let notes = self
-            .reader
-            .metadata()
-            .file_metadata()
-            .key_value_metadata()?;
-        let note = notes.iter().find(|note| note.key == key)?;
-        note.value.as_deref()
+        let mut notes = self.footer().key_value_metadata()?.iter();
+        notes.find(|note| note.key == key)?.value.as_deref()
     }
 
     /// True where the file says that it is this table.
@@ -208,11 +203,13 @@ impl File {
 
     /// True where it has a column of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let schema = self.reader.metadata().file_metadata().schema_descr();
-        schema
-            .columns()
-            .iter()
-            .any(|column| column.path().string() == name)
+        self.place(name).is_some()
+    }
+
+    /// The number of the column of this name.
+    fn place(&self, name: &str) -> Option<usize> {
+        let mut columns = self.footer().schema_descr().columns().iter();
+        columns.position(|column| column.path().string() == name)
     }
 
     /// A column of numbers.
@@ -240,13 +237,9 @@ impl File {
         name: &str,
         typed: fn(ColumnReader) -> Option<ColumnReaderImpl<T>>,
     ) -> Result<Column<T::T>, String> {
-        let schema = self.reader.metadata().file_metadata().schema_descr();
-        let index = schema
-            .columns()
-            .iter()
-            .position(|column| column.path().string() == name)
-            .ok_or_else(|| format!("it has no column \"{name}\""))?;
-        let description = schema.column(index);
+        let index = self.place(name);
+        let index = index.ok_or_else(|| format!("it has no column \"{name}\""))?;
+        let description = self.footer().schema_descr().column(index);
         if description.max_rep_level() > 0 || description.max_def_level() > 1 {
             return Err(format!("its column \"{name}\" is nested"));
         }
@@ -275,13 +268,12 @@ impl File {
                 break;
             }
         }
-        if rows == self.rows {
-            Ok(column)
-        } else {
-            Err(format!(
+        match rows == self.rows {
+            true => Ok(column),
+            false => Err(format!(
                 "its column \"{name}\" does not have {} rows",
                 self.rows
-            ))
+            )),
         }
     }
 }

@@ -51,8 +51,8 @@ mod column;
 mod error;
 mod lock;
 mod recognition;
+mod kinds;
 mod tables;
-mod code_table;
 mod meta;
 mod backup;
 mod log;
@@ -61,7 +61,7 @@ mod reader;
 mod writer;
 mod addition;
 
-pub use addition::{AddedTable, add_isolation, add_sensitivity, check_addition};
+pub use addition::{add_isolation, add_sensitivity, check_addition};
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE};
 pub use reader::{read, read_files};

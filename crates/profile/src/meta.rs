@@ -58,20 +58,17 @@ pub(crate) fn read(rows: Vec<MetaRow>) -> Result<(Meta, Ending), String> {
     let mut ending_value = 0;
     for MetaRow { key, value } in rows {
         let wrong = |_| format!("its \"{key}\" is \"{value}\", which is no number");
+        let number = || value.parse().map_err(wrong);
         match key.as_str() {
             "isotherm" => meta.isotherm = value,
             "started" => meta.started = value,
             "depth" => meta.depth = value.parse().map_err(wrong)?,
-            "epoch_length_ns" => meta.epoch_length = Nanos(value.parse().map_err(wrong)?),
-            "chunk_bytes" => meta.chunk = Bytes(value.parse().map_err(wrong)?),
+            "epoch_length_ns" => meta.epoch_length = Nanos(number()?),
+            "chunk_bytes" => meta.chunk = Bytes(number()?),
             "emulated" => meta.emulated = value == "true",
-            "sample_interval_ns" => {
-                meta.sample_interval = Some(Nanos(value.parse().map_err(wrong)?));
-            }
-            "cache_filter_bytes" => {
-                meta.cache_filter = Some(Bytes(value.parse().map_err(wrong)?));
-            }
-            "cache_bytes" => meta.cache = Some(Bytes(value.parse().map_err(wrong)?)),
+            "sample_interval_ns" => meta.sample_interval = Some(Nanos(number()?)),
+            "cache_filter_bytes" => meta.cache_filter = Some(Bytes(number()?)),
+            "cache_bytes" => meta.cache = Some(Bytes(number()?)),
             "ending" => ending = value,
             "ending_value" => ending_value = value.parse().map_err(wrong)?,
             _ => {

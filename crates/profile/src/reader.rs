@@ -7,10 +7,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
-use isotherm_model::code_access::CodeAccess;
+use isotherm_model::batch::{Epoch, Extent, Process};
 use isotherm_model::isolation_runs::IsolationRuns;
-use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Profile, Resident};
 use isotherm_model::sensitivity_runs::{SensitivityRuns, TierPair};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Accesses;
@@ -22,7 +21,7 @@ use crate::column::File;
 use crate::error::{Error, Warning};
 use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
-use crate::tables::{FrameRow, IsolationRow, MetaRow, SensitivityRow, Stored};
+use crate::tables::{FrameRow, IsolationRow, Row, SensitivityRow};
 
 /// Reads the profile at a path, and names each file that could not be used.
 ///
@@ -85,10 +84,8 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
             }
             let lost = unreadable.into_iter();
             warnings.extend(lost.map(|(name, cause)| {
-                Warning::new(
-                    &name,
-                    format!("it could not be read and was left out: {cause}"),
-                )
+                let what = format!("it could not be read and was left out: {cause}");
+                Warning::new(&name, what)
             }));
             Ok((profile, warnings))
         }
@@ -182,18 +179,10 @@ impl From<String> for Refusal {
 /// The content of the files that were read so far.
 #[derive(Default)]
 struct Parts {
-    meta: Option<(Meta, Ending)>,
-    sites: Vec<Site>,
-    frames: Vec<FrameRow>,
-    extents: Vec<Extent>,
-    heat: Vec<Heat>,
-    resident: Vec<Resident>,
-    epochs: Vec<EpochSpan>,
-    counts: Vec<Count>,
-    sources: Vec<SourceReport>,
+    profile: Profile,
+    frames: Vec<FrameRow<'static>>,
     sensitivity: Vec<SensitivityRow>,
     isolation: Vec<IsolationRow>,
-    code: Vec<CodeAccess>,
     /// Files that were used.
     seen: BTreeMap<Table, Vec<u32>>,
     /// Tables of which a file is damaged or missing.
@@ -209,66 +198,48 @@ impl Parts {
             Some(_) if file.is(table) => {}
             _ => return Err("it does not say that it is this table".to_owned().into()),
         }
+        let profile = &mut self.profile;
         match table {
-            Table::Meta => self.meta = Some(meta::read(MetaRow::read(&file)?)?),
-            Table::Sites => self.sites.extend(Site::read(&file)?),
-            Table::Extents => self.extents.extend(Extent::read(&file)?),
-            Table::Counts => self.counts.extend(Count::read(&file)?),
-            Table::Sources => self.sources.extend(SourceReport::read(&file)?),
-            Table::Sensitivity => self.sensitivity = SensitivityRow::read(&file)?,
-            Table::Isolation => self.isolation = IsolationRow::read(&file)?,
-            Table::Code => self.code.extend(CodeAccess::read(&file)?),
+            Table::Meta => (profile.meta, profile.ending) = meta::read(Row::read(&file)?)?,
+            Table::Sites => profile.sites = Row::read(&file)?,
+            Table::Extents => profile.extents = Row::read(&file)?,
+            Table::Counts => profile.counts = Row::read(&file)?,
+            Table::Sources => profile.sources = Row::read(&file)?,
+            Table::Sensitivity => self.sensitivity = Row::read(&file)?,
+            Table::Isolation => self.isolation = Row::read(&file)?,
+            Table::Code => profile.code = Row::read(&file)?,
             Table::Frames => self.frames.extend(FrameRow::read(&file)?),
-            Table::Heat => self.heat.extend(Heat::read(&file)?),
-            Table::Resident => self.resident.extend(Resident::read(&file)?),
-            Table::Epochs => self.epochs.extend(EpochSpan::read(&file)?),
+            Table::Heat => profile.heat.extend(Heat::read(&file)?),
+            Table::Resident => profile.resident.extend(Resident::read(&file)?),
+            Table::Epochs => profile.epochs.extend(EpochSpan::read(&file)?),
         }
         Ok(())
     }
 
     fn assemble(mut self) -> (Profile, Vec<Warning>) {
         self.notice_gaps();
-        let (meta, ending) = self
-            .meta
-            .take()
-            .unwrap_or((Meta::default(), Ending::Unknown));
-        self.settle_epochs(&meta);
-        self.heat
-            .sort_by_key(|heat| (heat.epoch, heat.process, heat.address));
-        self.resident.sort_by_key(|resident| resident.epoch);
-        self.code.sort_by(|a, b| a.key().cmp(&b.key()));
-        let sites = self.settle_sites();
-        let sensitivity = self.settle_sensitivity(&meta);
-        let isolation = self.settle_isolation(&meta);
-        let extents: BTreeMap<(Process, u64), Extent> = self
-            .extents
-            .into_iter()
+        self.settle_epochs();
+        self.settle_sites();
+        self.profile.sensitivity = self.settle_sensitivity();
+        self.profile.isolation = self.settle_isolation();
+        let profile = &mut self.profile;
+        let place = |heat: &Heat| (heat.epoch, heat.process, heat.address);
+        profile.heat.sort_by_key(place);
+        profile.resident.sort_by_key(|resident| resident.epoch);
+        profile.code.sort_by(|a, b| a.key().cmp(&b.key()));
+        let extents = profile.extents.drain(..);
+        let extents: BTreeMap<(Process, u64), Extent> = extents
             .map(|extent| ((extent.process, extent.address), extent))
             .collect();
-        if ending == Ending::Unknown {
-            let epochs = counted(self.epochs.len(), "epoch");
-            self.warnings.push(Warning::new(
-                "",
-                format!(
-                    "the recording was cut short or still runs: it has no ending; what is used: {epochs}"
-                ),
-            ));
+        profile.extents = extents.into_values().collect();
+        if profile.ending == Ending::Unknown {
+            let epochs = counted(profile.epochs.len(), "epoch");
+            let what = format!(
+                "the recording was cut short or still runs: it has no ending; what is used: {epochs}"
+            );
+            self.warnings.push(Warning::new("", what));
         }
-        let profile = Profile {
-            meta,
-            ending,
-            epochs: self.epochs,
-            sites,
-            extents: extents.into_values().collect(),
-            heat: self.heat,
-            resident: self.resident,
-            code: self.code,
-            counts: self.counts,
-            sources: self.sources,
-            sensitivity,
-            isolation,
-        };
-        (profile, self.warnings)
+        (self.profile, self.warnings)
     }
 
     /// Names files that must have been there: the meta data, numbers before the last one, and the heat that other tables prove.
@@ -294,62 +265,59 @@ impl Parts {
         }
         for (table, file) in missing {
             self.incomplete.insert(table);
-            self.warnings.push(Warning::new(
-                &file,
-                "it is missing; what else is there is used",
-            ));
+            let what = "it is missing; what else is there is used";
+            self.warnings.push(Warning::new(&file, what));
         }
     }
 
     /// Whether there is no file of heat, although instructions accessed sites. The table has no file where there are no rows, and a
     /// recording that was cut short may have written its code only.
     fn lacks_heat(&self) -> bool {
-        let has_ended = |(_, ending): &(Meta, Ending)| *ending != Ending::Unknown;
+        let mut code = self.profile.code.iter();
         !self.seen.contains_key(&Table::Heat)
             && !self.incomplete.contains(&Table::Heat)
-            && self.meta.as_ref().is_some_and(has_ended)
-            && self.code.iter().any(|row| row.accesses != Accesses::ZERO)
+            && self.profile.ending != Ending::Unknown
+            && code.any(|row| row.accesses != Accesses::ZERO)
     }
 
     /// Leaves out rows of an epoch that was cut short; where the commit records themselves were
     /// lost, takes every epoch that has rows.
-    fn settle_epochs(&mut self, meta: &Meta) {
+    fn settle_epochs(&mut self) {
+        let profile = &mut self.profile;
         let mut spans: BTreeMap<Epoch, EpochSpan> =
-            self.epochs.drain(..).map(|e| (e.epoch, e)).collect();
+            profile.epochs.drain(..).map(|e| (e.epoch, e)).collect();
         let lost = self.incomplete.contains(&Table::Epochs)
             || (spans.is_empty() && !self.seen.contains_key(&Table::Epochs));
-        let rows = self.heat.iter().map(|heat| heat.epoch);
-        let rows = rows.chain(self.resident.iter().map(|resident| resident.epoch));
+        let rows = profile.heat.iter().map(|heat| heat.epoch);
+        let rows = rows.chain(profile.resident.iter().map(|resident| resident.epoch));
         let uncommitted: BTreeSet<Epoch> = rows.filter(|e| !spans.contains_key(e)).collect();
         if !uncommitted.is_empty() {
             let count = counted(uncommitted.len(), "epoch");
-            self.warnings.push(Warning::new(
-                "",
-                if lost {
-                    format!("the length of {count} is lost and taken to be what was asked for")
-                } else {
-                    format!("left out, because the recording was cut short in it: {count}")
-                },
-            ));
+            let what = match lost {
+                true => format!("the length of {count} is lost and taken to be what was asked for"),
+                false => format!("left out, because the recording was cut short in it: {count}"),
+            };
+            self.warnings.push(Warning::new("", what));
         }
         if lost {
-            let span = meta.epoch_length;
+            let span = profile.meta.epoch_length;
             let derived = uncommitted.into_iter();
             spans.extend(derived.map(|epoch| (epoch, EpochSpan { epoch, span })));
         } else {
-            self.heat.retain(|heat| spans.contains_key(&heat.epoch));
-            self.resident
+            profile.heat.retain(|heat| spans.contains_key(&heat.epoch));
+            profile
+                .resident
                 .retain(|resident| spans.contains_key(&resident.epoch));
         }
-        self.epochs = spans.into_values().collect();
+        profile.epochs = spans.into_values().collect();
     }
 
     /// The timed runs, unless they belong to another recording.
-    fn settle_sensitivity(&mut self, meta: &Meta) -> Option<SensitivityRuns> {
+    fn settle_sensitivity(&mut self) -> Option<SensitivityRuns> {
         let rows = std::mem::take(&mut self.sensitivity);
         let of = |row: &SensitivityRow| (row.started.clone(), row.tiers.clone());
         let again = "`isotherm sensitivity` measures them again";
-        let (_, tiers) = self.measured_once(Table::Sensitivity, &rows, of, (meta, again))?;
+        let (_, tiers) = self.measured_once(Table::Sensitivity, &rows, of, again)?;
         Some(SensitivityRuns {
             tiers: TierPair::from_text(tiers),
             runs: rows.into_iter().map(|row| row.run).collect(),
@@ -357,7 +325,7 @@ impl Parts {
     }
 
     /// The runs with a site alone in a tier, unless they belong to another recording.
-    fn settle_isolation(&mut self, meta: &Meta) -> Option<IsolationRuns> {
+    fn settle_isolation(&mut self) -> Option<IsolationRuns> {
         let rows = std::mem::take(&mut self.isolation);
         let counter = rows.first()?.counter;
         let of = |row: &IsolationRow| {
@@ -365,7 +333,7 @@ impl Parts {
             (row.started.clone(), measured)
         };
         let again = "`isotherm record --isolate sites` measures them again";
-        self.measured_once(Table::Isolation, &rows, of, (meta, again))?;
+        self.measured_once(Table::Isolation, &rows, of, again)?;
         Some(IsolationRuns {
             tiers: TierPair::from_text(rows.first()?.tiers.clone()),
             counter,
@@ -380,12 +348,12 @@ impl Parts {
         table: Table,
         rows: &[R],
         of: impl Fn(&R) -> (String, String),
-        (meta, again): (&Meta, &str),
+        again: &str,
     ) -> Option<(String, String)> {
         let first = of(rows.first()?);
         let what = if rows.iter().any(|row| of(row) != first) {
             "it was left out: it holds runs of several measurements".to_owned()
-        } else if first.0 != meta.started {
+        } else if first.0 != self.profile.meta.started {
             format!("it was left out: its runs are of another recording; {again}")
         } else {
             return Some(first);
@@ -394,13 +362,14 @@ impl Parts {
         None
     }
 
-    /// Joins sites and frames, and makes a site of each name of which only rows are left.
-    fn settle_sites(&mut self) -> Vec<Site> {
-        let mut sites: BTreeMap<SiteId, Site> =
-            self.sites.drain(..).map(|site| (site.id, site)).collect();
-        let mut orphans: BTreeSet<SiteId> = self.heat.iter().map(|heat| heat.site).collect();
-        orphans.extend(self.resident.iter().map(|resident| resident.site));
-        orphans.extend(self.extents.iter().map(|extent| extent.site));
+    /// Joins sites and frames, and makes a site of each id that only other tables have.
+    fn settle_sites(&mut self) {
+        let profile = &mut self.profile;
+        let sites = profile.sites.drain(..);
+        let mut sites: BTreeMap<SiteId, Site> = sites.map(|site| (site.id, site)).collect();
+        let mut orphans: BTreeSet<SiteId> = profile.heat.iter().map(|heat| heat.site).collect();
+        orphans.extend(profile.resident.iter().map(|resident| resident.site));
+        orphans.extend(profile.extents.iter().map(|extent| extent.site));
         orphans.retain(|id| !sites.contains_key(id));
         let lost =
             self.incomplete.contains(&Table::Sites) || !self.seen.contains_key(&Table::Sites);
@@ -411,7 +380,8 @@ impl Parts {
             for id in &orphans {
                 sites.insert(*id, Site::nameless(*id));
             }
-            for resident in self.resident.iter().filter(|r| orphans.contains(&r.site)) {
+            let rows = profile.resident.iter();
+            for resident in rows.filter(|row| orphans.contains(&row.site)) {
                 if let Some(site) = sites.get_mut(&resident.site) {
                     site.peak_rss = site.peak_rss.max(resident.bytes);
                 }
@@ -420,9 +390,10 @@ impl Parts {
         self.frames.sort_by_key(|row| (row.site, row.depth));
         for rows in self.frames.chunk_by(|a, b| a.site == b.site) {
             if let Some(site) = sites.get_mut(&rows[0].site) {
-                site.frames = rows.iter().map(|row| row.frame.clone()).collect();
+                let frames = rows.iter().map(|row| row.frame.clone().into_owned());
+                site.frames = frames.collect();
             }
         }
-        sites.into_values().collect()
+        profile.sites = sites.into_values().collect();
     }
 }

@@ -2,6 +2,7 @@
 //! a profile is at the path, it refuses, or replaces that one and puts it back if the new one holds nothing or, on request, is not finished
 //! ([`Existing`]). [`replace`] writes the files of tables so that each name always holds a whole file.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -28,7 +29,7 @@ use crate::lock::open_locked;
 use crate::log::Log;
 use crate::meta;
 use crate::recognition::{is_empty, is_profile, recognised};
-use crate::tables::{Caller, Row};
+use crate::tables::{Columns, FrameRow, Row};
 
 /// What to do with a profile that is at the path already. Anything that is not a profile is left
 /// alone either way.
@@ -89,6 +90,26 @@ type Pair = (SiteId, Arc<str>, u64);
 struct State<T> {
     now: T,
     dirty: bool,
+}
+
+impl<T: Clone + PartialEq> State<Vec<T>> {
+    /// Replaces the rows by these, if there are any.
+    fn renew(&mut self, rows: &[T]) {
+        if !rows.is_empty() && rows != self.now {
+            self.now = rows.to_vec();
+            self.dirty = true;
+        }
+    }
+}
+
+impl<T> State<T> {
+    /// The only file of the table, with these rows, if they changed.
+    fn pending<'a, R: Row + 'a>(
+        &self,
+        rows: impl IntoIterator<Item = &'a R> + Clone + Sync + 'a,
+    ) -> Option<Pending<'a>> {
+        self.dirty.then(|| Pending::of(R::TABLE.file(0), rows))
+    }
 }
 
 impl Writer {
@@ -173,10 +194,9 @@ impl Writer {
 
     fn note_code_names(&mut self) {
         let names = std::mem::take(&mut self.code_names);
-        let names: HashMap<(&str, u64), &Arc<Frame>> = names
-            .iter()
-            .map(|frame| ((&*frame.module, frame.offset), frame))
-            .collect();
+        let names = names.iter();
+        let names = names.map(|frame| ((&*frame.module, frame.offset), frame));
+        let names: HashMap<(&str, u64), &Arc<Frame>> = names.collect();
         for ((_, module, offset), row) in &mut self.code.now {
             if let Some(frame) = names.get(&(&**module, *offset))
                 && row.code != **frame
@@ -253,13 +273,13 @@ impl Writer {
         self.frames.push(new);
     }
 
-    fn callers(&self, id: SiteId) -> impl Iterator<Item = Caller<'_>> {
+    fn callers(&self, id: SiteId) -> impl Iterator<Item = FrameRow<'_>> {
         let site = self.sites.now.get(&id).into_iter();
-        let frames = site.flat_map(|site| site.frames.iter().enumerate());
-        frames.map(move |(depth, frame)| Caller {
+        let frames = site.flat_map(|site| (0..).zip(site.frames.iter()));
+        frames.map(move |(depth, frame)| FrameRow {
             site: id,
             depth,
-            frame,
+            frame: Cow::Borrowed(frame),
         })
     }
 
@@ -278,20 +298,10 @@ impl Writer {
             self.code.dirty = true;
         }
         self.noted_epochs += 1;
-        let told = [
-            segment.sites.is_empty(),
-            segment.heat.is_empty(),
-            segment.resident.is_empty(),
-        ];
-        self.tells |= told.contains(&false);
-        if !segment.counts.is_empty() && segment.counts != self.counts.now {
-            self.counts.now.clone_from(&segment.counts);
-            self.counts.dirty = true;
-        }
-        if !segment.sources.is_empty() && segment.sources != self.sources.now {
-            self.sources.now.clone_from(&segment.sources);
-            self.sources.dirty = true;
-        }
+        let (sites, heat) = (&segment.sites, &segment.heat);
+        self.tells |= !(sites.is_empty() && heat.is_empty() && segment.resident.is_empty());
+        self.counts.renew(&segment.counts);
+        self.sources.renew(&segment.sources);
     }
 
     /// Writes all that is not on disk yet, the commit record last, and then the ending. What fails stays
@@ -320,32 +330,13 @@ impl Writer {
     /// The files that differ from what is on disk, in the order in which they are to appear there.
     fn pending(&self) -> Vec<Pending<'_>> {
         let mut files = Vec::new();
-        if self.sites.dirty {
-            let sites = self.sites.now.values();
-            files.push(Pending::new(Table::Sites.file(0), move || {
-                sites.clone().collect()
-            }));
-        }
-        if self.extents.dirty {
-            let extents = self.extents.now.values();
-            files.push(Pending::new(Table::Extents.file(0), move || {
-                extents.clone().copied().collect()
-            }));
-        }
-        if self.counts.dirty {
-            files.push(Pending::of(Table::Counts.file(0), &self.counts.now));
-        }
-        if self.sources.dirty {
-            files.push(Pending::of(Table::Sources.file(0), &self.sources.now));
-        }
-        if self.code.dirty {
-            let code = self.code.now.values();
-            files.push(Pending::new(Table::Code.file(0), move || {
-                code.clone().collect()
-            }));
-        }
+        files.extend(self.sites.pending(self.sites.now.values()));
+        files.extend(self.extents.pending(self.extents.now.values()));
+        files.extend(self.counts.pending(&self.counts.now));
+        files.extend(self.sources.pending(&self.sources.now));
+        files.extend(self.code.pending(self.code.now.values()));
         files.extend(self.frames.pending().map(|(file, sites)| {
-            Pending::new(file, move || {
+            Pending::made(file, move || {
                 sites.iter().flat_map(|id| self.callers(*id)).collect()
             })
         }));
@@ -356,7 +347,7 @@ impl Writer {
     }
 
     fn meta_file(&self, ending: Ending) -> Pending<'_> {
-        Pending::new(Table::Meta.file(0), move || meta::rows(&self.meta, ending))
+        Pending::made(Table::Meta.file(0), move || meta::rows(&self.meta, ending))
     }
 
     fn replace(&self, files: &[Pending<'_>]) -> Result<(), Error> {
@@ -421,21 +412,24 @@ pub(crate) struct Pending<'a> {
 
 impl<'a> Pending<'a> {
     /// A file of rows that are made when it is encoded.
-    fn new<R: Row>(file: String, rows: impl Fn() -> Vec<R> + Sync + 'a) -> Self {
-        Self {
-            file,
-            durable: true,
-            is_first: false,
-            encode: Box::new(move || column::encode(R::TABLE, R::columns(&rows()))),
-        }
+    fn made<R: Row>(file: String, rows: impl Fn() -> Vec<R> + Sync + 'a) -> Self {
+        Self::encoded::<R>(file, move || R::columns(&Vec::from_iter(&rows())))
     }
 
-    pub(crate) fn of<R: Row + Sync>(file: String, rows: &'a [R]) -> Self {
+    /// A file of rows that are there.
+    pub(crate) fn of<R: Row + 'a>(
+        file: String,
+        rows: impl IntoIterator<Item = &'a R> + Clone + Sync + 'a,
+    ) -> Self {
+        Self::encoded::<R>(file, move || R::columns(&Vec::from_iter(rows.clone())))
+    }
+
+    fn encoded<R: Row>(file: String, columns: impl Fn() -> Columns + Sync + 'a) -> Self {
         Self {
             file,
             durable: true,
             is_first: false,
-            encode: Box::new(|| column::encode(R::TABLE, R::columns(rows))),
+            encode: Box::new(move || column::encode(R::TABLE, columns())),
         }
     }
 
@@ -651,7 +645,7 @@ mod tests {
         };
         Pending {
             is_first: true,
-            ..Pending::new("meta.parquet".to_owned(), move || {
+            ..Pending::made("meta.parquet".to_owned(), move || {
                 meta::rows(&meta, Ending::Unknown)
             })
         }

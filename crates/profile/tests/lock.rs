@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::Ending;
 use isotherm_profile::{
-    AddedTable, Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
+    Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
 };
 use support::{Random, Scratch, isolation, meta, segment, sensitivity};
 
@@ -87,7 +87,7 @@ fn a_profile_that_is_being_recorded_is_neither_overwritten_nor_added_to() {
     }
     let random = &mut Random(3);
     for refused in [
-        check_addition(&path, AddedTable::Isolation),
+        check_addition(&path),
         add_sensitivity(&path, &profile, &sensitivity(random)),
         add_isolation(&path, &profile, &isolation(random)),
     ] {
@@ -96,7 +96,7 @@ fn a_profile_that_is_being_recorded_is_neither_overwritten_nor_added_to() {
     assert_eq!(read(&path).unwrap().0, profile);
     writer.finish(Ending::Exited(0), &[]).unwrap();
 
-    check_addition(&path, AddedTable::Isolation).unwrap();
+    check_addition(&path).unwrap();
     let refused = create(&path, 2, Existing::Refuse).unwrap_err();
     assert!(matches!(refused, Error::Exists(_)), "{refused}");
     finish(create(&path, 2, Existing::Overwrite).unwrap(), 2);

@@ -5,7 +5,7 @@ mod support;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{
-    AddedTable, Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
+    Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
 };
 use support::{Random, Scratch, isolation, meta, seed, segment, sensitivity};
 
@@ -50,7 +50,7 @@ fn a_profile_reads_as_it_was_recorded() {
         // The second measurement takes the place of the first.
         for _ in 0..2 {
             let runs = sensitivity(&mut random);
-            check_addition(&path, AddedTable::Isolation).unwrap();
+            check_addition(&path).unwrap();
             add_sensitivity(&path, &finished, &runs).unwrap();
             expected.sensitivity = Some(runs);
             let runs = isolation(&mut random);
@@ -100,7 +100,7 @@ fn added_runs_stay_with_their_recording() {
     let empty = scratch.path("empty");
     std::fs::create_dir(&empty).unwrap();
     for refused in [
-        check_addition(&empty, AddedTable::Isolation),
+        check_addition(&empty),
         add_sensitivity(&empty, &next, &sensitivity(&mut random)),
         add_isolation(&empty, &next, &isolation(&mut random)),
     ] {

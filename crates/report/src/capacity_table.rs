@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::capacity_curve::{CapacityCurve, CapacityNeed, CapacityPoint, NEEDS, PARTS, Piece};
 use crate::table::DataTable;
 use crate::words::percent;
-use crate::{plot, sites};
+use crate::{json, plot, sites};
 
 /// Columns of the curve at most.
 const COLUMNS: usize = 100;
@@ -124,14 +124,13 @@ impl CapacityCurves {
             points: curve.points(self.footprint),
             needs: curve.needs(),
         };
-        let json = Json {
+        let printed = Json {
             schema_version: SCHEMA_VERSION,
             counted: self.counted,
             footprint_bytes: self.footprint.0.0,
             curves: self.curves.iter().map(of_curve).collect(),
         };
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(&json).unwrap_or_default() + "\n"
+        json::json(&printed)
     }
 }
 

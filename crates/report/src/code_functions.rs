@@ -1,6 +1,7 @@
 //! Lists the sampled functions of a profile, each with the sites whose data it accesses ([`CodeFunction`]), and the lines of code, each
 //! with its site ([`CodePair`]); formats both as tables of `isotherm report` in a terminal. The HTML page has its own tables.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use isotherm_model::count_unit::CountUnit;
@@ -19,7 +20,7 @@ const ROWS: usize = 12;
 const SITES: usize = 3;
 
 /// A function, and the data that it accesses.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct CodeFunction {
     /// The function; the module where it has no symbols.
     pub function: String,
@@ -56,37 +57,29 @@ pub(crate) struct CodePair<'a> {
 
 /// Every function that was sampled, the one with most accesses first.
 pub(crate) fn functions(profile: &Profile, sites: &[SiteRow]) -> Vec<CodeFunction> {
-    let locations: BTreeMap<SiteId, &str> = sites
-        .iter()
-        .map(|site| (site.id, site.location.as_str()))
-        .collect();
+    let locations = sites.iter().map(|site| (site.id, site.location.as_str()));
+    let locations: BTreeMap<SiteId, &str> = locations.collect();
     let elsewhere = Site::new(SiteId::UNATTRIBUTED, SiteKind::Unattributed).label();
     let mut functions = BTreeMap::<String, CodeFunction>::new();
     for (site, lines) in lines_by_site(profile, |_| 0) {
+        let id = site.to_string();
+        let location = locations.get(&site).copied().unwrap_or(&elsewhere);
         for line in lines {
             let name = function_name(&line);
             let function = functions
                 .entry(name)
                 .or_insert_with_key(|name| CodeFunction {
                     function: name.clone(),
-                    accesses: 0,
-                    accesses_share: 0.0,
-                    served_by_caches: 0,
-                    sites: Vec::new(),
+                    ..CodeFunction::default()
                 });
             function.accesses = function.accesses.saturating_add(line.accesses);
             let served = function.served_by_caches;
             function.served_by_caches = served.saturating_add(line.served_by_caches);
-            let id = site.to_string();
             match function.sites.last_mut().filter(|last| last.site == id) {
                 Some(last) => last.accesses = last.accesses.saturating_add(line.accesses),
                 None => function.sites.push(FunctionSite {
-                    site: id,
-                    location: locations
-                        .get(&site)
-                        .copied()
-                        .unwrap_or(&elsewhere)
-                        .to_owned(),
+                    site: id.clone(),
+                    location: location.to_owned(),
                     accesses: line.accesses,
                     accesses_share: 0.0,
                 }),
@@ -101,13 +94,10 @@ pub(crate) fn functions(profile: &Profile, sites: &[SiteRow]) -> Vec<CodeFunctio
         for site in &mut function.sites {
             site.accesses_share = share(site.accesses, function.accesses);
         }
-        let most = |site: &FunctionSite| std::cmp::Reverse(site.accesses);
-        function.sites.sort_by_key(most);
+        function.sites.sort_by_key(|site| Reverse(site.accesses));
     }
-    functions.sort_by(|a, b| {
-        let most = (b.accesses, b.served_by_caches).cmp(&(a.accesses, a.served_by_caches));
-        most.then_with(|| a.function.cmp(&b.function))
-    });
+    // Equals stay in the order of their names.
+    functions.sort_by_key(|it| Reverse((it.accesses, it.served_by_caches)));
     functions
 }
 
@@ -143,11 +133,9 @@ impl CodeFunction {
     /// The sites that it accesses most, with their shares.
     pub(crate) fn sites_in_words(&self) -> String {
         let with_accesses = self.sites.iter().filter(|site| site.accesses > 0);
-        let named: Vec<String> = with_accesses
-            .clone()
-            .take(SITES)
-            .map(|site| format!("{} {}", site.location, percent(site.accesses_share)))
-            .collect();
+        let named =
+            |site: &FunctionSite| format!("{} {}", site.location, percent(site.accesses_share));
+        let named: Vec<String> = with_accesses.clone().take(SITES).map(named).collect();
         let more = with_accesses.count() - named.len();
         match more {
             0 => named.join(", "),

@@ -1,5 +1,6 @@
 //! Lists the lines of code that access the data of each site: a [`CodeLine`] has the function, the accesses (loads, stores), and a pattern.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use isotherm_model::code_access::{AccessKind, CodeAccess, CodePattern, SampleWalk};
@@ -124,10 +125,8 @@ pub(crate) fn lines_by_site(
         sites.entry(site).or_default().push(line);
     }
     for lines in sites.values_mut() {
-        lines.sort_by(|a, b| {
-            let most = (b.accesses, b.served_by_caches).cmp(&(a.accesses, a.served_by_caches));
-            most.then_with(|| a.text.cmp(&b.text))
-        });
+        // Equals stay in the order of their texts.
+        lines.sort_by_key(|line| Reverse((line.accesses, line.served_by_caches)));
     }
     sites
 }

@@ -60,17 +60,13 @@ impl Comparison {
     /// Whether the guided runs differ from first touch by more than noise.
     #[must_use]
     pub fn guided_within_noise(&self) -> Option<bool> {
-        self.guided
-            .as_ref()?
-            .within_noise_of(self.first_touch.as_ref()?)
+        within_noise(self.guided.as_ref(), self.first_touch.as_ref())
     }
 
     /// Whether there is a gap between first touch and all fast beyond the noise.
     #[must_use]
     pub fn gap_within_noise(&self) -> Option<bool> {
-        self.first_touch
-            .as_ref()?
-            .within_noise_of(self.all_fast.as_ref()?)
+        within_noise(self.first_touch.as_ref(), self.all_fast.as_ref())
     }
 
     /// A line for each placement: fastest, middle and slowest round, and the fastest as a multiple of all fast; then what the times tell.
@@ -78,50 +74,42 @@ impl Comparison {
     pub fn render(&self) -> String {
         let rows = self.rows();
         let factor = |ratio: Option<f64>| ratio.map_or_else(String::new, |it| format!("{it:.2}x"));
-        let time = |time: Option<Nanos>| time.map_or_else(String::new, |it| it.to_string());
+        let several = |times: &Times, of: fn(&Times) -> Nanos| match times.rounds() {
+            1 => String::new(),
+            _ => of(times).to_string(),
+        };
         let mut table = DataTable::of(&rows)
-            .left("placement", |row| row.placement)
-            .right("fastest", |row| row.fastest)
-            .right("median", |row| time(row.median))
-            .right("slowest", |row| time(row.slowest))
-            .right("of all fast", |row| factor(self.ratio(row.fastest)));
+            .left("placement", |(placement, ..)| *placement)
+            .right("fastest", |(_, times, _)| times.fastest())
+            .right("median", move |(_, times, _)| several(times, Times::median))
+            .right("slowest", move |(_, times, _)| {
+                several(times, Times::slowest)
+            })
+            .right("of all fast", |(_, times, _)| {
+                factor(self.ratio(times.fastest()))
+            });
         if self.expected.is_some() {
-            table = table.right("predicted", |row| factor(row.predicted));
+            table = table.right("predicted", |(.., predicted)| factor(*predicted));
         }
         table.render() + &self.verdict()
     }
 
-    fn rows(&self) -> Vec<Row> {
+    /// The placements that were run, and the bound as if it had been run once; each with the plan's prediction as a multiple of all fast.
+    fn rows(&self) -> Vec<(&'static str, Times, Option<f64>)> {
         let predicted = |of: fn(&ExpectedTimes) -> f64| self.expected.as_ref().map(of);
-        let measured = [
+        let first_touch = predicted(|it| it.first_touch);
+        let bound = self.bound.and_then(|bound| Times::of(&[bound]));
+        let rows = [
             ("all slow", &self.all_slow, predicted(|it| it.all_slow)),
-            (
-                "first touch",
-                &self.first_touch,
-                predicted(|it| it.first_touch),
-            ),
+            ("first touch", &self.first_touch, first_touch),
             ("guided", &self.guided, predicted(|it| it.planned)),
             ("all fast", &self.all_fast, None),
+            ("bound", &bound, predicted(|it| it.bound)),
         ];
-        let row = |(placement, times, predicted): (_, &Option<Times>, _)| {
-            let times = times.as_ref()?;
-            let several = times.rounds() > 1;
-            Some(Row {
-                placement,
-                fastest: times.fastest(),
-                median: several.then(|| times.median()),
-                slowest: several.then(|| times.slowest()),
-                predicted,
-            })
+        let timed = |(placement, times, predicted): (_, &Option<Times>, _)| {
+            Some((placement, times.clone()?, predicted))
         };
-        let bound = self.bound.map(|bound| Row {
-            placement: "bound",
-            fastest: bound,
-            median: None,
-            slowest: None,
-            predicted: predicted(|it| it.bound),
-        });
-        measured.into_iter().filter_map(row).chain(bound).collect()
+        rows.into_iter().filter_map(timed).collect()
     }
 
     /// The time that the plan predicts for its own runs over the fastest of the measured ones, both as a multiple of all fast,
@@ -142,9 +130,8 @@ impl Comparison {
 
     /// Whether first touch is no faster than all slow, beyond the noise, although all fast is.
     fn first_touch_gains_nothing(&self) -> bool {
-        let as_first_touch =
-            |other: &Option<Times>| self.first_touch.as_ref()?.within_noise_of(other.as_ref()?);
-        as_first_touch(&self.all_slow) == Some(true) && self.gap_within_noise() == Some(false)
+        let slow = within_noise(self.first_touch.as_ref(), self.all_slow.as_ref());
+        slow == Some(true) && self.gap_within_noise() == Some(false)
     }
 
     fn verdict(&self) -> String {
@@ -165,10 +152,9 @@ impl Comparison {
             }
             // A part of the gap that may be noise is none.
             (Some(gap), _) if self.guided_within_noise() != Some(true) => {
-                text += &format!(
-                    "guided closes {} of the gap between first touch and all fast\n",
-                    percent(gap)
-                );
+                let gap = percent(gap);
+                text +=
+                    &format!("guided closes {gap} of the gap between first touch and all fast\n");
             }
             (Some(_) | None, _) => {}
         }
@@ -185,36 +171,22 @@ impl Comparison {
             _ => "",
         };
         let than = if error < 0.0 { "less" } else { "more" };
-        format!(
-            "the plan predicts {} {than} time for guided runs than they took{noise}\n",
-            percent(error.abs())
-        )
+        let error = percent(error.abs());
+        format!("the plan predicts {error} {than} time for guided runs than they took{noise}\n")
     }
 }
 
-/// A line of the table.
-struct Row {
-    placement: &'static str,
-    fastest: Nanos,
-    /// `None` of a single round, and of what was not run.
-    median: Option<Nanos>,
-    slowest: Option<Nanos>,
-    /// By the plan, as a multiple of all fast; `None` of all fast and without a prediction.
-    predicted: Option<f64>,
+fn within_noise(one: Option<&Times>, other: Option<&Times>) -> Option<bool> {
+    one?.within_noise_of(other?)
 }
 
 fn faster(guided: Nanos, first: Nanos) -> String {
-    let times = |more: Nanos, less: Nanos| more.0 as f64 / less.0.max(1) as f64;
-    match guided < first {
-        true => format!(
-            "guided is {:.2} times as fast as first touch\n",
-            times(first, guided)
-        ),
-        false => format!(
-            "guided is {:.2} times as slow as first touch\n",
-            times(guided, first)
-        ),
-    }
+    let (word, more, less) = match guided < first {
+        true => ("fast", first, guided),
+        false => ("slow", guided, first),
+    };
+    let times = more.0 as f64 / less.0.max(1) as f64;
+    format!("guided is {times:.2} times as {word} as first touch\n")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::site_pair::SitePair;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::variant_words;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::location::Location;
 use crate::noise::{SampledAmount, differ, wilson};
@@ -36,7 +36,8 @@ const LEAST_GROWTH: f64 = 0.01;
 
 variant_words! {
     /// A change of a site.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
     pub enum SiteChangeKind {
         /// Only the later profile has it.
         New = "new",
@@ -54,12 +55,6 @@ variant_words! {
         Larger = "larger",
         /// Fewer bytes resident.
         Smaller = "smaller",
-    }
-}
-
-impl Serialize for SiteChangeKind {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.word())
     }
 }
 
@@ -194,10 +189,9 @@ impl ProfileDifference {
             Side::new(before, unit, names.0),
             Side::new(after, unit, names.1),
         );
-        let mut sites: Vec<SiteDifference> = pairs
-            .iter()
-            .filter_map(|pair| site_difference(&sides, pair))
-            .collect();
+        let sites = pairs.iter();
+        let sites = sites.filter_map(|pair| site_difference(&sides, pair));
+        let mut sites: Vec<SiteDifference> = sites.collect();
         let weight = |site: &SiteDifference| weight(&sides, site);
         sites.sort_by(|a, b| {
             let by_weight = weight(b).total_cmp(&weight(a));
@@ -213,13 +207,6 @@ impl ProfileDifference {
             sites,
             conditions: Vec::new(),
         }
-    }
-
-    /// As JSON, documented in `docs/formats.md`, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
 
@@ -336,11 +323,9 @@ fn site_difference(sides: &(Side<'_>, Side<'_>), pair: &SitePair) -> Option<Site
         rows.next().cloned()
     };
     let row = row(&sides.1, &pair.after).or_else(|| row(&sides.0, &pair.before))?;
-    let is_telling = [&before, &after]
-        .into_iter()
-        .flatten()
-        .any(SiteFigures::is_telling);
-    let changes = match is_telling {
+    let is_telling =
+        |side: &Option<SiteFigures>| side.as_ref().is_some_and(SiteFigures::is_telling);
+    let changes = match is_telling(&before) || is_telling(&after) {
         true => changes(sides, before.as_ref(), after.as_ref()),
         false => Vec::new(),
     };
@@ -362,41 +347,31 @@ fn changes(
     before: Option<&SiteFigures>,
     after: Option<&SiteFigures>,
 ) -> Vec<SiteChangeKind> {
+    use SiteChangeKind::{Cooler, Faster, Gone, Hotter, Larger, New, Slower, Smaller};
     let (before, after) = match (before, after) {
-        (None, _) => return vec![SiteChangeKind::New],
-        (_, None) => return vec![SiteChangeKind::Gone],
+        (None, _) => return vec![New],
+        (_, None) => return vec![Gone],
         (Some(before), Some(after)) => (before, after),
     };
     let mut changes = Vec::new();
-    let mut add = |more: bool, less: bool, kinds: [SiteChangeKind; 2]| {
-        changes.extend(more.then_some(kinds[0]));
-        changes.extend(less.then_some(kinds[1]));
+    let mut add = |is_other: bool, growth: f64, [more, less]: [SiteChangeKind; 2]| {
+        changes.extend(is_other.then_some(if growth > 0.0 { more } else { less }));
     };
-    let grown = after.accesses_share - before.accesses_share;
-    let is_hotter = shares_differ(sides, before, after) && grown.abs() >= LEAST_SHARE;
-    add(
-        is_hotter && grown > 0.0,
-        is_hotter && grown < 0.0,
-        [SiteChangeKind::Hotter, SiteChangeKind::Cooler],
-    );
+    let growth = after.accesses_share - before.accesses_share;
+    let is_other = shares_differ(sides, before, after) && growth.abs() >= LEAST_SHARE;
+    add(is_other, growth, [Hotter, Cooler]);
     if sides.0.unit == Some(HeatUnit::Time) {
         let (slow, fast) = (before.sampled(), after.sampled());
         let all = sides.0.run.heat.unwrap_or(0).max(1) as f64;
-        let is_other = differ(slow, fast) && (fast.amount - slow.amount).abs() / all >= LEAST_SHARE;
-        add(
-            is_other && fast.amount > slow.amount,
-            is_other && fast.amount < slow.amount,
-            [SiteChangeKind::Slower, SiteChangeKind::Faster],
-        );
+        let growth = fast.amount - slow.amount;
+        let is_other = differ(slow, fast) && growth.abs() / all >= LEAST_SHARE;
+        add(is_other, growth, [Slower, Faster]);
     }
     let (small, large) = (before.peak_rss_bytes, after.peak_rss_bytes);
     let growth = small.abs_diff(large);
     let is_other = growth >= OBJECT_AT_LEAST.0 && share(growth, small.max(large)) >= LEAST_GROWTH;
-    add(
-        is_other && large > small,
-        is_other && large < small,
-        [SiteChangeKind::Larger, SiteChangeKind::Smaller],
-    );
+    let growth = large as f64 - small as f64;
+    add(is_other, growth, [Larger, Smaller]);
     changes
 }
 
@@ -534,13 +509,7 @@ fn notes(
     notes
 }
 
-impl DifferenceRun {
-    /// Its heat in words; empty where there is none in common.
-    fn heat_in_words(&self, unit: Option<&str>) -> String {
-        heat_in_words(self.heat, unit)
-    }
-}
-
+/// Heat in words; empty where there is none in common.
 fn heat_in_words(heat: Option<u64>, unit: Option<&str>) -> String {
     match (heat, unit) {
         (Some(heat), Some("ns")) => Nanos(heat).to_string(),

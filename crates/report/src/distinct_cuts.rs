@@ -66,7 +66,7 @@ fn number(cut: &mut [String], wholes: &[Vec<char>], room: usize) {
 }
 
 /// Positions with the same text, where it is there more than once.
-fn alike(texts: &[String], positions: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
+pub(crate) fn alike(texts: &[String], positions: impl Iterator<Item = usize>) -> Vec<Vec<usize>> {
     let mut groups = BTreeMap::<&str, Vec<usize>>::new();
     for at in positions {
         groups.entry(&texts[at]).or_default().push(at);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use isotherm_model::measured_energy::{MeasuredEnergy, MeasuredPart};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
+use isotherm_model::variant_words;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -14,22 +15,15 @@ use crate::page::table;
 use crate::table::DataTable;
 use crate::words::clip;
 
-/// How an energy was obtained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EnergyKind {
-    /// A counter of the machine counted it, for all programs.
-    Measured,
-    /// Computed from the accesses of the profile and the currents of data sheets.
-    Modelled,
-}
-
-impl EnergyKind {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::Modelled => "modelled",
-        }
+variant_words! {
+    /// How an energy was obtained.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum EnergyKind {
+        /// A counter of the machine counted it, for all programs.
+        Measured = "measured",
+        /// Computed from the accesses of the profile and the currents of data sheets.
+        Modelled = "modelled",
     }
 }
 
@@ -151,11 +145,10 @@ mod tests {
     #[test]
     fn each_figure_says_whether_it_was_measured_or_modelled() {
         let mut profile = Profile::new(Meta::default());
-        profile.counts = vec![Count {
-            process: None,
-            name: "measured_energy_memory_dram_microjoules".to_owned(),
-            value: 2_500_000,
-        }];
+        profile.counts = vec![Count::of_run(
+            "measured_energy_memory_dram_microjoules",
+            2_500_000,
+        )];
         let mut rows = measured(&profile);
         assert!(!text(&rows, 200).contains("idle"));
         rows.push(EnergyRow {

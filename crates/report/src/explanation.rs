@@ -19,14 +19,18 @@ const LISTED: usize = 10;
 const MIB: f64 = 1_048_576.0;
 
 /// Why there is no explanation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExplainError {
     /// No site of the plan has an id that begins with this text or a label that contains it.
+    #[error(
+        "no site of the plan has an id that begins with \"{text}\" or a label that contains it; the plan's `site` lines list them"
+    )]
     Unknown {
         /// The text of the query.
         text: String,
     },
     /// Several sites have ids that begin with this text or labels that contain it.
+    #[error("\"{text}\" fits {} sites; give one of the ids:{}", sites.len(), listed(sites))]
     Ambiguous {
         /// The text of the query.
         text: String,
@@ -35,30 +39,15 @@ pub enum ExplainError {
     },
 }
 
-impl fmt::Display for ExplainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { text } => write!(
-                f,
-                "no site of the plan has an id that begins with \"{text}\" or a label that contains it; the \
-                 plan's `site` lines list them"
-            ),
-            Self::Ambiguous { text, sites } => {
-                let count = sites.len();
-                write!(f, "\"{text}\" fits {count} sites; give one of the ids:")?;
-                for (site, label) in sites.iter().take(LISTED) {
-                    write!(f, "\n  {site}  {}", one_line(label))?;
-                }
-                if count > LISTED {
-                    write!(f, "\n  and {} more", count - LISTED)?;
-                }
-                Ok(())
-            }
-        }
+/// A line for each of the first sites, and one for the number of the others.
+fn listed(sites: &[(SiteId, String)]) -> String {
+    let line = |(site, label): &(SiteId, String)| format!("\n  {site}  {}", one_line(label));
+    let lines: String = sites.iter().take(LISTED).map(line).collect();
+    match sites.len().saturating_sub(LISTED) {
+        0 => lines,
+        more => format!("{lines}\n  and {more} more"),
     }
 }
-
-impl std::error::Error for ExplainError {}
 
 /// A site of a plan with the sites that compete for its tier.
 #[derive(Clone, Debug)]

@@ -83,17 +83,8 @@ pub struct FailCondition {
     pub order: ConditionOrder,
     /// The limit.
     pub limit: ConditionLimit,
-    /// The unit of an amount in the limit; `None` for a share and for a number.
-    pub unit: Option<AmountUnit>,
-}
-
-/// The unit of an amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AmountUnit {
-    /// Bytes.
-    Bytes,
-    /// Nanoseconds.
-    Time,
+    /// Whether the limit has an amount that is a time.
+    pub is_time: bool,
 }
 
 /// A text that is no condition: the sentence that says why.
@@ -154,10 +145,8 @@ impl FromStr for FailCondition {
         let (word, subject) = subject(left.trim());
         let measure = DifferenceMeasure::from_word(word).ok_or_else(|| {
             let known = DifferenceMeasure::ALL.map(DifferenceMeasure::word);
-            FailConditionError(format!(
-                "there is no measure \"{word}\"; there are {}",
-                known.join(", ")
-            ))
+            let known = known.join(", ");
+            FailConditionError(format!("there is no measure \"{word}\"; there are {known}"))
         })?;
         if measure == DifferenceMeasure::Time && subject != ConditionSubject::Program {
             return Err(FailConditionError(
@@ -165,14 +154,14 @@ impl FromStr for FailCondition {
                     .to_owned(),
             ));
         }
-        let (limit, unit) = read_limit(measure, limit.trim())?;
+        let (limit, is_time) = read_limit(measure, limit.trim())?;
         Ok(Self {
             text: text.trim().to_owned(),
             measure,
             subject,
             order,
             limit,
-            unit,
+            is_time,
         })
     }
 }
@@ -189,7 +178,7 @@ fn subject(left: &str) -> (&str, ConditionSubject) {
 fn read_limit(
     measure: DifferenceMeasure,
     text: &str,
-) -> Result<(ConditionLimit, Option<AmountUnit>), FailConditionError> {
+) -> Result<(ConditionLimit, bool), FailConditionError> {
     let (sign, rest) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(rest), _) => (Some(1.0), rest.trim_start()),
         (_, Some(rest)) => (Some(-1.0), rest.trim_start()),
@@ -203,14 +192,14 @@ fn read_limit(
                 "\"{text}\" needs a sign: +{rest} is a growth, -{rest} a fall"
             ))
         })?;
-        return Ok((ConditionLimit::Share(sign * share / 100.0), None));
+        return Ok((ConditionLimit::Share(sign * share / 100.0), false));
     }
-    let (amount, unit) = amount(measure, rest)?;
+    let (amount, is_time) = amount(measure, rest)?;
     let limit = match sign {
         Some(sign) => ConditionLimit::Change(sign * amount),
         None => ConditionLimit::Value(amount),
     };
-    Ok((limit, unit))
+    Ok((limit, is_time))
 }
 
 /// A number without sign, exponent or words.
@@ -219,21 +208,14 @@ fn decimal(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// An amount in the unit of a measure. That of heat depends on the profiles.
-fn amount(
-    measure: DifferenceMeasure,
-    text: &str,
-) -> Result<(f64, Option<AmountUnit>), FailConditionError> {
+/// An amount in the unit of a measure, and whether it is a time. The unit of heat depends on the profiles.
+fn amount(measure: DifferenceMeasure, text: &str) -> Result<(f64, bool), FailConditionError> {
     let wrong = |error: String| FailConditionError(format!("{}: {error}", measure.word()));
-    let bytes = || -> Result<_, FailConditionError> {
-        let bytes: Bytes = text.parse().map_err(|e| wrong(format!("{e}")))?;
-        Ok((bytes.0 as f64, Some(AmountUnit::Bytes)))
-    };
-    let time = || -> Result<_, FailConditionError> {
-        let time: Nanos = text.parse().map_err(|e| wrong(format!("{e}")))?;
-        Ok((time.0 as f64, Some(AmountUnit::Time)))
-    };
-    let number = || decimal(text).map(|number| (number, None));
+    let bytes = || text.parse::<Bytes>().map(|bytes| (bytes.0 as f64, false));
+    let bytes = || bytes().map_err(|e| wrong(e.to_string()));
+    let time = || text.parse::<Nanos>().map(|time| (time.0 as f64, true));
+    let time = || time().map_err(|e| wrong(e.to_string()));
+    let number = || decimal(text).map(|number| (number, false));
     match measure {
         DifferenceMeasure::Time => time(),
         DifferenceMeasure::Footprint | DifferenceMeasure::Requested => bytes(),
@@ -249,8 +231,7 @@ fn amount(
 #[cfg(test)]
 mod tests {
     use super::{
-        AmountUnit, ConditionLimit, ConditionOrder, ConditionSubject, DifferenceMeasure,
-        FailCondition,
+        ConditionLimit, ConditionOrder, ConditionSubject, DifferenceMeasure, FailCondition,
     };
 
     fn read(text: &str) -> FailCondition {
@@ -272,13 +253,13 @@ mod tests {
         let named = ConditionSubject::Sites("std::vector<int> < main".to_owned());
         assert_eq!((site.subject, site.order), (named, ConditionOrder::AtLeast));
         assert_eq!(site.limit, ConditionLimit::Change(1_500_000.0));
-        assert_eq!(site.unit, Some(AmountUnit::Time));
+        assert!(site.is_time);
         let any = read("requested of any <= 4GiB");
         assert_eq!(any.subject, ConditionSubject::AnySite);
         assert_eq!(any.order, ConditionOrder::AtMost);
         assert_eq!(any.limit, ConditionLimit::Value(4_294_967_296.0));
         assert_eq!(read("allocations<-10").limit, ConditionLimit::Change(-10.0));
-        assert_eq!(read("heat > 1000").unit, None);
+        assert!(!read("heat > 1000").is_time);
     }
 
     #[test]

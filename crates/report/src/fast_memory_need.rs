@@ -6,11 +6,13 @@ use serde::Serialize;
 use crate::words::percent;
 
 /// Changes when a field changes its meaning or is removed.
-const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 1;
 
 /// The least fast memory with which a program is expected to keep to a slow-down, over its time with all data fast.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FastMemoryNeed {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
     /// Name of the program.
     pub program: String,
     /// Name of the policy of the plan.
@@ -22,75 +24,37 @@ pub struct FastMemoryNeed {
     /// The slow-down that the plan predicts; below 0 where tiers serve more bandwidth together than the fast one alone.
     pub expected_slowdown: f64,
     /// Capacity of the fast tier.
-    pub fast: Bytes,
+    pub fast_bytes: u64,
     /// Footprint of the program.
-    pub footprint: Bytes,
+    pub footprint_bytes: u64,
+    /// `fast_bytes` as a share of `footprint_bytes`.
+    pub share_of_footprint: f64,
     /// The file of the plan.
     pub plan: String,
-}
-
-/// [`FastMemoryNeed`] as `docs/formats.md` describes it.
-#[derive(Serialize)]
-struct NeedAsJson<'a> {
-    schema_version: u32,
-    program: &'a str,
-    policy: &'a str,
-    emulated: bool,
-    slowdown_limit: f64,
-    expected_slowdown: f64,
-    fast_bytes: u64,
-    footprint_bytes: u64,
-    share_of_footprint: f64,
-    plan: &'a str,
 }
 
 impl FastMemoryNeed {
     /// The sentence, without a full stop.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let (fast, footprint) = (self.fast, self.footprint);
+        let (fast, footprint) = (Bytes(self.fast_bytes), Bytes(self.footprint_bytes));
         let emulated = if self.emulated { ", emulated" } else { "" };
         let need = match fast > footprint {
             true => format!(
                 "all of its memory in the fast tier ({fast}{emulated}; more than its footprint of {footprint}, because its sites are \
                  largest at different times and a plan has room for each at its largest)"
             ),
-            false => format!(
-                "{} of its memory in the fast tier ({fast} of {footprint}{emulated})",
-                percent(self.share_of_footprint())
-            ),
+            false => {
+                let share = percent(self.share_of_footprint);
+                format!("{share} of its memory in the fast tier ({fast} of {footprint}{emulated})")
+            }
         };
         let slower = match self.slowdown_limit > 0.0 {
             true => format!("at most {} slower", exact_percent(self.slowdown_limit)),
             false => "no slower".to_owned(),
         };
-        format!(
-            "{} needs {need} to be {slower} than with all of it fast",
-            self.program
-        )
-    }
-
-    /// One JSON object, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        let need = NeedAsJson {
-            schema_version: SCHEMA_VERSION,
-            program: &self.program,
-            policy: &self.policy,
-            emulated: self.emulated,
-            slowdown_limit: self.slowdown_limit,
-            expected_slowdown: self.expected_slowdown,
-            fast_bytes: self.fast.0,
-            footprint_bytes: self.footprint.0,
-            share_of_footprint: self.share_of_footprint(),
-            plan: &self.plan,
-        };
-        // Strings and numbers: serialising cannot fail.
-        serde_json::to_string_pretty(&need).unwrap_or_default() + "\n"
-    }
-
-    fn share_of_footprint(&self) -> f64 {
-        self.fast.0 as f64 / self.footprint.0.max(1) as f64
+        let program = &self.program;
+        format!("{program} needs {need} to be {slower} than with all of it fast")
     }
 }
 
@@ -102,19 +66,19 @@ pub fn exact_percent(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_model::units::Bytes;
-
     use super::{FastMemoryNeed, exact_percent};
 
     fn need() -> FastMemoryNeed {
         FastMemoryNeed {
+            schema_version: 1,
             program: "app".into(),
             policy: "thermos".into(),
             emulated: false,
             slowdown_limit: 0.02,
             expected_slowdown: 0.018,
-            fast: Bytes(152 << 20),
-            footprint: Bytes(380 << 20),
+            fast_bytes: 152 << 20,
+            footprint_bytes: 380 << 20,
+            share_of_footprint: 0.4,
             plan: "app.plan".into(),
         }
     }
@@ -139,7 +103,7 @@ mod tests {
     #[test]
     fn a_need_of_more_than_the_footprint_says_why() {
         let more = FastMemoryNeed {
-            fast: Bytes(400 << 20),
+            fast_bytes: 400 << 20,
             ..need()
         };
         assert_eq!(
@@ -157,7 +121,7 @@ mod tests {
 
     #[test]
     fn json_has_the_bytes_and_the_share() {
-        let json: serde_json::Value = serde_json::from_str(&need().json()).expect("is JSON");
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&need())).expect("is JSON");
         assert_eq!(json["schema_version"], 1);
         assert_eq!(json["fast_bytes"], 152 << 20);
         assert_eq!(json["footprint_bytes"], 380 << 20);

@@ -158,6 +158,7 @@ struct Own {
 }
 
 /// Which row each chunk belongs to.
+#[derive(Default)]
 struct Places {
     rows: Vec<HeatRow>,
     /// Chunks in each row.
@@ -186,10 +187,8 @@ impl Places {
             |id: SiteId, chunks: &HashMap<SiteId, Vec<_>>| chunks.get(&id).map_or(0, Vec::len);
         let total: usize = own.iter().map(|id| count(*id, &chunks)).sum();
         let mut places = Self {
-            rows: Vec::new(),
-            chunks: Vec::new(),
-            own: HashMap::new(),
             placeable: sites.iter().map(|site| site.id).collect(),
+            ..Self::default()
         };
         for site in sites.iter().filter(|site| own.contains(&site.id)) {
             let chunk_count = count(site.id, &chunks);
@@ -244,10 +243,8 @@ impl Places {
     /// The row of an access; none for memory that no site made.
     fn row(&self, heat: &Heat) -> Option<usize> {
         let Some(own) = self.own.get(&heat.site) else {
-            return self
-                .placeable
-                .contains(&heat.site)
-                .then(|| self.rows.len() - 1);
+            let is_other = self.placeable.contains(&heat.site);
+            return is_other.then(|| self.rows.len() - 1);
         };
         let chunk = (heat.process, heat.address);
         let index = own.chunks.binary_search(&chunk).ok()?;

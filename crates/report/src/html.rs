@@ -132,12 +132,8 @@ fn heat_figures(summary: &Summary) -> Value {
         json!({ "label": label, "title": title, "site": row.site })
     };
     let cell = |cell: &HeatCell| {
-        json!([
-            cell.column,
-            cell.row,
-            cell.accesses,
-            cell.accesses_per_mib_second
-        ])
+        let rate = cell.accesses_per_mib_second;
+        json!([cell.column, cell.row, cell.accesses, rate])
     };
     let heat = &summary.heat;
     json!({

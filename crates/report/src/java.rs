@@ -80,32 +80,22 @@ impl JavaSummary {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let in_heap = self.exact_samples + self.by_class_samples + self.unattributed_samples;
         let part = |samples| {
-            format!(
-                "{} ({})",
-                grouped(samples),
-                percent(share(samples, in_heap))
-            )
+            let share = percent(share(samples, in_heap));
+            format!("{} ({share})", grouped(samples))
         };
+        let milliseconds = self.collecting_ns as f64 / 1e6;
+        let collections = format!("{}, {milliseconds:.1} ms", grouped(self.collections));
+        let per_second = self.samples_per_second.round() as u64;
         vec![
             ("allocated", Bytes(self.allocated_bytes).to_string()),
             ("allocation sites", grouped(self.allocation_sites)),
             ("sites per method", format!("{:.2}", self.sites_per_method)),
             ("hot methods (compiled)", grouped(self.hot_methods)),
             ("types", grouped(self.types)),
-            (
-                "samples of Java code/s",
-                grouped(self.samples_per_second.round() as u64),
-            ),
+            ("samples of Java code/s", grouped(per_second)),
             ("samples of the collector", grouped(self.collector_samples)),
             ("samples of the compilers", grouped(self.compiler_samples)),
-            (
-                "collections",
-                format!(
-                    "{}, {:.1} ms",
-                    grouped(self.collections),
-                    self.collecting_ns as f64 / 1e6
-                ),
-            ),
+            ("collections", collections),
             ("heap samples, exact site", part(self.exact_samples)),
             ("heap samples, by class", part(self.by_class_samples)),
             ("heap samples, no site", part(self.unattributed_samples)),
@@ -161,11 +151,7 @@ mod tests {
             ("java_samples_of_unknown_objects", 6),
         ];
         profile.counts = counts
-            .map(|(name, value)| Count {
-                process: None,
-                name: name.to_owned(),
-                value,
-            })
+            .map(|(name, value)| Count::of_run(name, value))
             .to_vec();
         let summary = JavaSummary::of(&profile).expect("is a Java program");
         assert_eq!((summary.allocation_sites, summary.hot_methods), (30, 700));

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod json;
 pub mod json_line;
 mod noise;
 pub mod fail_condition;
@@ -74,6 +75,7 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 
 use energy::ModelledEnergy;
+pub use json::json;
 use summary::Summary;
 
 /// A profile, and a plan for it where there is one, ready to be printed.
@@ -138,9 +140,7 @@ impl Report {
     /// The report as JSON, documented in `docs/formats.md`, ending in a line feed.
     #[must_use]
     pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        let json = serde_json::to_string_pretty(&self.summary).unwrap_or_default();
-        json + "\n"
+        json(&self.summary)
     }
 
     /// The report as one HTML page that needs no network and stays under 5 MB whatever the profile's size.

@@ -2,12 +2,11 @@
 //! else the best known one) and, where sites share it, also the column, then an outer caller, then the beginning of the id. [`beside`] adds
 //! locations to a table as its last column, cut to the room that is left, but still distinct.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use isotherm_model::site::{Frame, Site, SiteKind};
 
-use crate::distinct_cuts::make_distinct;
+use crate::distinct_cuts::{self, make_distinct};
 use crate::words::clip;
 
 /// Characters of a module that are kept before its offset.
@@ -203,12 +202,9 @@ fn telling(site: &Site) -> Option<usize> {
 /// Python's own modules, and of installed packages.
 fn is_python_platform(frame: &Frame) -> bool {
     let module = frame.module.rsplit('/').next().unwrap_or_default();
-    let is_interpreter = ["python", "libpython"]
-        .iter()
-        .any(|name| module.starts_with(name));
-    let is_installed = PYTHON_PLATFORM
-        .iter()
-        .any(|folder| frame.module.contains(*folder));
+    let is_interpreter = module.starts_with("python") || module.starts_with("libpython");
+    let mut folders = PYTHON_PLATFORM.into_iter();
+    let is_installed = folders.any(|folder| frame.module.contains(folder));
     // `<string>`, `<frozen importlib._bootstrap>`.
     let is_unwritten = frame.module.starts_with('<');
     is_installed || is_unwritten || (!frame.is_source() && is_interpreter)
@@ -265,14 +261,8 @@ pub(crate) fn locations(sites: &[Site]) -> Vec<Location> {
 
 /// Positions of locations that are there more than once.
 fn alike(locations: &[Location]) -> Vec<Vec<usize>> {
-    let mut places = BTreeMap::<String, Vec<usize>>::new();
-    for (at, location) in locations.iter().enumerate() {
-        places.entry(location.to_string()).or_default().push(at);
-    }
-    places
-        .into_values()
-        .filter(|group| group.len() > 1)
-        .collect()
+    let texts: Vec<String> = locations.iter().map(Location::to_string).collect();
+    distinct_cuts::alike(&texts, 0..texts.len())
 }
 
 /// The outer caller of each site of a group, at the first depth where not all are the same.

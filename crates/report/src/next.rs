@@ -10,60 +10,41 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
         what: what.to_owned(),
         command,
     };
-    let plan_path = plan.map_or_else(
-        || {
-            format!(
-                "{}.plan",
-                profile.trim_end_matches('/').trim_end_matches(".iso")
-            )
-        },
-        str::to_owned,
-    );
+    let stem = profile.trim_end_matches('/').trim_end_matches(".iso");
+    let plan = plan.map_or_else(|| format!("{stem}.plan"), str::to_owned);
+    let (profile, plan) = (shell::word(profile), shell::word(&plan));
     let mut list = Vec::new();
     if summary.totals.accesses == 0 {
         // Where accesses were seen and none fell on a site, no source is to blame.
         if summary.totals.unattributed_accesses == 0 {
-            list.push(next(
-                "See why nothing was seen",
-                "isotherm doctor".to_owned(),
-            ));
+            let doctor = "isotherm doctor".to_owned();
+            list.push(next("See why nothing was seen", doctor));
         }
         return list;
     }
     if summary.plan.is_none() {
+        let fast = HOT_SHARE * 100.0;
         list.push(next(
             "Decide what goes into a quarter of the footprint",
-            format!(
-                "isotherm plan {} --fast {}% --policy thermos -o {}",
-                shell::word(profile),
-                HOT_SHARE * 100.0,
-                shell::word(&plan_path)
-            ),
+            format!("isotherm plan {profile} --fast {fast}% --policy thermos -o {plan}"),
         ));
         list.push(next(
             "See the plan beside first touch and the bound",
-            format!(
-                "isotherm report {} --plan {}",
-                shell::word(profile),
-                shell::word(&plan_path)
-            ),
+            format!("isotherm report {profile} --plan {plan}"),
         ));
     }
     if !summary.run.command.is_empty() {
+        let command = summary.run.command_line();
         list.push(next(
             "Run the program with its data placed by the plan",
-            format!(
-                "isotherm run --plan {} -- {}",
-                shell::word(&plan_path),
-                summary.run.command_line()
-            ),
+            format!("isotherm run --plan {plan} -- {command}"),
         ));
     }
     let mut rows = by_share(&summary.sites).into_iter();
     if let Some(site) = rows.find(|site| !site.below_noise) {
         list.push(next(
             "Ask why the site with the largest share is where it is",
-            format!("isotherm explain {} {}", shell::word(&plan_path), site.site),
+            format!("isotherm explain {plan} {}", site.site),
         ));
     }
     list

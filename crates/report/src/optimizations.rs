@@ -121,12 +121,8 @@ impl OptimizationSummary {
             let why = failure(reason).filter(|_| bytes > Bytes::ZERO)?;
             Some(format!("{bytes} {why}"))
         });
-        let why: Vec<String> = failed.collect();
-        format!(
-            ", {} could not be ({})",
-            Bytes(self.failed_bytes),
-            why.join(", ")
-        )
+        let why = failed.collect::<Vec<String>>().join(", ");
+        format!(", {} could not be ({why})", Bytes(self.failed_bytes))
     }
 }
 

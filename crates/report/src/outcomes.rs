@@ -23,8 +23,8 @@ impl From<&Outcome> for OutcomeRow {
             Fate::Moved => ("moved", None),
             Fate::Requested => ("requested", None),
             Fate::AlreadyThere => ("already there", None),
-            Fate::Busy(why) => ("busy", Some(why.clone())),
-            Fate::Denied(why) => ("denied", Some(why.clone())),
+            Fate::Busy(why) => ("busy", Some(why.to_string())),
+            Fate::Denied(why) => ("denied", Some(why.to_string())),
             Fate::NotAttempted(why) => ("not attempted", Some(why.to_string())),
         };
         Self {
@@ -48,11 +48,9 @@ pub fn in_words(moves: &MoveTotals, emulated: bool) -> String {
             format!("{requested} of {} requested", moves.requested_bytes)
         }
         false => {
-            let (made, there) = (counted(moves.made, "move"), moves.already_there);
-            format!(
-                "{made} of {} made, {there} already in place",
-                moves.made_bytes
-            )
+            let (made, bytes) = (counted(moves.made, "move"), moves.made_bytes);
+            let there = moves.already_there;
+            format!("{made} of {bytes} made, {there} already in place")
         }
     };
     format!("{done}, {} not finished", moves.unfinished)
@@ -96,7 +94,7 @@ mod tests {
             moves.add(outcomes);
             in_words(&moves, emulated)
         };
-        let busy = || Fate::Busy("pinned".to_owned());
+        let busy = || Fate::Busy("pinned".into());
         let made = [Fate::Moved, Fate::Moved, Fate::AlreadyThere, busy()].map(outcome);
         assert_eq!(
             said(&made, false),

@@ -15,7 +15,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::table::DataTable;
-use crate::words::clip;
+use crate::words::{clip, counted};
 
 const STYLE: &str = include_str!("../assets/page.css");
 /// The scripts of every page. A page is a copy of them, so it carries the notices that their licences ask for.
@@ -84,10 +84,8 @@ pub(crate) fn document(title: &str, body: &Markup, charts: &Value) -> String {
 /// styles have no hashes.
 fn policy() -> String {
     let hash = |script| {
-        format!(
-            "'sha256-{}'",
-            BASE64_STANDARD.encode(Sha256::digest(script))
-        )
+        let hash = BASE64_STANDARD.encode(Sha256::digest(script));
+        format!("'sha256-{hash}'")
     };
     let hashes = SCRIPTS.map(hash).join(" ");
     format!("default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'")
@@ -116,6 +114,13 @@ pub(crate) fn chart(id: &str, title: &str, words: &str, label: &str, after: &Mar
     }
 }
 
+/// A paragraph on the rows that a table leaves out, where it shows `shown` of `all` at most.
+pub(crate) fn more(all: usize, shown: usize, noun: &str) -> Markup {
+    html! {
+        @if all > shown { p.small { (counted(all - shown, noun)) " more are in the JSON report." } }
+    }
+}
+
 /// A table that scrolls where it is wider than the window. Its name differs from that of the section that it may be the table of.
 pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
     let label = format!("{label}, table");
@@ -124,10 +129,9 @@ pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
 
 /// A table as HTML, with the rows and columns that it has in a terminal. The first cell of a row names it.
 pub(crate) fn table<T>(label: &str, table: &DataTable<'_, T>) -> Markup {
-    let classes: Vec<_> = table
-        .titles()
-        .map(|(_, is_number)| is_number.then_some("n"))
-        .collect();
+    let classes = table.titles();
+    let classes = classes.map(|(_, is_number)| is_number.then_some("n"));
+    let classes: Vec<_> = classes.collect();
     let markup = html! {
         table {
             thead {

@@ -81,11 +81,7 @@ impl PagedRun {
     /// The sums that a profile of the run keeps; none where nothing left memory.
     #[must_use]
     pub fn counts(&self) -> Vec<Count> {
-        let count = |name: &str, value| Count {
-            process: None,
-            name: name.to_owned(),
-            value,
-        };
+        let count = |name: &str, value| Count::of_run(name, value);
         if self.dry_run || self.left_bytes == 0 {
             return Vec::new();
         }

@@ -86,11 +86,9 @@ impl PagedStatus {
             "" => String::new(),
             why => format!(" ({})", printable(why)),
         };
-        (self.reclaimed_bytes > 0 || !why.is_empty()).then(|| {
-            format!(
-                "{} reclaimed by the kernel in control groups near their limit{why}",
-                Bytes(self.reclaimed_bytes)
-            )
+        let bytes = Bytes(self.reclaimed_bytes);
+        (bytes > Bytes::ZERO || !why.is_empty()).then(|| {
+            format!("{bytes} reclaimed by the kernel in control groups near their limit{why}")
         })
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Computed from the plan alone, so `isotherm report` and `isotherm compare` say the same.
 
-use isotherm_model::plan::{Assignment, PlacedPart, Plan};
+use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use serde::Serialize;
@@ -84,48 +84,37 @@ pub fn split_sites(plan: &Plan) -> Vec<SplitSite> {
 }
 
 fn split_site(plan: &Plan, site: &Assignment) -> SplitSite {
-    let range = |place: Option<&PlacedPart>, tier, value, weight: Bytes| PlacedRange {
-        leading_bytes: None,
-        start_bytes: place.map(|part| part.start.0),
-        end_bytes: place.map(|part| part.end.0),
-        tier: tier_name(plan, tier),
-        weight_bytes: weight.0,
-        bytes_share: share(weight.0, site.weight.0),
-        value,
-        value_share: share(value, site.value),
-    };
-    let parts = site.parts.iter();
-    let parts = parts.map(|part| range(Some(part), part.tier, part.value, part.weight));
-    let leading = site.leading.iter().map(|first| PlacedRange {
-        leading_bytes: Some(first.bytes.0),
-        ..range(None, first.tier, first.value, first.bytes)
-    });
-    let mut ranges: Vec<PlacedRange> = parts.chain(leading).collect();
-    let sum = |of: fn(&PlacedRange) -> u64| ranges.iter().map(of).fold(0, u64::saturating_add);
-    let rest_value = site.value.saturating_sub(sum(|range| range.value));
-    let rest_weight = site
-        .weight
-        .saturating_sub(Bytes(sum(|range| range.weight_bytes)));
-    ranges.push(range(None, site.tier, rest_value, rest_weight));
-    let fast = tier_name(plan, TierIndex::FASTEST);
-    let fast = ranges.iter().filter(|range| range.tier == fast);
-    let fast_value = fast.map(|range| range.value).fold(0, u64::saturating_add);
+    let parts = site.parts.iter().map(|part| (None, Some(part)));
+    let leading = site.leading.iter();
+    let leading = leading.map(|first| (Some(first.bytes.0), None));
+    let places = parts.chain(leading).chain([(None, None)]);
+    let ranges = places.zip(site.shares());
+    let ranges = ranges.map(
+        |((leading_bytes, part), (tier, value, weight))| PlacedRange {
+            leading_bytes,
+            start_bytes: part.map(|part| part.start.0),
+            end_bytes: part.map(|part| part.end.0),
+            tier: tier_name(plan, tier),
+            weight_bytes: weight.0,
+            bytes_share: share(weight.0, site.weight.0),
+            value,
+            value_share: share(value, site.value),
+        },
+    );
     let fast_bytes = site.bytes_in(TierIndex::FASTEST).0;
     SplitSite {
         site: site.site.to_string(),
         location: site.label.clone(),
         fast_bytes,
         fast_bytes_share: share(fast_bytes, site.weight.0),
-        fast_value_share: share(fast_value, site.value),
-        ranges,
+        fast_value_share: share(site.value_in(TierIndex::FASTEST), site.value),
+        ranges: ranges.collect(),
     }
 }
 
 fn tier_name(plan: &Plan, tier: TierIndex) -> String {
-    plan.tiers
-        .get(tier)
-        .map(|tier| tier.name.clone())
-        .unwrap_or_default()
+    let tier = plan.tiers.get(tier);
+    tier.map_or_else(String::new, |tier| tier.name.clone())
 }
 
 /// A sentence on what the numbers of these sites mean. `valued` is the quantity of the plan's values.
@@ -153,7 +142,7 @@ pub fn render(sites: &[SplitSite], valued: &str, columns: usize) -> String {
     for site in sites.iter().take(SITES) {
         let name = format!("{}  {}", site.site, site.location);
         text += &format!("  {}\n", clip(name.trim_end(), columns - 2));
-        text += &indented(&ranges(site));
+        text.extend(ranges(site).lines().map(|line| format!("    {line}\n")));
     }
     if let Some(more @ 1..) = sites.len().checked_sub(SITES) {
         text += &format!("  and {} more; --json lists all\n", counted(more, "site"));
@@ -186,10 +175,6 @@ fn ranges(site: &SplitSite) -> String {
         text += &format!("and {} more\n", counted(more, "range"));
     }
     text
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
 #[cfg(test)]

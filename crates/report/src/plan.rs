@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use isotherm_model::plan::{Plan, Value};
+use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use serde::Serialize;
@@ -68,8 +69,8 @@ pub struct TierUse {
 
 impl PlanSummary {
     pub(crate) fn new(plan: &Plan, sites: &[SiteRow], totals: &SummaryTotals) -> Self {
-        let ids: HashSet<&str> = sites.iter().map(|site| site.site.as_str()).collect();
-        let known = |id: &str| ids.contains(id);
+        let ids: HashSet<SiteId> = sites.iter().map(|site| site.id).collect();
+        let unmatched = plan.assignments.iter().filter(|a| !ids.contains(&a.site));
         let tiers = plan.tiers.all().iter().zip(0..).map(|(tier, index)| {
             let here = |tier| tier == TierIndex(index);
             TierUse {
@@ -81,10 +82,8 @@ impl PlanSummary {
             }
         });
         let standing = &plan.standing;
-        let fast = plan
-            .tiers
-            .get(TierIndex::FASTEST)
-            .map_or(Bytes::ZERO, |tier| tier.capacity);
+        let fast = plan.tiers.get(TierIndex::FASTEST);
+        let fast = fast.map_or(Bytes::ZERO, |tier| tier.capacity);
         let name = |index| plan.tiers.get(index).map(|tier| tier.name.clone());
         let unassigned = sites.iter().filter(|site| site.reason.is_none());
         let (small, unnamed): (Vec<&SiteRow>, Vec<&SiteRow>) =
@@ -103,11 +102,7 @@ impl PlanSummary {
             first_touch_share: share(standing.first_touch, standing.total),
             bound_share: share(standing.bound, standing.total),
             planned_of_bound: standing.share_of_bound(),
-            unmatched_sites: plan
-                .assignments
-                .iter()
-                .filter(|a| !known(&a.site.to_string()))
-                .count(),
+            unmatched_sites: unmatched.count(),
             small_sites: small.len(),
             small_tier: name(plan.small_tier()).unwrap_or_default(),
             unnamed_sites: unnamed.len(),
@@ -141,10 +136,8 @@ impl PlanSummary {
             ));
         }
         if self.unmatched_sites > 0 {
-            doubts.push(format!(
-                "{} of the plan did not allocate in this run.",
-                counted(self.unmatched_sites, "site")
-            ));
+            let sites = counted(self.unmatched_sites, "site");
+            doubts.push(format!("{sites} of the plan did not allocate in this run."));
         }
         doubts
     }

@@ -17,9 +17,8 @@ pub(crate) const MARGIN: usize = 7;
 pub(crate) fn area(width: usize, at: impl Fn(f64) -> f64) -> String {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let share = |column: usize| at((column + 1) as f64 / width as f64).clamp(0.0, 1.0);
-    let heights: Vec<usize> = (0..width)
-        .map(|column| (share(column) * (LINES * 8) as f64).round() as usize)
-        .collect();
+    let height = |column| (share(column) * (LINES * 8) as f64).round() as usize;
+    let heights: Vec<usize> = (0..width).map(height).collect();
     let mut text = String::new();
     for line in (0..LINES).rev() {
         let label = match line {
@@ -27,10 +26,8 @@ pub(crate) fn area(width: usize, at: impl Fn(f64) -> f64) -> String {
             3 => " 50 %",
             _ => "     ",
         };
-        let cells: String = heights
-            .iter()
-            .map(|height| LEVELS[height.saturating_sub(line * 8).min(8)])
-            .collect();
+        let cell = |height: &usize| LEVELS[height.saturating_sub(line * 8).min(8)];
+        let cells: String = heights.iter().map(cell).collect();
         text += format!("{label} │{cells}").trim_end();
         text.push('\n');
     }

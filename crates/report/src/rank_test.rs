@@ -10,11 +10,9 @@
 /// where no values are equal and a little too large where some are; 1 where one of them is empty. The work is (n x m)^2 / 4 additions at most.
 pub(crate) fn chance<T: Ord>(one: &[T], other: &[T]) -> f64 {
     let pairs = one.len() * other.len();
-    let halves: usize = one
-        .iter()
-        .flat_map(|a| other.iter().map(move |b| (a <= b, a < b)))
-        .map(|(least, below)| usize::from(least) + usize::from(below))
-        .sum();
+    let halves = |a: &T, b: &T| usize::from(a <= b) + usize::from(a < b);
+    let of_one = |a: &T| other.iter().map(|b| halves(a, b)).sum::<usize>();
+    let halves: usize = one.iter().map(of_one).sum();
     let lower = halves.min(2 * pairs - halves).div_ceil(2);
     let orders = orders(one.len(), other.len(), lower);
     let all: f64 = binomial(one.len() + other.len(), one.len());

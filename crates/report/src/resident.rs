@@ -42,40 +42,28 @@ pub struct SiteSeries {
 impl ResidentSeries {
     pub(crate) fn new(profile: &Profile, sites: &[SiteRow]) -> Self {
         let chosen = fullest_epochs(profile);
-        let point_of: HashMap<Epoch, usize> = chosen
-            .iter()
-            .enumerate()
-            .map(|(i, epoch)| (*epoch, i))
-            .collect();
+        let point_of: HashMap<Epoch, usize> = chosen.iter().copied().zip(0..).collect();
         let mut biggest: Vec<&SiteRow> = sites.iter().collect();
         biggest.sort_by_key(|site| std::cmp::Reverse(site.peak_rss_bytes));
         biggest.truncate(SITES);
         let others = sites.len() - biggest.len();
-        let mut series: Vec<SiteSeries> = biggest
-            .iter()
-            .map(|site| SiteSeries {
-                site: site.site.clone(),
-                location: site.location.clone(),
-                bytes: vec![0; chosen.len()],
-            })
-            .collect();
+        let empty = |site: &str, location: &str| SiteSeries {
+            site: site.to_owned(),
+            location: location.to_owned(),
+            bytes: vec![0; chosen.len()],
+        };
+        let own = biggest.iter().map(|row| empty(&row.site, &row.location));
+        let mut series: Vec<SiteSeries> = own.collect();
         let index: HashMap<SiteId, usize> = biggest.iter().map(|site| site.id).zip(0..).collect();
         if others > 0 {
-            series.push(SiteSeries {
-                site: String::new(),
-                location: crate::words::counted(others, "other site"),
-                bytes: vec![0; chosen.len()],
-            });
+            series.push(empty("", &crate::words::counted(others, "other site")));
         }
-        for row in &profile.resident {
-            let Some(point) = point_of.get(&row.epoch) else {
-                continue;
-            };
-            if !row.site.is_placeable() {
-                continue;
-            }
+        let rows = profile.resident.iter();
+        for row in rows.filter(|row| row.site.is_placeable()) {
             let at = index.get(&row.site).copied().unwrap_or(SITES);
-            if let Some(series) = series.get_mut(at) {
+            if let Some(point) = point_of.get(&row.epoch)
+                && let Some(series) = series.get_mut(at)
+            {
                 series.bytes[*point] = series.bytes[*point].saturating_add(row.bytes.0);
             }
         }
@@ -101,11 +89,8 @@ fn fullest_epochs(profile: &Profile) -> Vec<Epoch> {
             *best = Some((total, span.epoch));
         }
     }
-    fullest
-        .into_iter()
-        .flatten()
-        .map(|(_, epoch)| epoch)
-        .collect()
+    let fullest = fullest.into_iter().flatten();
+    fullest.map(|(_, epoch)| epoch).collect()
 }
 
 /// When each epoch ended, since the start of the run.

@@ -62,7 +62,7 @@ pub struct PlacementTimes {
     pub runs_seconds: Vec<f64>,
     /// The times of all rounds.
     #[serde(skip)]
-    times: Option<Times>,
+    times: Times,
 }
 
 /// The measured program.
@@ -175,7 +175,7 @@ impl PlacementTimes {
             min_seconds: seconds(times.fastest()),
             max_seconds: seconds(times.slowest()),
             runs_seconds: rounds.iter().copied().map(seconds).collect(),
-            times: Some(times),
+            times,
         })
     }
 }
@@ -184,10 +184,7 @@ impl MeasuredSensitivity {
     /// Whether the times all slow and all fast differ by no more than noise, so that no benefit means anything; `None` below three rounds.
     #[must_use]
     pub fn within_noise(&self) -> Option<bool> {
-        self.all_slow
-            .times
-            .as_ref()?
-            .within_noise_of(self.all_fast.times.as_ref()?)
+        self.all_slow.times.within_noise_of(&self.all_fast.times)
     }
 }
 
@@ -195,25 +192,11 @@ impl SensitivityTable {
     /// The facts, the table and the notes, for a terminal.
     #[must_use]
     pub fn text(&self) -> String {
-        let facts: String = self
-            .facts()
-            .iter()
-            .map(|fact| format!("{fact}\n"))
-            .collect();
-        let notes: String = self
-            .notes()
-            .iter()
-            .map(|note| format!("{note}\n"))
-            .collect();
+        let ended = |line: String| line + "\n";
+        let facts: String = self.facts().into_iter().map(ended).collect();
+        let notes: String = self.notes().into_iter().map(ended).collect();
         let rows = self.rows();
         format!("{facts}\n{}{notes}", self.table(&rows, NAME).render())
-    }
-
-    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
     /// The program, its tiers, its class: a line each.
@@ -235,10 +218,8 @@ impl SensitivityTable {
             format!("tiers {}{emulated}{slower}; {rounds}", self.tiers),
         ];
         let in_words = |it: &ProgramSensitivity| {
-            format!(
-                "{}, all slow takes {:.2} times as long as all fast",
-                it.class, it.slowdown
-            )
+            let (class, slowdown) = (it.class, it.slowdown);
+            format!("{class}, all slow takes {slowdown:.2} times as long as all fast")
         };
         if let Some(measured) = &self.measured {
             facts.push(format!("sensitivity: {}", in_words(&measured.program)));
@@ -252,11 +233,8 @@ impl SensitivityTable {
     /// The notes that limit the figures: a line each.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        match self
-            .measured
-            .as_ref()
-            .map(MeasuredSensitivity::within_noise)
-        {
+        let measured = self.measured.as_ref();
+        match measured.map(MeasuredSensitivity::within_noise) {
             Some(None) => notes.push(TOO_FEW.to_owned()),
             Some(Some(true)) => notes.push(
                 "all slow and all fast: within noise, so the measured benefits mean nothing"
@@ -269,7 +247,7 @@ impl SensitivityTable {
                 "benefits differ by up to {spread:.2} between rounds; more --rounds, or a machine with less load, narrow them"
             ));
         }
-        let program = self.measured.as_ref().map(|it| &it.program);
+        let program = measured.map(|it| &it.program);
         if let Some(program) = program.or(self.predicted.as_ref())
             && u64::from(program.class_factor) != program.printed_factor
         {
@@ -307,7 +285,7 @@ impl SensitivityTable {
         let bound = |name: &str, size, times: Option<&PlacementTimes>, benefit: f64| Row {
             name: name.to_owned(),
             size,
-            times: times.and_then(|times| times.times.clone()),
+            times: times.map(|it| it.times.clone()),
             exceeded: None,
             benefit: measured.map(|_| benefit),
             range: String::new(),
@@ -363,7 +341,7 @@ impl Row {
         Self {
             name: object.object.clone(),
             size: Bytes(object.size_bytes),
-            times: measured.and_then(|it| it.times.times.clone()),
+            times: measured.map(|it| it.times.times.clone()),
             exceeded: limit.filter(|_| object.exceeded_limit),
             benefit: measured.map(|it| it.of_medians.benefit),
             range: measured.map(range).unwrap_or_default(),
@@ -551,7 +529,7 @@ mod tests {
             .find(|line| line.contains("<b>"))
             .expect("a row");
         assert!(row.contains("  over 10.00 s  "), "{text}");
-        let json: serde_json::Value = serde_json::from_str(&table.json()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&table)).unwrap();
         assert_eq!(json["time_limit_seconds"], 10.0);
         assert_eq!(json["objects"][1]["exceeded_limit"], true);
     }
@@ -590,7 +568,7 @@ mod tests {
 
     #[test]
     fn json_has_the_times_beside_the_benefits() {
-        let json: serde_json::Value = serde_json::from_str(&table().json()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&crate::json(&table())).unwrap();
         let object = &json["objects"][0];
         assert_eq!(object["measured"]["benefit"], 0.6);
         assert_eq!(object["measured"]["runs_seconds"][1], 1.38);

@@ -56,12 +56,10 @@ impl SharingSource {
                 measured_sites,
                 sites,
                 ..
-            } if measured_sites == sites => "measured".to_owned(),
-            Self::Measured {
-                measured_sites,
-                sites,
-                ..
-            } => format!("measured ({measured_sites} of {})", counted(sites, "site")),
+            } => match measured_sites == sites {
+                true => "measured".to_owned(),
+                false => format!("measured ({measured_sites} of {})", counted(sites, "site")),
+            },
         }
     }
 }
@@ -175,30 +173,23 @@ pub struct SharingRuns {
 impl SharingRuns {
     fn text(&self, expected: &[SharingProgram]) -> String {
         let seconds = |seconds: f64| Nanos((seconds * 1e9) as u64).to_string();
+        let of_processor = |run: &SharingTimes| slowdown(run.processor_slowdown());
         let rows: Vec<(&SharingTimes, &SharingProgram)> =
             self.programs.iter().zip(expected).collect();
         let table = DataTable::of(&rows)
-            .left("program", |(times, _)| times.program.clone())
-            .right("all fast", move |(times, _)| {
-                seconds(times.all_fast_seconds)
-            })
-            .right("alone", move |(times, _)| seconds(times.alone_seconds))
-            .right("together", move |(times, _)| {
-                seconds(times.together_seconds)
-            })
-            .right("tiering", |(times, _)| slowdown(times.tiering()))
-            .right("collocation", |(times, _)| slowdown(times.collocation()))
-            .right("slow-down", |(times, _)| slowdown(times.slowdown()))
-            .right("of processor time", |(times, _)| {
-                slowdown(times.processor_slowdown())
-            })
+            .left("program", |(run, _)| run.program.clone())
+            .right("all fast", move |(run, _)| seconds(run.all_fast_seconds))
+            .right("alone", move |(run, _)| seconds(run.alone_seconds))
+            .right("together", move |(run, _)| seconds(run.together_seconds))
+            .right("tiering", |(run, _)| slowdown(run.tiering()))
+            .right("collocation", |(run, _)| slowdown(run.collocation()))
+            .right("slow-down", |(run, _)| slowdown(run.slowdown()))
+            .right("of processor time", |(run, _)| of_processor(run))
             .right("expected", |(_, program)| slowdown(program.slowdown))
-            .right("restarts", |(times, _)| times.restarts);
+            .right("restarts", |(run, _)| run.restarts);
         let sum = |of: fn(&SharingTimes) -> f64| self.programs.iter().map(of).sum::<f64>();
-        let (time, processor) = (
-            sum(SharingTimes::slowdown),
-            sum(SharingTimes::processor_slowdown),
-        );
+        let time = sum(SharingTimes::slowdown);
+        let processor = sum(SharingTimes::processor_slowdown);
         format!(
             "measured, {}: each program alone with all data fast, alone by its plan, and by its plan together with the others\n\n{}sum of slow-downs: \
              {time:.2}; of processor time: {processor:.2}\n",
@@ -278,13 +269,6 @@ impl Sharing {
             }
         }
         text
-    }
-
-    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 }
 
@@ -367,7 +351,7 @@ mod tests {
                 "least-slowdown, sites: no room",
             ]
         );
-        let json = sharing.json();
+        let json = crate::json(&sharing);
         assert!(json.contains("\"least_sum\": 3.2"));
         assert!(json.contains("\"source\": \"predicted\""));
         assert!(json.contains("\"measured_sites\": 1"));

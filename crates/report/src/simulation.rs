@@ -89,15 +89,6 @@ pub struct Simulation {
     pub capacities: Vec<SimulatedCapacity>,
 }
 
-impl Simulation {
-    /// As JSON, documented in `docs/formats.md`, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::{CountUnit, SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
@@ -168,11 +159,8 @@ mod tests {
         let text = with_devices.text();
         assert!(text.contains("modelled energy  of interleaved"), "{text}");
         assert!(text.contains("1.10 J            68 %"), "{text}");
-        assert!(
-            with_devices
-                .json()
-                .contains("\"energy_of_interleaved\": 0.68")
-        );
+        let json = crate::json(&with_devices);
+        assert!(json.contains("\"energy_of_interleaved\": 0.68"));
         assert!(!simulation(1).text().contains("interleaved"));
         let mut several = simulation(2);
         several.capacities[1].policies[1].energy_of_interleaved = Some(0.68);
@@ -227,7 +215,7 @@ mod tests {
             page.contains("&lt;a&gt;") && !page.contains("<a>"),
             "the name of the input is not escaped"
         );
-        let json = simulation(1).json();
+        let json = crate::json(&simulation(1));
         assert!(json.contains("\"gap_closed\": -0.1"), "{json}");
     }
 }

@@ -2,9 +2,9 @@
 //! against accesses (MemBrain, Figure 2). The rows are hottest first, as the curve needs them; reports list them by their share of
 //! the accesses.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use isotherm_model::batch::SourceReport;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::hotness::hotter_first;
 use isotherm_model::plan::{Assignment, PlacedPart, Plan};
@@ -149,14 +149,11 @@ impl SiteRow {
 
 /// Every site that can be placed, hottest first.
 fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Site> {
-    let mut sites: BTreeMap<SiteId, Site> = profile
-        .placeable_sites()
-        .map(|site| (site.id, site.clone()))
-        .collect();
+    let sites = profile.placeable_sites();
+    let mut sites: BTreeMap<SiteId, Site> = sites.map(|site| (site.id, site.clone())).collect();
     for id in accesses.keys().filter(|id| id.is_placeable()) {
-        sites
-            .entry(*id)
-            .or_insert_with(|| Site::new(*id, SiteKind::Heap));
+        let site = sites.entry(*id);
+        site.or_insert_with(|| Site::new(*id, SiteKind::Heap));
     }
     let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
     let mut sites: Vec<Site> = sites.into_values().collect();
@@ -164,27 +161,15 @@ fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Ve
     sites
 }
 
-fn part_rows(plan: Option<&Plan>, site: Option<&Assignment>) -> Vec<PartRow> {
-    let both = plan.zip(site);
-    let rows = both.map(|(plan, site)| site.parts.iter().map(|part| part_row(plan, part)));
-    rows.into_iter().flatten().collect()
-}
-
-fn part_row(plan: &Plan, part: &PlacedPart) -> PartRow {
-    PartRow {
+fn part_rows(plan: &Plan, site: &Assignment) -> Vec<PartRow> {
+    let row = |part: &PlacedPart| PartRow {
         start_bytes: part.start.0,
         end_bytes: part.end.0,
         tier: plan.tiers.get(part.tier).map(|tier| tier.name.clone()),
         value: part.value,
         weight_bytes: part.weight.0,
-    }
-}
-
-fn assignments(plan: &Plan) -> HashMap<SiteId, &Assignment> {
-    let sites = plan.assignments.iter();
-    sites
-        .map(|assignment| (assignment.site, assignment))
-        .collect()
+    };
+    site.parts.iter().map(row).collect()
 }
 
 /// A row for every site that can be placed, hottest first.
@@ -193,25 +178,34 @@ pub(crate) fn rows(
     accesses: &BTreeMap<SiteId, Accesses>,
     plan: Option<&Plan>,
 ) -> Vec<SiteRow> {
-    let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
+    let seen = |site: SiteId| accesses.get(&site).map_or(0, |accesses| accesses.0);
     let by_caches = profile.served_by_site();
     let sites = hottest_first(profile, accesses);
-    let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
+    let total = sites.iter().map(|site| seen(site.id));
+    let total = total.fold(0, u64::saturating_add);
     let footprint = profile.footprint().0;
-    let assignments = plan.map(assignments).unwrap_or_default();
-    let of_site = |id| accesses.get(&id).map_or(0, |accesses| accesses.0);
-    let mut code = lines_by_site(profile, of_site);
-    let mut bytes = Bytes::ZERO;
-    let mut sum = 0_u64;
+    // Those to no site and those that the caches served included.
+    let everywhere: Accesses = accesses.values().chain(by_caches.values()).copied().sum();
+    let samples = |accesses| samples_of(accesses, everywhere.0, &profile.sources);
+    let all_samples = samples(total);
+    let assignments = plan.into_iter().flat_map(|plan| &plan.assignments);
+    let assignments: HashMap<SiteId, &Assignment> =
+        assignments.map(|site| (site.site, site)).collect();
+    let mut code = lines_by_site(profile, seen);
+    let (mut bytes, mut sum) = (Bytes::ZERO, 0_u64);
     let mut rows: Vec<SiteRow> = sites
         .iter()
         .zip(locations(&sites))
         .map(|(site, place)| {
-            let accesses = seen(site);
+            let accesses = seen(site.id);
             bytes += site.peak_rss;
             sum = sum.saturating_add(accesses);
-            let assignment = assignments.get(&site.id);
-            let mebibytes = site.peak_rss.0 as f64 / f64::from(1 << 20);
+            let assignment = assignments.get(&site.id).copied();
+            let parts = plan.zip(assignment);
+            let parts = parts.map(|(plan, assignment)| part_rows(plan, assignment));
+            let samples = samples(accesses);
+            let interval = samples.zip(all_samples);
+            let interval = interval.map(|(samples, all)| wilson(samples, all));
             SiteRow {
                 id: site.id,
                 site: site.id.to_string(),
@@ -223,16 +217,16 @@ pub(crate) fn rows(
                 heat_beyond_caches: accesses,
                 served_by_caches: by_caches.get(&site.id).map_or(0, |served| served.0),
                 accesses_share: share(accesses, total),
-                samples: None,
-                accesses_share_low: None,
-                accesses_share_high: None,
+                samples,
+                accesses_share_low: interval.map(|(low, _)| low),
+                accesses_share_high: interval.map(|(_, high)| high),
                 below_noise: false,
                 bandwidth_bytes_per_second: None,
                 modelled_energy_joules: None,
                 code: code.remove(&site.id).unwrap_or_default(),
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
-                accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),
+                accesses_per_mib: accesses_per_mib(accesses, site.peak_rss),
                 cumulative_bytes: bytes.0,
                 cumulative_capacity_share: share(bytes.0, footprint.0),
                 cumulative_accesses: sum,
@@ -240,23 +234,25 @@ pub(crate) fn rows(
                 allocations: site.allocations,
                 requested_bytes: site.requested.0,
                 peak_requested_bytes: site.peak_requested.0,
-                tier: plan.and_then(|plan| {
-                    let tier = assignment.map_or_else(|| plan.unassigned_tier(site.id), |a| a.tier);
-                    plan.tiers.get(tier).map(|tier| tier.name.clone())
-                }),
-                parts: part_rows(plan, assignment.copied()),
+                tier: plan.and_then(|plan| tier_name(plan, assignment, site.id)),
+                parts: parts.unwrap_or_default(),
                 reason: assignment.map(|assignment| assignment.reason.clone()),
             }
         })
         .collect();
-    let everywhere = accesses.values().chain(by_caches.values());
-    let everywhere = everywhere.map(|accesses| accesses.0);
-    count_samples(
-        &mut rows,
-        everywhere.fold(0, u64::saturating_add),
-        &profile.sources,
-    );
+    mark_noise(&mut rows);
     rows
+}
+
+/// The tier in which a plan places a site.
+fn tier_name(plan: &Plan, assignment: Option<&Assignment>, site: SiteId) -> Option<String> {
+    let tier = assignment.map_or_else(|| plan.unassigned_tier(site), |site| site.tier);
+    plan.tiers.get(tier).map(|tier| tier.name.clone())
+}
+
+fn accesses_per_mib(accesses: u64, bytes: Bytes) -> Option<f64> {
+    let mebibytes = bytes.0 as f64 / f64::from(1 << 20);
+    (bytes > Bytes::ZERO).then(|| accesses as f64 / mebibytes)
 }
 
 fn caller(frame: &Frame) -> SiteCaller {
@@ -272,18 +268,8 @@ fn caller(frame: &Frame) -> SiteCaller {
     }
 }
 
-/// Fills in the samples of the rows, the intervals that they leave, and which rows are below the noise: none where that
-/// would be all. `everywhere` are the accesses of the whole profile, those to no site and those that the caches served included.
-fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]) {
-    let total = rows.iter().map(|row| row.accesses);
-    let total = samples_of(total.fold(0, u64::saturating_add), everywhere, sources);
-    for row in rows.iter_mut() {
-        row.samples = samples_of(row.accesses, everywhere, sources);
-        let ends = row.samples.zip(total);
-        let ends = ends.map(|(samples, total)| wilson(samples, total));
-        row.accesses_share_low = ends.map(|(low, _)| low);
-        row.accesses_share_high = ends.map(|(_, high)| high);
-    }
+/// Marks the rows below the noise: none where that would be all.
+fn mark_noise(rows: &mut [SiteRow]) {
     let below = |row: &SiteRow| {
         row.samples.is_some_and(|samples| samples < NOISE_SAMPLES)
             && row.capacity_share < NOISE_CAPACITY
@@ -299,13 +285,7 @@ fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]
 /// The rows by share, the largest first; of equals, the larger one, then by id.
 pub(crate) fn by_share(rows: &[SiteRow]) -> Vec<&SiteRow> {
     let mut sorted: Vec<&SiteRow> = rows.iter().collect();
-    sorted.sort_by_key(|row| {
-        (
-            std::cmp::Reverse(row.accesses),
-            std::cmp::Reverse(row.peak_rss_bytes),
-            row.id,
-        )
-    });
+    sorted.sort_by_key(|row| (Reverse((row.accesses, row.peak_rss_bytes)), row.id));
     sorted
 }
 

@@ -40,7 +40,7 @@ pub enum StackWeight {
 }
 
 /// One call of a stack.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct StackFrame {
     /// Function; module and address where it has no name.
     pub name: String,
@@ -115,8 +115,7 @@ fn by_allocation(site: &SiteRow) -> WeightedStack {
     if frames.is_empty() {
         frames.push(StackFrame {
             name: site.location.clone(),
-            file: None,
-            line: None,
+            ..StackFrame::default()
         });
     }
     WeightedStack {
@@ -129,8 +128,7 @@ fn by_allocation(site: &SiteRow) -> WeightedStack {
 fn by_code(site: &SiteRow) -> Vec<WeightedStack> {
     let data = StackFrame {
         name: format!("data of {}", site.location),
-        file: None,
-        line: None,
+        ..StackFrame::default()
     };
     let stack = |line: &crate::code_lines::CodeLine| {
         let function = line.function.clone();

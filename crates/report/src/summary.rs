@@ -152,14 +152,9 @@ impl Summary {
         let accesses = profile.accesses_by_site();
         let sites = sites::rows(profile, &accesses, plan);
         let run = Run::new(profile, plan);
-        let unattributed = accesses.get(&SiteId::UNATTRIBUTED);
+        let elsewhere = accesses.get(&SiteId::UNATTRIBUTED).map_or(0, |all| all.0);
         let curve = sites::curve(&sites);
-        let totals = SummaryTotals::new(
-            profile,
-            sites.len(),
-            &curve,
-            unattributed.map_or(0, |accesses| accesses.0),
-        );
+        let totals = SummaryTotals::new(profile, sites.len(), &curve, elsewhere);
         let sources: Vec<_> = profile.sources.iter().map(SourceSummary::new).collect();
         let split_sites = plan.map(|plan| named_as(&sites, parts::split_sites(plan)));
         let plan = plan.map(|plan| PlanSummary::new(plan, &sites, &totals));
@@ -182,7 +177,7 @@ impl Summary {
             counters: profile.counts.iter().map(CounterSummary::new).collect(),
             next: Vec::new(),
         };
-        summary.notes = notes(&summary);
+        summary.notes = notes(&summary, &profile.counts);
         summary.notes.extend(paged_run::note(&profile.counts));
         summary
     }
@@ -306,12 +301,9 @@ fn headline(run: &Run, totals: &SummaryTotals) -> String {
     format!("{ran} {taught}")
 }
 
-/// How many data objects have no places, if any.
-fn without_places(counters: &[CounterSummary]) -> Option<String> {
-    let all = |name: &str| {
-        let values = counters.iter().filter(|counter| counter.name == name);
-        values.fold(0, |sum: u64, counter| sum.saturating_add(counter.value))
-    };
+/// The note on data objects without places, if there are any.
+fn without_places(counts: &[Count]) -> Option<String> {
+    let all = |name: &str| Count::total(counts, name);
     let objects = all(OBJECTS_FOLDED).saturating_add(all(OBJECTS_LOST));
     (objects > 0).then(|| {
         format!(
@@ -322,18 +314,15 @@ fn without_places(counters: &[CounterSummary]) -> Option<String> {
     })
 }
 
-fn notes(summary: &Summary) -> Vec<String> {
+fn notes(summary: &Summary, counts: &[Count]) -> Vec<String> {
     let mut notes = Vec::new();
     if summary.sources.is_empty() {
-        notes.push(
-            "No source reported: the profile does not say how accesses were seen.".to_owned(),
-        );
+        let none = "No source reported: the profile does not say how accesses were seen.";
+        notes.push(none.to_owned());
     }
     for source in summary.sources.iter().filter(|source| source.silent) {
-        notes.push(format!(
-            "Source {} delivered nothing: {}.",
-            source.name, source.warning
-        ));
+        let (name, warning) = (&source.name, &source.warning);
+        notes.push(format!("Source {name} delivered nothing: {warning}."));
     }
     let weak = |source: &&SourceSummary| {
         !source.silent && source.usable_samples < source.taken_samples / 2
@@ -346,15 +335,13 @@ fn notes(summary: &Summary) -> Vec<String> {
             words::counted(source.taken_samples, "sample")
         ));
     }
-    notes.extend(without_places(&summary.counters));
+    notes.extend(without_places(counts));
     if let Some(plan) = &summary.plan {
         notes.extend(plan.doubts(&summary.totals));
     }
     if summary.run.ending == "unknown" {
-        notes.push(
-            "The recording was cut short; what is shown is what was recorded until then."
-                .to_owned(),
-        );
+        let cut = "The recording was cut short; what is shown is what was recorded until then.";
+        notes.push(cut.to_owned());
     }
     notes
 }

@@ -4,6 +4,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::code_functions;
 use crate::energy;
+use crate::java::JavaSummary;
 use crate::location;
 use crate::noise::interval;
 use crate::parts;
@@ -37,33 +38,26 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
         text += &format!("\n{}", wrapped(&title, columns, ""));
         text += &curve(summary, columns);
     }
-    text += "\n";
-    text += &sites(summary, columns);
     let code = (&summary.functions[..], &summary.sites[..]);
-    let code = code_functions::render(code, summary.totals.counted, columns);
-    if !code.is_empty() {
-        text += &format!("\n{code}");
+    let plan = summary.plan.as_ref();
+    let split = plan.map(|plan| parts::render(&summary.split_sites, &plan.valued, columns));
+    let energy = Some(&summary.energy[..]).filter(|energy| !energy.is_empty());
+    let parts = [
+        Some(sites(summary, columns)),
+        Some(code_functions::render(
+            code,
+            summary.totals.counted,
+            columns,
+        )),
+        plan.map(|plan| standing(plan, columns)),
+        split,
+        energy.map(|energy| energy::text(energy, columns)),
+        summary.java.as_ref().map(JavaSummary::text),
+        Some(sources(summary)),
+    ];
+    for part in parts.iter().flatten().filter(|part| !part.is_empty()) {
+        text += &format!("\n{part}");
     }
-    if let Some(plan) = &summary.plan {
-        text += "\n";
-        text += &standing(plan, columns);
-        if !summary.split_sites.is_empty() {
-            text += &format!(
-                "\n{}",
-                parts::render(&summary.split_sites, &plan.valued, columns)
-            );
-        }
-    }
-    if !summary.energy.is_empty() {
-        text += "\n";
-        text += &energy::text(&summary.energy, columns);
-    }
-    if let Some(java) = &summary.java {
-        text += "\n";
-        text += &java.text();
-    }
-    text += "\n";
-    text += &sources(summary);
     if !summary.next.is_empty() {
         text += "\nNext\n";
     }
@@ -146,10 +140,8 @@ fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
 }
 
 fn sites(summary: &Summary, columns: usize) -> String {
-    let telling = by_share(&summary.sites)
-        .into_iter()
-        .filter(|site| !site.below_noise);
-    let telling: Vec<&SiteRow> = telling.collect();
+    let mut telling = by_share(&summary.sites);
+    telling.retain(|site| !site.below_noise);
     let shown = &telling[..telling.len().min(SITES)];
     let fixed = figures(summary, shown, columns);
     let mut text = location::beside(&fixed, shown.iter().map(|site| &site.place), columns);
@@ -158,15 +150,12 @@ fn sites(summary: &Summary, columns: usize) -> String {
         text += &wrapped(&folded, columns, "");
     }
     if summary.totals.unattributed_accesses > 0 {
-        text += &wrapped(
-            &format!(
-                "{} of the {} seen fell on stacks, program data and libraries, which have no site.",
-                percent(summary.totals.unattributed_share()),
-                summary.totals.counted.noun()
-            ),
-            columns,
-            "",
+        let unattributed = format!(
+            "{} of the {} seen fell on stacks, program data and libraries, which have no site.",
+            percent(summary.totals.unattributed_share()),
+            summary.totals.counted.noun()
         );
+        text += &wrapped(&unattributed, columns, "");
     }
     text
 }
@@ -186,10 +175,8 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
     text += &line("first touch", plan.first_touch_share);
     text += &line("this plan", plan.planned_share);
     text += &line("bound", plan.bound_share);
-    text += &format!(
-        "  the plan reaches {} of the bound\n",
-        percent(plan.planned_of_bound)
-    );
+    let of_bound = percent(plan.planned_of_bound);
+    text += &format!("  the plan reaches {of_bound} of the bound\n");
     for words in plan.spills() {
         text += &wrapped(&format!("  {words}"), columns, "  ");
     }

@@ -30,9 +30,6 @@ use serde::{Deserialize, Serialize};
 use crate::capacity_curve::{CapacityCurve, Piece};
 use crate::json_line::JsonLine;
 
-/// Version of the JSON form; a change that old readers would misread raises it.
-pub const VERSION: u32 = 1;
-
 /// Epochs that are kept: two minutes of epochs of a second.
 const COLUMNS: usize = 120;
 
@@ -54,56 +51,48 @@ struct Column {
     span: Nanos,
     /// Bytes of a part.
     part: u64,
-    /// By process and address. No tree: most of one of so few parts would be empty room.
-    cells: Box<[(Unit, Sums)]>,
+    /// By process and address. A list, because a tree of this few parts would mostly be empty room.
+    cells: Box<[UnitHeat]>,
 }
 
-/// What is in a part.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    resident: u64,
-    fast: u64,
-    hits: [u64; 2],
-}
-
-impl Sums {
-    fn add(&mut self, other: Self) {
-        self.resident = self.resident.saturating_add(other.resident);
-        self.fast = self.fast.saturating_add(other.fast);
-        for (sum, hits) in self.hits.iter_mut().zip(other.hits) {
-            *sum = sum.saturating_add(hits);
-        }
-    }
-}
-
-/// Joins parts to such of `part` bytes.
-fn joined(cells: impl IntoIterator<Item = (Unit, Sums)>, part: u64) -> BTreeMap<Unit, Sums> {
-    let mut parts = BTreeMap::<Unit, Sums>::new();
-    for (unit, sums) in cells {
-        let start = unit.start / part.max(1) * part.max(1);
-        parts.entry(Unit { start, ..unit }).or_default().add(sums);
+/// Joins parts into parts of `part` bytes.
+fn joined(cells: impl IntoIterator<Item = UnitHeat>, part: u64) -> BTreeMap<Unit, UnitHeat> {
+    let mut parts = BTreeMap::<Unit, UnitHeat>::new();
+    for cell in cells {
+        let start = cell.unit.start / part.max(1) * part.max(1);
+        let unit = Unit { start, ..cell.unit };
+        let sum = parts.entry(unit).and_modify(|sum| add(sum, &cell));
+        sum.or_insert(UnitHeat { unit, ..cell });
     }
     parts
 }
 
+fn add(sum: &mut UnitHeat, other: &UnitHeat) {
+    sum.resident += other.resident;
+    sum.fast += other.fast;
+    for (sum, hits) in sum.hits.iter_mut().zip(other.hits) {
+        *sum = sum.saturating_add(hits);
+    }
+}
+
 /// Joins cells to parts of `part` bytes, and doubles this size until the parts fit the rows; at the end every process is
 /// one part. Returns the parts and their size.
-fn fitted(cells: impl Iterator<Item = (Unit, Sums)>, mut part: u64) -> (BTreeMap<Unit, Sums>, u64) {
+fn fitted(cells: impl Iterator<Item = UnitHeat>, mut part: u64) -> (BTreeMap<Unit, UnitHeat>, u64) {
     let mut parts = joined(cells, part);
     while parts.len() > ROWS && part < 1 << 62 {
         part *= 2;
-        parts = joined(parts, part);
+        parts = joined(parts.into_values(), part);
     }
     (parts, part)
 }
 
-/// Keeps as many as there are rows: what is biggest now, then what was big for long.
-fn cut(cells: &mut BTreeMap<Unit, Sums>, now: &BTreeMap<Unit, Sums>) {
-    let size = |(unit, sums): (&Unit, &Sums)| {
-        let now = now.get(unit).map_or(0, |now| now.resident);
-        ((now, sums.resident), *unit)
+/// Keeps as many parts as there are rows: those that are biggest now, then those that were biggest over time.
+fn cut(cells: &mut BTreeMap<Unit, UnitHeat>, now: &BTreeMap<Unit, UnitHeat>) {
+    let size = |(unit, heat): (&Unit, &UnitHeat)| {
+        let now = now.get(unit).map_or(Bytes::ZERO, |now| now.resident);
+        ((now, heat.resident), *unit)
     };
-    let mut sizes: Vec<((u64, u64), Unit)> = cells.iter().map(size).collect();
+    let mut sizes: Vec<((Bytes, Bytes), Unit)> = cells.iter().map(size).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     for (_, unit) in sizes.into_iter().skip(ROWS) {
         cells.remove(&unit);
@@ -120,20 +109,12 @@ impl HeatHistory {
         names: impl IntoIterator<Item = (Process, &'a str)>,
         units: impl IntoIterator<Item = UnitHeat>,
     ) {
-        let cell = |heat: UnitHeat| {
-            let sums = Sums {
-                resident: heat.resident.0,
-                fast: heat.fast.0,
-                hits: heat.hits,
-            };
-            (heat.unit, sums)
-        };
         let units: Vec<UnitHeat> = units.into_iter().collect();
         // With this number of units, any smaller part gives more parts than rows: a machine with
         // millions of units is joined in one step.
         let together = units.len().div_ceil(ROWS).next_power_of_two() as u64;
         let finest = unit.0.max(1).saturating_mul(together);
-        let (mut cells, part) = fitted(units.into_iter().map(cell), finest);
+        let (mut cells, part) = fitted(units.into_iter(), finest);
         cut(&mut cells, &BTreeMap::new());
         if self.columns.len() == COLUMNS {
             self.columns.pop_front();
@@ -142,14 +123,13 @@ impl HeatHistory {
             epoch,
             span,
             part,
-            cells: cells.into_iter().collect(),
+            cells: cells.into_values().collect(),
         });
-        let names = names
-            .into_iter()
-            .map(|(process, name)| (process, name.to_owned()));
+        let names = names.into_iter();
+        let names = names.map(|(process, name)| (process, name.to_owned()));
         self.names.extend(names);
         let cells = self.columns.iter().flat_map(|column| &column.cells);
-        let kept: BTreeSet<Process> = cells.map(|(unit, _)| unit.process).collect();
+        let kept: BTreeSet<Process> = cells.map(|cell| cell.unit.process).collect();
         self.names.retain(|process, _| kept.contains(process));
     }
 
@@ -160,29 +140,26 @@ impl HeatHistory {
         let finest = parts.max().unwrap_or(1);
         let processes = |column: &Column| -> BTreeSet<Process> {
             let cells = column.cells.iter();
-            cells.map(|(unit, _)| unit.process).collect()
+            cells.map(|cell| cell.unit.process).collect()
         };
         let living = self.columns.back().map(processes).unwrap_or_default();
         let all: BTreeSet<Process> = self.columns.iter().flat_map(processes).collect();
         // Memory of ended processes is left out: where many processes come and go, it would fill all rows.
-        let is_there = |(unit, _): &(Unit, Sums)| living.contains(&unit.process);
+        let is_there = |cell: &UnitHeat| living.contains(&cell.unit.process);
         let cells = self.columns.iter().flat_map(|column| &column.cells);
         // Each epoch has few enough parts, but processes come and go.
         let (mut rows, part) = fitted(cells.copied().filter(is_there), finest);
-        let last = self
-            .columns
-            .back()
-            .map(|column| joined(column.cells.iter().copied(), part));
-        let last = last.unwrap_or_default();
+        let last = self.columns.back().into_iter();
+        let last = joined(last.flat_map(|column| &column.cells).copied(), part);
         cut(&mut rows, &last);
         let row = |unit: &Unit| {
-            let now = last.get(unit).copied().unwrap_or_default();
+            let now = last.get(unit);
             HeatPlace {
                 pid: unit.process.pid,
                 name: self.names.get(&unit.process).cloned().unwrap_or_default(),
                 start: unit.start,
-                resident_bytes: now.resident,
-                fast_bytes: now.fast,
+                resident_bytes: now.map_or(0, |now| now.resident.0),
+                fast_bytes: now.map_or(0, |now| now.fast.0),
             }
         };
         let columns = self.columns.iter().map(|column| HeatTime {
@@ -192,18 +169,18 @@ impl HeatHistory {
         let numbers: BTreeMap<Unit, usize> = rows.keys().copied().zip(0..).collect();
         let mut hits = [(); 2].map(|()| vec![vec![0; self.columns.len()]; rows.len()]);
         for (at, column) in self.columns.iter().enumerate() {
-            for (unit, sums) in joined(column.cells.iter().copied(), part) {
+            for (unit, heat) in joined(column.cells.iter().copied(), part) {
                 let Some(row) = numbers.get(&unit) else {
                     continue;
                 };
-                for (grid, hits) in hits.iter_mut().zip(sums.hits) {
+                for (grid, hits) in hits.iter_mut().zip(heat.hits) {
                     grid[*row][at] = hits;
                 }
             }
         }
         let [accessed_bits, trace_samples] = hits;
         HeatMap {
-            version: VERSION,
+            version: HeatMap::VERSION,
             part_bytes: part,
             columns: columns.collect(),
             rows: rows.keys().map(row).collect(),
@@ -318,7 +295,7 @@ fn shade(hits: u64, most: u64, darkest: usize) -> usize {
 impl JsonLine for HeatMap {
     const REQUEST: &'static str = "heat";
     const NAME: &'static str = "heat map";
-    const VERSION: u32 = VERSION;
+    const VERSION: u32 = 1;
 
     fn check(&self) -> Result<(), String> {
         let fits = |grid: &[Vec<u64>]| {

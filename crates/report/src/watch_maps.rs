@@ -19,8 +19,6 @@ use isotherm_model::watch::UnitHeat;
 use serde::{Deserialize, Serialize};
 
 use crate::json_line::JsonLine;
-/// Version of the JSON form; a change that old readers would misread raises it.
-pub const VERSION: u32 = 1;
 
 /// All watched processes after an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +144,7 @@ impl Maps {
         };
         let by_process = units.chunk_by(|a, b| a.unit.process == b.unit.process);
         Self {
-            version: VERSION,
+            version: Self::VERSION,
             epoch: epoch.0,
             unit_bytes: unit.0,
             processes: by_process.map(of_one).collect(),
@@ -173,7 +171,7 @@ impl Maps {
 impl JsonLine for Maps {
     const REQUEST: &'static str = "maps";
     const NAME: &'static str = "list of ranges";
-    const VERSION: u32 = VERSION;
+    const VERSION: u32 = 1;
 }
 
 #[cfg(test)]

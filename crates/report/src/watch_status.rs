@@ -15,9 +15,6 @@ use crate::table::DataTable;
 use crate::words::{clip, counted, percent, printable, share};
 pub use kernel_promotion::KernelPromotionStatus;
 
-/// Version of the JSON form; a change that old readers would misread increases it.
-pub const VERSION: u32 = 1;
-
 /// Widest name of a program or control group in a table.
 const NAME_AT_MOST: usize = 32;
 
@@ -325,11 +322,8 @@ impl ThrottleState {
 
 impl ProcessStatus {
     fn fair_start_line(&self) -> String {
-        let share = Bytes(self.fair_share_bytes);
-        format!(
-            "process {} is new: it keeps up to {share} of fast memory for data with heat",
-            self.pid
-        )
+        let (pid, share) = (self.pid, Bytes(self.fair_share_bytes));
+        format!("process {pid} is new: it keeps up to {share} of fast memory for data with heat")
     }
 }
 
@@ -338,11 +332,13 @@ impl TimerStatus {
         let Self { hz, price_ns } = *self;
         let taken = match price_ns {
             None => "the time of a sample could not be measured".to_owned(),
-            Some(price) => format!(
-                "each takes {}: {:.1} % of a program's time",
-                Nanos(price),
-                f64::from(hz) * price as f64 / 1e7
-            ),
+            Some(price) => {
+                let percent = f64::from(hz) * price as f64 / 1e7;
+                format!(
+                    "each takes {}: {percent:.1} % of a program's time",
+                    Nanos(price)
+                )
+            }
         };
         format!("timer: {hz} samples a second and processor, {taken}")
     }
@@ -409,10 +405,8 @@ impl Status {
 
     /// `split: 12 units of which little is hot, with 3 MiB of them in fast memory`.
     fn split_line(&self) -> String {
-        let (units, fast) = (
-            counted(self.units_split, "unit"),
-            Bytes(self.split_fast_bytes),
-        );
+        let units = counted(self.units_split, "unit");
+        let fast = Bytes(self.split_fast_bytes);
         format!("split: {units} of which little is hot, with {fast} of them in fast memory")
     }
 
@@ -481,11 +475,8 @@ impl Status {
             let (up, down) = (Bytes(moves.promoted_bytes), Bytes(moves.demoted_bytes));
             format!("{up} {verb}promoted, {down} {verb}demoted")
         };
-        let mut text = format!(
-            "last epoch: {}\nsince start: {}\n",
-            of(&self.last),
-            of(&self.total)
-        );
+        let (last, total) = (of(&self.last), of(&self.total));
+        let mut text = format!("last epoch: {last}\nsince start: {total}\n");
         for (why, bytes) in &self.total.not_moved_bytes {
             text += &format!("not moved: {} ({why})\n", Bytes(*bytes));
         }
@@ -537,20 +528,20 @@ impl Status {
 impl JsonLine for Status {
     const REQUEST: &'static str = "status";
     const NAME: &'static str = "status";
-    const VERSION: u32 = VERSION;
+    const VERSION: u32 = 1;
 }
 
 #[cfg(test)]
 mod tests {
     use super::{
         GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus, Status,
-        ThrottleState, TierStatus, TimerStatus, VERSION,
+        ThrottleState, TierStatus, TimerStatus,
     };
     use crate::json_line::JsonLine;
 
     fn status() -> Status {
         Status {
-            version: VERSION,
+            version: Status::VERSION,
             pid: 12,
             dry_run: true,
             policy: "payback".into(),
@@ -672,7 +663,7 @@ mod tests {
         assert!(!line.contains('\n'));
         assert_eq!(Status::from_json_line(&line), Ok(status()));
         let newer = Status {
-            version: VERSION + 1,
+            version: Status::VERSION + 1,
             ..status()
         }
         .json_line();
@@ -682,7 +673,7 @@ mod tests {
                 .contains("restart")
         );
         // A version with other fields, too.
-        let other = format!("{{\"version\":{}}}", VERSION + 1);
+        let other = format!("{{\"version\":{}}}", Status::VERSION + 1);
         assert!(
             Status::from_json_line(&other)
                 .unwrap_err()

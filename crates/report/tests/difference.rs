@@ -118,13 +118,13 @@ fn the_forms_are_as_they_were() {
     let difference = difference(&before, &after).judged(&conditions);
     golden("difference-100.txt", &difference.text(100));
     golden("difference-60.txt", &difference.text(60));
-    golden("difference.json", &difference.json());
+    golden("difference.json", &isotherm_report::json(&difference));
     for columns in 60..=140 {
         let text = difference.text(columns);
         let fits = |line: &str| line.chars().count() <= columns;
         assert!(text.lines().all(fits), "{columns}: {text}");
     }
-    let json: Value = serde_json::from_str(&difference.json()).unwrap();
+    let json: Value = serde_json::from_str(&isotherm_report::json(&difference)).unwrap();
     assert_eq!(json["schema_version"], 1);
     assert_eq!(json["heat_unit"], "ns");
 }

@@ -289,11 +289,9 @@ fn a_source_that_delivers_nothing_is_loud() {
 fn data_objects_without_places_are_counted_in_a_note() {
     let mut profile = graph::profile();
     for (name, value) in [("data_objects_folded", 37_856), ("data_objects_lost", 4)] {
-        profile.counts.push(isotherm_model::batch::Count {
-            process: None,
-            name: name.to_owned(),
-            value,
-        });
+        profile
+            .counts
+            .push(isotherm_model::batch::Count::of_run(name, value));
     }
     let notes = Report::new(&profile, None).summary().notes.join("\n");
     assert!(notes.contains("37,860 smaller ones"), "{notes}");
@@ -404,11 +402,10 @@ fn huge() -> Profile {
 fn the_page_stays_small_whatever_the_profile() {
     let mut profile = huge();
     for _ in 0..20_000 {
-        profile.counts.push(isotherm_model::batch::Count {
-            process: None,
-            name: "n".repeat(1_000),
-            value: u64::MAX,
-        });
+        profile.counts.push(isotherm_model::batch::Count::of_run(
+            "n".repeat(1_000),
+            u64::MAX,
+        ));
     }
     let plan = graph::plan(&profile, Bytes(1 << 24));
     let page = Report::new(&profile, Some(&plan)).html();

@@ -8,7 +8,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use isotherm_abi::session::{ArenaRecord, NO_TIER, SessionCounter};
+use isotherm_abi::session::{NO_TIER, SessionCounter};
 
 use crate::emulation;
 use crate::lock::Lock;
@@ -81,35 +81,16 @@ pub(crate) fn remember_tiers() {
     }
 }
 
-/// The session, if a store to this arena's record is possible.
-fn published(private: &Tables, number: u32) -> Option<&'static Tables> {
-    let bytes = size_of::<ArenaRecord>() as u64;
-    session::writable(
-        private.offset(part::ARENAS) + u64::from(number) * bytes,
-        bytes,
-    )
-}
-
 /// Writes the record of the next arena and publishes it. The caller holds the lock or is alone.
 fn register(private: &Tables, number: u32, site: u32, tier: u32) {
-    let record = private.arena(number);
-    record.site.store(site, Ordering::Relaxed);
-    record.tier.store(tier, Ordering::Relaxed);
-    record.wanted_tier.store(NO_TIER, Ordering::Relaxed);
     PLACED[number as usize % PLACED.len()].store(tier, Ordering::Relaxed);
-    private
-        .header()
-        .arena_count
-        .store(number + 1, Ordering::Release);
-    if let Some(session) = published(private, number) {
-        let told = session.arena(number);
-        told.site.store(site, Ordering::Relaxed);
-        told.tier.store(tier, Ordering::Relaxed);
-        told.wanted_tier.store(NO_TIER, Ordering::Relaxed);
-        session
-            .header()
-            .arena_count
-            .store(number + 1, Ordering::Release);
+    for tables in session::both(private, part::ARENAS, number) {
+        let record = tables.arena(number);
+        record.site.store(site, Ordering::Relaxed);
+        record.tier.store(tier, Ordering::Relaxed);
+        record.wanted_tier.store(NO_TIER, Ordering::Relaxed);
+        let count = &tables.header().arena_count;
+        count.store(number + 1, Ordering::Release);
     }
 }
 

@@ -60,15 +60,20 @@ fn is_of_first_instance(block: *const c_void) -> bool {
     }
 }
 
-static FREE: Next = Next::new(c"free");
-static REALLOC: Next = Next::new(c"realloc");
-static USABLE_SIZE: Next = Next::new(c"malloc_usable_size");
+// SAFETY: the C library's function has this type.
+static FREE: Next<unsafe extern "C" fn(*mut c_void)> = unsafe { Next::new(c"free") };
+// SAFETY: the C library's function has this type.
+static REALLOC: Next<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void> =
+    unsafe { Next::new(c"realloc") };
+// SAFETY: the C library's function has this type.
+static USABLE_SIZE: Next<unsafe extern "C" fn(*mut c_void) -> usize> =
+    unsafe { Next::new(c"malloc_usable_size") };
 
 /// Looks the functions up before the program can free a block while the loader runs.
 pub(crate) fn start() {
-    for next in [&FREE, &REALLOC, &USABLE_SIZE] {
-        next.find();
-    }
+    FREE.find();
+    REALLOC.find();
+    USABLE_SIZE.find();
 }
 
 /// `free`. Does nothing where the C library has no such function.
@@ -76,12 +81,9 @@ pub(crate) fn start() {
 /// # Safety
 /// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn release(block: *mut c_void) {
-    let next = FREE.get();
-    if !next.is_null() {
-        // SAFETY: the C library gives the symbol this type; the caller's promise.
-        unsafe {
-            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(next)(block);
-        }
+    if let Some(free) = FREE.get() {
+        // SAFETY: the caller's promise.
+        unsafe { free(block) };
     }
 }
 
@@ -90,13 +92,10 @@ pub(crate) unsafe fn release(block: *mut c_void) {
 /// # Safety
 /// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
-    type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-    let next = REALLOC.get();
-    if next.is_null() {
-        return null_mut();
-    }
-    // SAFETY: the C library gives the symbol this type; the caller's promise.
-    unsafe { core::mem::transmute::<*mut c_void, Resize>(next)(block, bytes) }
+    // SAFETY: the caller's promise.
+    REALLOC
+        .get()
+        .map_or(null_mut(), |realloc| unsafe { realloc(block, bytes) })
 }
 
 /// `malloc_usable_size`. 0 where there is no such function.
@@ -104,13 +103,8 @@ pub(crate) unsafe fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
 /// # Safety
 /// As for the C function, for a block that another allocator has ([`has`]).
 pub(crate) unsafe fn size_of_block(block: *mut c_void) -> usize {
-    type Size = unsafe extern "C" fn(*mut c_void) -> usize;
-    let next = USABLE_SIZE.get();
-    if next.is_null() {
-        return 0;
-    }
-    // SAFETY: the C library gives the symbol this type; the caller's promise.
-    unsafe { core::mem::transmute::<*mut c_void, Size>(next)(block) }
+    // SAFETY: the caller's promise.
+    USABLE_SIZE.get().map_or(0, |size| unsafe { size(block) })
 }
 
 #[cfg(test)]

@@ -7,8 +7,14 @@ use isotherm_sys::system_call::call;
 
 use crate::next_symbol::Next;
 
-static SIGACTION: Next = Next::new(c"sigaction");
-static SIGNAL: Next = Next::new(c"signal");
+/// The C library's `sigaction`.
+type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+
+// SAFETY: the C library's function has this type.
+static SIGACTION: Next<Sigaction> = unsafe { Next::new(c"sigaction") };
+// SAFETY: the C library's function has this type.
+static SIGNAL: Next<unsafe extern "C" fn(c_int, *mut c_void) -> *mut c_void> =
+    unsafe { Next::new(c"signal") };
 
 /// Looks the functions up before the program can set a signal's action in a handler.
 pub(crate) fn start() {
@@ -25,14 +31,10 @@ pub(crate) unsafe fn set_action(
     action: *const libc::sigaction,
     before: *mut libc::sigaction,
 ) -> c_int {
-    type Sigaction =
-        unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
-    let next = SIGACTION.get();
-    if next.is_null() {
-        return -1;
-    }
-    // SAFETY: the C library gives the symbol this type; the caller's promise.
-    unsafe { core::mem::transmute::<*mut c_void, Sigaction>(next)(signal, action, before) }
+    // SAFETY: the caller's promise.
+    SIGACTION
+        .get()
+        .map_or(-1, |set| unsafe { set(signal, action, before) })
 }
 
 /// `signal`. `SIG_ERR` where there is no such function.
@@ -40,13 +42,11 @@ pub(crate) unsafe fn set_action(
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe fn set_handler(number: c_int, handler: *mut c_void) -> *mut c_void {
-    type Signal = unsafe extern "C" fn(c_int, *mut c_void) -> *mut c_void;
-    let next = SIGNAL.get();
-    if next.is_null() {
+    let Some(signal) = SIGNAL.get() else {
         return core::ptr::without_provenance_mut(libc::SIG_ERR);
-    }
-    // SAFETY: the C library gives the symbol this type; the caller's promise.
-    unsafe { core::mem::transmute::<*mut c_void, Signal>(next)(number, handler) }
+    };
+    // SAFETY: the caller's promise.
+    unsafe { signal(number, handler) }
 }
 
 /// Unblocks a signal in the calling thread. Where the kernel refuses it stays blocked.
@@ -57,8 +57,6 @@ pub(crate) fn unblock(signal: c_int) {
         (&raw const set).expose_provenance(),
         0,
         size_of_val(&set),
-        0,
-        0,
     ];
     // SAFETY: the set, as long as the kernel's, lives until the call has returned.
     let _ = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };

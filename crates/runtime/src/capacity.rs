@@ -27,7 +27,7 @@ pub(crate) mod pages;
 
 use core::ffi::CStr;
 use core::ops::Range;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::OnceLock;
 
 use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
@@ -35,36 +35,27 @@ use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::memory;
 
-use crate::ledger::{Ledger, own_slot};
+use crate::ledger::Ledger;
+use crate::ledger::own_slot::OwnShare;
 use crate::pool::{self, CHUNK};
 use crate::sandbox;
 use crate::session;
 use crate::shared_file;
 use crate::tables;
 
-/// Bytes before the charges in their mapping: the slot.
-const CHARGES_OFFSET: usize = 4096;
-
 /// In a charge: the room may be taken away while no page of the chunk is resident.
 const SPARE: u8 = 0x80;
 
 const PAGES: usize = CHUNK / memory::PAGE_BYTES;
 
-static LEDGER: OnceLock<Ledger> = OnceLock::new();
-/// Address of the mapping that the kernel wipes in every child: the slot + 1, then a charge for each chunk, tier + 1 or 0, then
-/// the same for each page, if pages are counted.
-static CHARGES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
-/// Pages that have a charge: all of the pool, or none.
-static COUNTED_PAGES: AtomicUsize = AtomicUsize::new(0);
+/// The ledger of the session, with a charge for each chunk, tier + 1 or 0, and then the same for each page, if pages are counted.
+static OWN: OnceLock<OwnShare> = OnceLock::new();
 
 /// Gives this process's share back at its exit, because others see it as alive until its parent waits for it. Nothing is placed
 /// in a limited tier from then on.
 pub(crate) fn finish() {
-    let charges = CHARGES.load(Ordering::Acquire);
-    // SAFETY: as in `joined`.
-    let own = unsafe { charges.cast::<AtomicUsize>().as_ref() };
-    if let (Some(ledger), Some(own)) = (LEDGER.get(), own) {
-        own_slot::leave(ledger, own);
+    if let Some(own) = OWN.get() {
+        own.leave();
     }
 }
 
@@ -81,23 +72,13 @@ pub(crate) fn start(
     let Some(limits) = limits(tiers) else {
         return Ok(());
     };
-    let directory = directory.ok_or(OffReason::NoSession)?;
     let base = shared_file::map(directory, FILE_NAME, FILE_BYTES)?.ok_or(OffReason::NoSession)?;
     // SAFETY: the file is as long as that, only this user writes it, and it is never unmapped.
     let ledger = unsafe { Ledger::at(base, limits) }.ok_or(OffReason::BadConfig)?;
     let pages = if counts_pages { chunks * PAGES } else { 0 };
-    let bytes = CHARGES_OFFSET + chunks + pages;
-    let charges = memory::fresh(bytes).map_err(|_| OffReason::NoAddressSpace)?;
-    // SAFETY: the memory was mapped just now. Kernels before 4.14 do not know the advice: there a child
-    // shares its parent's slot.
-    let _ = unsafe { memory::advise(charges, bytes, libc::MADV_WIPEONFORK) };
-    CHARGES.store(
-        core::ptr::with_exposed_provenance_mut(charges),
-        Ordering::Release,
-    );
-    COUNTED_PAGES.store(pages, Ordering::Release);
+    let own = OwnShare::map(ledger, chunks + pages).map_err(|_| OffReason::NoAddressSpace)?;
     // Called once.
-    let _ = LEDGER.set(ledger);
+    let _ = OWN.set(own);
     joined().map(|_| ()).ok_or(OffReason::NoSession)
 }
 
@@ -116,28 +97,28 @@ fn limits(tiers: &[TierRecord]) -> Option<[u64; LIMITED_TIERS]> {
         .then_some(limits)
 }
 
+/// Whether the capacity of this tier is limited.
+fn limits_tier(tier: u32) -> bool {
+    OWN.get().is_some_and(|own| own.ledger.is_limited(tier))
+}
+
 /// Whether the capacity of any tier is limited.
 #[inline]
 pub(crate) fn is_limited() -> bool {
-    !CHARGES.load(Ordering::Relaxed).is_null()
+    OWN.get().is_some()
 }
 
 /// The share of this process and its slot in the ledger. `None` without a limit, where all slots are taken, and while another thread
 /// of a new child joins.
-fn joined() -> Option<(&'static Ledger, usize)> {
-    let ledger = LEDGER.get()?;
-    let charges = CHARGES.load(Ordering::Acquire);
-    // SAFETY: the mapping begins with this word and stays for ever; zero is a valid value of it.
-    let own = unsafe { charges.cast::<AtomicUsize>().as_ref() }?;
-    own_slot::joined(ledger, own).map(|slot| (ledger, slot))
+fn joined() -> Option<(&'static OwnShare, usize)> {
+    let own = OWN.get()?;
+    Some((own, own.slot()?))
 }
 
 /// The charge of a chunk.
 fn charge(chunk: usize) -> Option<&'static AtomicU8> {
-    let charges = CHARGES.load(Ordering::Acquire);
-    let inside = !charges.is_null() && chunk < pool::range().len() / CHUNK;
-    // SAFETY: the mapping has a charge for each chunk of the pool, and stays for ever.
-    inside.then(|| unsafe { &*charges.add(CHARGES_OFFSET + chunk).cast() })
+    let is_inside = chunk < pool::range().len() / CHUNK;
+    OWN.get()?.charges.get(chunk).filter(|_| is_inside)
 }
 
 /// The chunks of a range of the pool, by number.
@@ -149,36 +130,36 @@ fn chunks(range: &Range<usize>) -> Range<usize> {
 /// Takes room in a tier for the first part of a range of whole chunks. Returns the bytes of that part. Where room is short,
 /// `make_slow` is called with chunks that hold nothing, to give them the slowest tier.
 pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usize>)) -> usize {
-    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+    if !limits_tier(tier) {
         return range.len();
     }
-    let Some((ledger, slot)) = joined() else {
+    let Some((own, slot)) = joined() else {
         return 0;
     };
-    let taken = take_room((ledger, slot), tier, range.len(), CHUNK, make_slow);
+    let taken = take_room((own, slot), tier, range.len(), CHUNK, make_slow);
     for chunk in chunks(&(range.start..range.start + taken)) {
         if let Some(charge) = charge(chunk) {
             charge.store(tier as u8 + 1, Ordering::Release);
         }
     }
-    publish(ledger, slot);
+    publish(own, slot);
     count_spilled(range.len() - taken);
     taken
 }
 
 /// Takes room in a tier for at most `bytes`, in whole units; where room is short, makes some first. Returns the bytes taken.
 fn take_room(
-    (ledger, slot): (&Ledger, usize),
+    (own, slot): (&OwnShare, usize),
     tier: u32,
     bytes: usize,
     unit: usize,
     make_slow: impl Fn(Range<usize>),
 ) -> usize {
     let (bytes, unit) = (bytes as u64, unit as u64);
-    let mut taken = ledger.take(slot, tier, bytes, unit);
+    let mut taken = own.ledger.take(slot, tier, bytes, unit);
     if taken < bytes {
-        make_room(ledger, tier, make_slow);
-        taken += ledger.take(slot, tier, bytes - taken, unit);
+        make_room(own, tier, make_slow);
+        taken += own.ledger.take(slot, tier, bytes - taken, unit);
     }
     taken as usize
 }
@@ -190,14 +171,15 @@ fn count_spilled(bytes: usize) {
 
 /// Takes room in a tier for the first part of a range outside the pool, in pages. It stays taken. Returns the bytes of that part.
 pub(crate) fn take_for_good(range: &Range<usize>, tier: u32) -> usize {
-    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+    if !limits_tier(tier) {
         return range.len();
     }
-    let Some((ledger, slot)) = joined() else {
+    let Some((own, slot)) = joined() else {
         return 0;
     };
-    let taken = ledger.take(slot, tier, range.len() as u64, memory::PAGE_BYTES as u64);
-    publish(ledger, slot);
+    let (bytes, page) = (range.len() as u64, memory::PAGE_BYTES as u64);
+    let taken = own.ledger.take(slot, tier, bytes, page);
+    publish(own, slot);
     count_spilled(range.len() - taken as usize);
     taken as usize
 }
@@ -216,10 +198,11 @@ fn uncharge(chunk: usize) {
     let Some(charge) = charge(chunk) else { return };
     let tier = charge.swap(0, Ordering::AcqRel) & !SPARE;
     if let Some(tier) = tier.checked_sub(1)
-        && let Some((ledger, slot)) = joined()
+        && let Some((own, slot)) = joined()
     {
-        ledger.give_back(slot, u32::from(tier), CHUNK as u64);
-        publish(ledger, slot);
+        let tier = u32::from(tier);
+        own.ledger.give_back(slot, tier, CHUNK as u64);
+        publish(own, slot);
     }
 }
 
@@ -248,8 +231,8 @@ pub(crate) fn note_spare(address: usize, bytes: usize) {
 }
 
 /// Finds room in a tier: the shares of processes that ended, and chunks of this process that hold nothing.
-fn make_room(ledger: &Ledger, tier: u32, make_slow: impl Fn(Range<usize>)) {
-    own_slot::reap(ledger);
+fn make_room(own: &OwnShare, tier: u32, make_slow: impl Fn(Range<usize>)) {
+    own.reap();
     if sandbox::is_filtered() {
         return;
     }
@@ -274,9 +257,9 @@ fn is_empty(address: usize) -> bool {
 }
 
 /// Publishes the share of this process in the fast tier.
-fn publish(ledger: &Ledger, slot: usize) {
+fn publish(own: &OwnShare, slot: usize) {
     if let Some(session) = session::current() {
-        let share = ledger.share(slot, 0);
+        let share = own.ledger.share(slot, 0);
         session
             .counter(SessionCounter::FastBytes)
             .store(share, Ordering::Relaxed);

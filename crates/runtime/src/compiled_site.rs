@@ -18,9 +18,6 @@ use crate::session;
 use crate::site;
 use crate::state;
 
-/// More bytes than any machine has memory: such a request fails and is no information about its site.
-const BELIEVABLE_BYTES: usize = 1 << 46;
-
 /// A record that [`crate::resolve_site`] has numbered.
 #[derive(Clone, Copy)]
 pub(crate) struct CompiledSite(&'static DescribedSite);
@@ -63,7 +60,6 @@ pub(crate) fn counted_arena(site: u32, bytes: usize) -> u32 {
         return heap::unplaced(config);
     }
     let _visit = reentrancy::enter(0);
-    let believable = if bytes <= BELIEVABLE_BYTES { bytes } else { 0 };
     session::count(SessionCounter::Allocations, 1);
-    site::add(config, site, 1, believable as u64)
+    site::add(config, site, 1, bytes as u64)
 }

@@ -12,6 +12,7 @@ use core::ptr::null_mut;
 use isotherm_abi::site::{HeapRoute, NewRoute, SitePointer};
 
 use crate::compiled_site::CompiledSite;
+use crate::for_origin::for_origin;
 use crate::heap;
 use crate::instance::{self, INSTANCES};
 use crate::operators;
@@ -126,23 +127,9 @@ unsafe extern "C-unwind" fn new_in<const TIER: usize>(
     block
 }
 
-/// Makes the functions that look the arena up: they take the arguments, then the site, and call a body that
-/// gets the site as an origin.
-macro_rules! looked_up {
-    ($($abi:literal $name:ident($($argument:ident: $type:ty),*) -> $result:ty => |$origin:ident| $body:expr;)*) => {
-        $(
-            unsafe extern $abi fn $name($($argument: $type,)* site: SitePointer) -> $result {
-                // SAFETY: the caller's promise, that of the C function and of a route.
-                unsafe {
-                    let $origin = CompiledSite::new(site);
-                    $body
-                }
-            }
-        )*
-    };
-}
-
-looked_up! {
+// The functions that look the arena up.
+for_origin! {
+    (site: SitePointer) => CompiledSite::new(site);
     "C" site_malloc(bytes: usize) -> *mut c_void => |origin| heap::allocate(bytes, 0, origin);
     "C" site_calloc(count: usize, bytes: usize) -> *mut c_void =>
         |origin| heap::allocate_zeroed(count, bytes, origin);

@@ -13,6 +13,7 @@ use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, LeadingRecord, MAGIC, Mover, PERCENT_MAX, PageTrapConfig,
     PartRecord, PlanEntry, RuntimeMode, STATIC_BY_PLAN, SplitRecord, StaticRecord, TierRecord,
 };
+use isotherm_abi::from_number;
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::descriptor::Descriptor;
@@ -123,13 +124,17 @@ impl Config {
 
     /// The slowest tier.
     pub(crate) const fn slowest(&self) -> u32 {
-        self.tiers.len().saturating_sub(1) as u32
+        slowest(self.tiers)
     }
 
     /// Tier of whatever the direct caller with this name allocates ([`Callers::tier_of`]).
     pub(crate) fn tier_of_caller(&self, hash: u64) -> Option<u32> {
         self.callers.tier_of(hash, self.default_tier)
     }
+}
+
+const fn slowest(tiers: &[TierRecord]) -> u32 {
+    tiers.len().saturating_sub(1) as u32
 }
 
 static CURRENT: OnceLock<Config> = OnceLock::new();
@@ -142,7 +147,6 @@ pub(crate) fn current() -> Option<&'static Config> {
 
 /// Makes this the configuration of the process. Called once; a second call would change nothing.
 pub(crate) fn install(config: Config) {
-    // A second call would change nothing.
     let _ = CURRENT.set(config);
 }
 
@@ -236,7 +240,7 @@ fn table<T: FromBytes + Immutable>(
 /// Checks every number of the file that is used later, so that no later code needs a check.
 fn check(file: &'static [u64]) -> Option<Config> {
     let header = *table::<ConfigHeader>(file, 0, 1)?.first()?;
-    let mode = RuntimeMode::from_u32(header.mode)?;
+    let mode = from_number(header.mode)?;
     let tiers = table::<TierRecord>(file, header.tiers_offset, u64::from(header.tier_count))?;
     let entries = table::<PlanEntry>(file, header.entries_offset, u64::from(header.entry_slots))?;
     let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
@@ -271,11 +275,8 @@ fn check(file: &'static [u64]) -> Option<Config> {
     Some(Config {
         mode,
         depth: header.depth as usize,
-        default_tier: if tiers.is_empty() {
-            0
-        } else {
-            header.default_tier
-        },
+        // 0 without tiers.
+        default_tier: header.default_tier.min(slowest(tiers)),
         own_arena_bytes: header.own_arena_bytes.max(1),
         mapping_bytes: header.mapping_bytes.max(4096) as usize,
         pool_bytes: header.pool_bytes.max(POOL_BYTES_MIN),
@@ -310,20 +311,13 @@ fn is_known(tier: &TierRecord) -> bool {
 
 /// Every span of time that the file names, in nanoseconds.
 const fn spans(header: &ConfigHeader) -> [u64; 6] {
-    let EmulationConfig {
-        period_ns,
-        access_ns,
-        hot_ns,
-        migrate_ns,
-        sample_ns,
-        ..
-    } = header.emulation;
+    let emulation = &header.emulation;
     [
-        sample_ns,
-        period_ns,
-        access_ns,
-        hot_ns,
-        migrate_ns,
+        emulation.sample_ns,
+        emulation.period_ns,
+        emulation.access_ns,
+        emulation.hot_ns,
+        emulation.migrate_ns,
         header.trapping.period_ns,
     ]
 }

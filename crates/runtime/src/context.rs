@@ -51,7 +51,7 @@ const PERIOD_MIN: u32 = 1 << 10;
 const PERIOD_MAX: u32 = 1 << 16;
 
 /// One known context: a cache line.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
 struct Way {
     /// Return address, stack pointer and generation; 0 marks an unused way.
@@ -79,20 +79,6 @@ struct Way {
 }
 
 const _: () = assert!(size_of::<Way>() == 64);
-
-const UNUSED: Way = Way {
-    key: 0,
-    check: 0,
-    mask: 0,
-    slots: [0; CHECKED],
-    value: 0,
-    arena: 0,
-    left: 0,
-    granted: 0,
-    unchecked: 0,
-    period: PERIOD_MIN,
-    bytes: 0,
-};
 
 /// A thread's cache. All zeroes is an empty cache.
 #[repr(C)]
@@ -146,10 +132,9 @@ fn mix(value: u64) -> u64 {
 
 /// The key of a caller, and the set that is searched for it. `python` is the [`python::key`] of the thread.
 #[inline]
-fn key_of(caller: Caller) -> (u64, usize) {
+fn key_of(caller: Caller, python: u64) -> (u64, usize) {
     let generation = HOT.generation.load(Ordering::Relaxed);
     let stack = caller.stack & HOT.stack_mask.load(Ordering::Relaxed);
-    let python = python::key();
     let mixed = (caller.address as u64).rotate_left(32) ^ (stack as u64) ^ (generation << 56);
     let mixed = mixed ^ python;
     // No hash: the pair itself is the key (never 0, which marks an unused way), and its low bits,
@@ -212,8 +197,8 @@ impl Cache {
     /// The first way of the caller's set, if it is the caller's context. This is the hot path of almost every
     /// allocation, so it is inlined.
     #[inline(always)]
-    fn quick(&mut self, caller: Caller) -> Option<&mut Way> {
-        let (key, set) = key_of(caller);
+    fn quick(&mut self, caller: Caller, python: u64) -> Option<&mut Way> {
+        let (key, set) = key_of(caller, python);
         let known = &mut self.sets[set][0];
         // SAFETY: the slots were made for this very key, so for this stack pointer: they are in its
         // page, or in the first stack.
@@ -228,14 +213,14 @@ impl Cache {
 
     /// The value of an allocation's context, if it is found at once: in guided mode, the tier or the number of a split.
     #[inline(always)]
-    pub(crate) fn quick_value(&mut self, caller: Caller) -> Option<u32> {
-        self.quick(caller).map(|way| way.value)
+    pub(crate) fn quick_value(&mut self, caller: Caller, python: u64) -> Option<u32> {
+        self.quick(caller, python).map(|way| way.value)
     }
 
     /// Counts an allocation at its site and returns the arena that serves it, if both are possible at once.
     #[inline(always)]
-    pub(crate) fn quick_arena(&mut self, caller: Caller, bytes: usize) -> Option<u32> {
-        let way = self.quick(caller)?;
+    pub(crate) fn quick_arena(&mut self, caller: Caller, bytes: usize, python: u64) -> Option<u32> {
+        let way = self.quick(caller, python)?;
         way.bytes = way.bytes.saturating_add(bytes as u64);
         if way.bytes >= PATIENCE_BYTES {
             way.give_up_rest();
@@ -287,7 +272,7 @@ impl Cache {
     /// between the hook and the unwinder: each frame of ours is unwound as well.
     #[inline(always)]
     fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
-        let (key, set) = key_of(caller);
+        let (key, set) = key_of(caller, python::key());
         let Some(place) = self.place_of(caller, key, set) else {
             return self.miss(config, caller, key, set);
         };
@@ -307,6 +292,7 @@ impl Cache {
     }
 
     /// Where the caller's context is cached.
+    #[inline(always)]
     fn place_of(&self, caller: Caller, key: u64, set: usize) -> Option<Place> {
         for (way, known) in self.sets[set].iter().enumerate() {
             if known.key != key {
@@ -357,7 +343,7 @@ impl Cache {
         word.fetch_or(bit, Ordering::Relaxed);
         // The address may be cached in other sets and threads, too.
         forget_all();
-        let (key, set) = key_of(caller);
+        let (key, set) = key_of(caller, python::key());
         self.miss(config, caller, key, set)
     }
 
@@ -443,11 +429,12 @@ fn bits(words: &[u64]) -> impl Iterator<Item = usize> {
 }
 
 /// A context that was just unwound, for an allocation that is not counted yet.
-const fn first_hit(value: u32) -> Way {
+fn first_hit(value: u32) -> Way {
     Way {
         value,
         granted: 1,
-        ..UNUSED
+        period: PERIOD_MIN,
+        ..Way::default()
     }
 }
 
@@ -466,8 +453,6 @@ impl Way {
 
 /// Pending bytes after which a way is counted at its site, even with few allocations.
 const PATIENCE_BYTES: u64 = 32 << 10;
-/// More bytes than any machine has memory.
-const BELIEVABLE_BYTES: u64 = 1 << 46;
 /// Allocations after which a way is counted at its site. The first are counted sooner, so that a site that
 /// allocates rarely is visible, and a count lags by half at most.
 const PATIENCE_MAX: u32 = 64;
@@ -483,10 +468,7 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
     if config.mode == RuntimeMode::Guided {
         way.granted = way.period;
     } else {
-        // The kernel refused a size that no machine has; it is no information about the site.
-        let believable = way.bytes <= BELIEVABLE_BYTES;
-        let bytes = if believable { way.bytes } else { 0 };
-        way.bytes = 0;
+        let bytes = core::mem::take(&mut way.bytes);
         way.granted = (hits * 2 + 1).min(PATIENCE_MAX);
         way.arena = site::add(config, way.value, u64::from(hits), bytes);
     }

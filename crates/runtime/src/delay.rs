@@ -52,18 +52,17 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
-use isotherm_abi::config::TierRecordKind;
-use isotherm_abi::page_tiers::StaticPageTable;
+use isotherm_abi::config::EmulationConfig;
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::perf::thread_timer::ThreadTimer;
 
+use crate::published_tiers::Side;
 use bandwidth::Bandwidth;
-use costs::Costs;
 use interrupted::Interrupted;
 use migration::Migration;
-use page_tiers::{PageTiers, Side};
+use page_tiers::PageTiers;
 use residency::Residency;
 use thread::Delay;
 use traffic::Traffic;
@@ -75,7 +74,7 @@ pub(crate) use thread::DelayedThread;
 use crate::c_signals;
 use crate::clock;
 use crate::config;
-use crate::emulation::{Account, RangeUse, RequestTables, Settings, place};
+use crate::emulation::{Account, RangeUse, Settings, place};
 use crate::program_action;
 use crate::sandbox;
 use crate::shared_room::SharedRoom;
@@ -90,12 +89,8 @@ pub(crate) const SIGNAL: c_int = libc::SIGWINCH;
 /// An emulated pair.
 struct TimedPair {
     tiers: PageTiers,
-    costs: Costs,
-    cache_bytes: u64,
-    period_ns: u64,
-    /// Cost of a page that moves, in nanoseconds.
-    migrate_ns: u64,
-    /// What all programs share, where it is limited.
+    emulation: EmulationConfig,
+    /// The bandwidths that all programs share, where they are limited.
     bandwidth: Option<Bandwidth>,
     residency: Residency,
     online: bool,
@@ -104,10 +99,6 @@ struct TimedPair {
 
 /// The counters and requests that the pair shares with the observer. A forked child has its own.
 struct Session {
-    /// [`isotherm_abi::page_tiers::PageTable::fast_bytes`].
-    fast_bytes: Option<&'static AtomicU64>,
-    /// The table of static data.
-    statics: Option<&'static StaticPageTable>,
     account: Account,
     /// In online runs.
     migration: Option<Migration>,
@@ -132,32 +123,21 @@ pub(crate) fn runs() -> bool {
 /// [`OffReason::NoAddressSpace`], and as [`Bandwidth::of_session`] and [`SharedRoom::of_session`].
 pub(crate) fn start(
     pool: Range<usize>,
-    settings: &Settings<'_>,
+    settings: &Settings,
     tables: Option<SessionTables>,
     directory: Option<&CStr>,
 ) -> Result<(), OffReason> {
-    let emulation = &settings.emulation;
-    if emulation.latency_percent == 0 {
+    if settings.emulation.latency_percent == 0 {
         return Ok(());
     }
-    let fast = settings
-        .tiers
-        .iter()
-        .find(|tier| tier.kind == TierRecordKind::EmulatedFast as u32);
-    let room = fast.map_or(u64::MAX, |tier| tier.capacity_bytes);
+    let room = settings.fast_bytes();
     let no_room = |_| OffReason::NoAddressSpace;
     let tiers = PageTiers::map(pool, room).map_err(no_room)?;
     let pair = place(TimedPair {
         tiers: tiers.sharing(room, |pages| SharedRoom::of_session(directory, pages))?,
-        costs: Costs {
-            latency_percent: emulation.latency_percent,
-            bandwidth_percent: emulation.bandwidth_percent,
-        },
-        cache_bytes: emulation.cache_bytes,
-        period_ns: emulation.sample_ns,
-        migrate_ns: emulation.migrate_ns,
+        emulation: settings.emulation,
         bandwidth: Bandwidth::of_session(directory)?,
-        residency: Residency::new(),
+        residency: Residency::default(),
         online: settings.online,
         session: AtomicPtr::new(ptr::null_mut()),
     })
@@ -198,15 +178,20 @@ fn install() -> Option<()> {
 /// memory.
 pub(crate) fn prepare_thread() -> Option<&'static mut DelayedThread> {
     let pair = pair().filter(|_| !sandbox::is_filtered())?;
-    let state = retired::take().or_else(|| DelayedThread::make(pair.cache_bytes))?;
-    // No sample changes the own state meanwhile: the handler finds none.
-    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
-    // SAFETY: null, or this thread's state, to which nothing else refers until it is put back.
-    if let Some(own) = unsafe { own.cast::<DelayedThread>().as_ref() } {
+    let state = retired::take().or_else(|| DelayedThread::make(pair.emulation.cache_bytes))?;
+    // No sample changes the own state meanwhile.
+    if let Some(own) = take_own() {
         state.learn_from(own);
+        tls::delayed().store(ptr::from_mut(own).cast(), Ordering::SeqCst);
     }
-    tls::delayed().store(own, Ordering::SeqCst);
     Some(state)
+}
+
+/// Takes the state of the calling thread away, if it has one: the handler finds none from here on.
+fn take_own() -> Option<&'static mut DelayedThread> {
+    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
+    // SAFETY: null, or the state that was stored for this thread, to which nothing else refers any more.
+    unsafe { own.cast::<DelayedThread>().as_mut() }
 }
 
 /// Gives back the state of a thread that could not be made.
@@ -228,7 +213,7 @@ pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
     c_signals::unblock(SIGNAL);
     state.begin();
     // A signal before the state is stored finds none.
-    let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
+    let timer = ThreadTimer::start(pair.emulation.sample_ns, SIGNAL);
     let Ok(timer) = timer else {
         retired::keep(state);
         return None;
@@ -241,14 +226,8 @@ pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
 /// Ends the sampling of the calling thread: at its end, and before it filters its system calls, because the filter may refuse
 /// the return from a signal's handler.
 pub(crate) fn leave_thread() {
-    let state = tls::delayed().swap(ptr::null_mut(), Ordering::Relaxed);
-    if sandbox::is_filtered() {
-        // This thread's filter may refuse to release the memory.
-        return;
-    }
-    // SAFETY: null, or the state that `enter_thread` was given for this thread, which nothing else refers to from here on: a
-    // handler that interrupts finds none.
-    if let Some(state) = unsafe { state.cast::<DelayedThread>().as_mut() } {
+    // This thread's filter may refuse to release the memory.
+    if let Some(state) = take_own().filter(|_| !sandbox::is_filtered()) {
         retired::keep(state);
     }
 }
@@ -256,12 +235,10 @@ pub(crate) fn leave_thread() {
 /// In a forked child, whose only thread no timer samples: samples it.
 pub(crate) fn start_over(tables: Option<SessionTables>) {
     let Some(pair) = pair() else { return };
-    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
+    let own = take_own();
     // Without memory for it the child goes on in its parent's session.
     let _ = pair.share(tables);
     pair.tiers.publish_all();
-    // SAFETY: null, or this thread's state, to which nothing else refers any more.
-    let own = unsafe { own.cast::<DelayedThread>().as_mut() };
     let state = match own {
         Some(state) => {
             state.stop();
@@ -320,12 +297,7 @@ pub(crate) fn obey_requests() -> bool {
 
 fn side_of(tier: u32) -> Side {
     let tiers = config::current().map_or(&[][..], |config| config.tiers);
-    let is_slow =
-        |tier: &isotherm_abi::config::TierRecord| tier.kind == TierRecordKind::EmulatedSlow as u32;
-    match tiers.get(tier as usize).is_some_and(is_slow) {
-        true => Side::Slow,
-        false => Side::Fast,
-    }
+    Side::of_tier(tiers, tier)
 }
 
 /// The handler of [`SIGNAL`]: goes over to the thread's own stack.
@@ -358,8 +330,8 @@ unsafe extern "C" fn take_sample(state: *mut c_void, context: *mut c_void) {
     let interrupted = unsafe { Interrupted::from_context(context) };
     if state.has_worked(&interrupted) {
         let begin = clock::thread_ns();
-        state.worked_until(begin, pair.period_ns);
-        let delay = state.sample(&interrupted, &pair.tiers, &pair.costs);
+        state.worked_until(begin, pair.emulation.sample_ns);
+        let delay = state.sample(&interrupted, &pair.tiers, &pair.emulation);
         let ns = delay.ns + pair.serve();
         // Our own work is a part of the delay, as far as there is one.
         let own = clock::thread_ns().saturating_sub(begin);
@@ -376,32 +348,23 @@ unsafe extern "C" fn take_sample(state: *mut c_void, context: *mut c_void) {
 impl TimedPair {
     /// Reports to this session from now on, or to none.
     fn share(&self, tables: Option<SessionTables>) -> Option<()> {
-        let requests = tables.filter(|_| self.online).map(RequestTables::of);
         let session = place(Session {
-            fast_bytes: tables.map(|tables| &tables.header.pages.fast_bytes),
-            statics: tables.map(|tables| &tables.header.statics),
-            account: Account::of(tables),
-            migration: requests.map(Migration::new),
+            account: Account(tables),
+            migration: tables.filter(|_| self.online).map(Migration::new),
         });
         let session = session.ok()?;
-        self.publish_room(session);
+        let room = self.tiers.fast_room_of_pool();
+        session.account.set_fast_bytes(room);
         self.publish_segments(session);
         self.session
             .store(ptr::from_ref(session).cast_mut(), Ordering::Release);
         Some(())
     }
 
-    /// Tells the observer how much fast memory the pool can have.
-    fn publish_room(&self, session: &Session) {
-        if let Some(fast_bytes) = session.fast_bytes {
-            fast_bytes.store(self.tiers.fast_room_of_pool(), Ordering::Relaxed);
-        }
-    }
-
     /// Tells the observer where static data with tiers is.
     fn publish_segments(&self, session: &Session) {
-        if let Some(table) = session.statics {
-            self.tiers.publish_segments(table);
+        if let Some(tables) = session.account.0 {
+            self.tiers.publish_segments(&tables.header.statics);
         }
     }
 
@@ -440,16 +403,15 @@ impl TimedPair {
         let moved = migration
             .as_ref()
             .map_or(0, |migration| migration.step(&self.tiers, tiers, account));
-        moved.saturating_mul(self.migrate_ns)
+        moved.saturating_mul(self.emulation.migrate_ns)
     }
 
     fn publish(&self, delay: Delay) {
         let (fast, slow) = self.tiers.bytes();
         let (fast_heap, slow_heap) = java_heap::bytes();
         let (slow_touches, spilled) = self.tiers.first_touches();
-        let session = self.session();
-        self.publish_room(session);
-        let account = &session.account;
+        let account = &self.session().account;
+        account.set_fast_bytes(self.tiers.fast_room_of_pool());
         account.add(SessionCounter::SlowAccesses, u64::from(delay.is_slow));
         account.add(SessionCounter::DelayNanos, delay.ns);
         account.add(SessionCounter::FastTrafficBytes, delay.traffic.fast);
@@ -468,9 +430,7 @@ impl TimedPair {
 /// Delays the program for its last samples, and counts the data that no sample met: at exit of the process.
 pub(crate) fn finish() {
     let Some(pair) = pair() else { return };
-    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
-    // SAFETY: null, or this thread's state, to which nothing else refers any more.
-    if let Some(state) = unsafe { own.cast::<DelayedThread>().as_mut() } {
+    if let Some(state) = take_own() {
         let last = state.last_delay();
         pause::busy(last.ns);
         pair.publish(last);

@@ -62,6 +62,7 @@ mod migration;
 mod moves;
 mod page;
 mod placement_requests;
+pub(crate) mod pool_range;
 mod progress;
 mod protect;
 mod resample;
@@ -87,7 +88,7 @@ use shared::SlowTierEmulator;
 use crate::tables::SessionTables;
 
 pub(crate) use account::Account;
-pub(crate) use placement_requests::{PlacementRequest, RequestTables, Subject};
+pub(crate) use placement_requests::{PlacementRequest, Subject};
 pub(crate) use settings::Settings;
 pub(crate) use shared::place;
 pub(crate) use sparse::Sparse;
@@ -108,7 +109,7 @@ fn emulator() -> Option<&'static SlowTierEmulator> {
 /// [`OffReason::NoAddressSpace`]. The pool is then as it was.
 pub(crate) fn start(
     pool: Range<usize>,
-    settings: &Settings<'_>,
+    settings: &Settings,
     tables: Option<SessionTables>,
 ) -> Result<(), OffReason> {
     if let Some(emulator) = SlowTierEmulator::start(pool, settings, tables, service::run)? {

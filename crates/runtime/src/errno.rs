@@ -16,13 +16,7 @@ pub(crate) fn errno() -> i32 {
 
 /// The C library's way to answer: 0, or -1 and `errno`.
 pub(crate) fn answer(result: Result<(), Errno>) -> i32 {
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            set_errno(error.raw_os_error());
-            -1
-        }
-    }
+    answer_number(result.map(|()| 0)) as i32
 }
 
 /// The C library's way to answer an address or a number: it, or all bits set (`MAP_FAILED`, -1) and

@@ -13,7 +13,7 @@ use isotherm_sys::memory;
 use crate::arena;
 use crate::capacity;
 use crate::hidden_symbols::hidden;
-use crate::instance;
+use crate::instance::{self, INSTANCES};
 use crate::leading;
 use crate::placement;
 use crate::pool::{self, CHUNK};
@@ -33,11 +33,8 @@ pub(crate) struct ExtentHooks {
         *mut bool,
         c_uint,
     ) -> *mut c_void,
-    dalloc: usize,
-    destroy: usize,
-    commit: usize,
-    decommit: usize,
-    purge_lazy: usize,
+    /// `dalloc`, `destroy`, `commit`, `decommit` and `purge_lazy`: null.
+    absent: [usize; 5],
     purge_forced:
         unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, c_uint) -> bool,
     split: unsafe extern "C" fn(
@@ -74,11 +71,7 @@ impl ArenaHooks {
         Self {
             hooks: ExtentHooks {
                 alloc: arena_alloc,
-                dalloc: 0,
-                destroy: 0,
-                commit: 0,
-                decommit: 0,
-                purge_lazy: 0,
+                absent: [0; 5],
                 purge_forced: arena_purge,
                 split: arena_split,
                 merge: arena_merge,
@@ -90,48 +83,6 @@ impl ArenaHooks {
 
 /// The hooks of all arenas, by number; null before the first.
 static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());
-
-/// jemalloc's default source of extents, which an instance uses outside the pool.
-type PlainSource =
-    unsafe extern "C" fn(*mut c_void, usize, usize, *mut bool, *mut bool) -> *mut c_void;
-
-unsafe extern "C" {
-    fn _je0_je_extent_alloc_mmap(
-        new: *mut c_void,
-        bytes: usize,
-        alignment: usize,
-        zero: *mut bool,
-        commit: *mut bool,
-    ) -> *mut c_void;
-    fn _je1_je_extent_alloc_mmap(
-        new: *mut c_void,
-        bytes: usize,
-        alignment: usize,
-        zero: *mut bool,
-        commit: *mut bool,
-    ) -> *mut c_void;
-    fn _je2_je_extent_alloc_mmap(
-        new: *mut c_void,
-        bytes: usize,
-        alignment: usize,
-        zero: *mut bool,
-        commit: *mut bool,
-    ) -> *mut c_void;
-    fn _je3_je_extent_alloc_mmap(
-        new: *mut c_void,
-        bytes: usize,
-        alignment: usize,
-        zero: *mut bool,
-        commit: *mut bool,
-    ) -> *mut c_void;
-}
-
-const PLAIN_SOURCES: [PlainSource; 4] = [
-    _je0_je_extent_alloc_mmap,
-    _je1_je_extent_alloc_mmap,
-    _je2_je_extent_alloc_mmap,
-    _je3_je_extent_alloc_mmap,
-];
 
 hidden! {
     "isotherm_extent_alloc_0" => extent_alloc::<0>,
@@ -150,14 +101,29 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
     commit: *mut bool,
 ) -> *mut c_void {
     if pool::range().is_empty() || N as u32 >= instance::running() {
+        let plain_source = INSTANCES[N].extent_alloc_mmap;
         // SAFETY: the arguments are passed on unchanged.
-        return unsafe { PLAIN_SOURCES[N](new, bytes, alignment, zero, commit) };
+        return unsafe { plain_source(new, bytes, alignment, zero, commit) };
     }
-    // A request for an extent at a given address is for growth of a neighbour; chunks do not grow so.
-    if !new.is_null() {
-        return core::ptr::null_mut();
-    }
-    let Some(address) = supply(N as u32, bytes, alignment) else {
+    // SAFETY: jemalloc passes valid flags.
+    unsafe { pass_on(N as u32, new, bytes, alignment, zero, commit) }
+}
+
+/// Fresh memory of an arena: zeroed and open. Null where there is none, and for an extent at a given address, which is for the
+/// growth of a neighbour: chunks do not grow so.
+///
+/// # Safety
+/// Both flags can be written.
+unsafe fn pass_on(
+    number: u32,
+    new: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+) -> *mut c_void {
+    let wanted = new.is_null().then(|| supply(number, bytes, alignment));
+    let Some(address) = wanted.flatten() else {
         return core::ptr::null_mut();
     };
     // SAFETY: the caller's promise.
@@ -198,8 +164,7 @@ fn count_mapped(number: u32, bytes: u64) {
     };
     let mapped = &private.arena(number).mapped_bytes;
     let total = mapped.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    let offset = private.offset(part::ARENAS) + u64::from(number) * 24;
-    if let Some(session) = session::writable(offset, 24) {
+    if let Some(session) = session::with_record(part::ARENAS, number) {
         let told = &session.arena(number).mapped_bytes;
         told.store(total, Ordering::Relaxed);
     }
@@ -228,20 +193,11 @@ unsafe extern "C" fn arena_alloc(
     commit: *mut bool,
     _: c_uint,
 ) -> *mut c_void {
-    if !new.is_null() {
-        return core::ptr::null_mut();
-    }
-    // SAFETY: the arena was made with the hooks of an `ArenaHooks`, which lives for ever.
-    let number = unsafe { (*hooks.cast::<ArenaHooks>()).number };
-    let Some(address) = supply(number, bytes, alignment) else {
-        return core::ptr::null_mut();
-    };
-    // SAFETY: jemalloc passes valid flags; pool memory comes zeroed and open.
+    // SAFETY: the arena was made with the hooks of an `ArenaHooks`, which lives for ever; jemalloc passes valid flags.
     unsafe {
-        *zero = true;
-        *commit = true;
+        let number = (*hooks.cast::<ArenaHooks>()).number;
+        pass_on(number, new, bytes, alignment, zero, commit)
     }
-    core::ptr::with_exposed_provenance_mut(address)
 }
 
 /// `purge_forced`; returns true where the contents are still there.

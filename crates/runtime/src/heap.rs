@@ -12,8 +12,10 @@ use crate::callers;
 use crate::config::{self, Config};
 use crate::errno::{errno, set_errno};
 use crate::fast_path::HOT;
+use crate::for_origin::for_origin;
 use crate::instance::{self, INSTANCES, Instance};
 use crate::plan::Target;
+use crate::python;
 use crate::reentrancy;
 use crate::split;
 use crate::start;
@@ -41,14 +43,29 @@ impl Origin for Caller {
 /// inlined into each hook. Without the call that reads Python functions a hook saves no registers.
 #[inline(always)]
 fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
+    match python::is_read() {
+        false => cached_arena(caller, bytes, 0),
+        true => None,
+    }
+}
+
+/// The arena that serves an allocation, if the thread's cache has it. `python` is the thread's [`python::key`].
+#[inline(always)]
+fn cached_arena(caller: Caller, bytes: usize, python: u64) -> Option<u32> {
     match HOT.state.get() {
         state::GUIDED => match callers::instance_of(caller.address) {
             Some(instance) => Some(instance.number),
-            None => thread::existing()?.cache.quick_value(caller),
+            None => thread::existing()?.cache.quick_value(caller, python),
         },
-        state::PROFILE => thread::existing()?.cache.quick_arena(caller, bytes),
+        state::PROFILE => thread::existing()?.cache.quick_arena(caller, bytes, python),
         _ => None,
     }
+}
+
+/// As [`cached_arena`], for the Python functions that run on this thread.
+#[inline(never)]
+fn cached_arena_in_python(caller: Caller, bytes: usize) -> Option<u32> {
+    cached_arena(caller, bytes, python::key())
 }
 
 /// The arena that serves an allocation.
@@ -62,6 +79,11 @@ fn arena_for(caller: Caller, bytes: usize) -> u32 {
 fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     if HOT.state.get() == state::UNDECIDED {
         return decide(caller, bytes);
+    }
+    if python::is_read()
+        && let Some(arena) = cached_arena_in_python(caller, bytes)
+    {
+        return arena;
     }
     let Some(config) = config::current() else {
         return 0;
@@ -129,7 +151,8 @@ fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// As [`allocate_in`], for a site that has a split.
+/// As [`allocate_in`], for a site that has a split. A function of its own, so that the others save no registers for it.
+#[inline(never)]
 fn allocate_split(index: u32, bytes: usize, flags: c_int) -> *mut c_void {
     if split::is_large(bytes) && split::runs() {
         let block = reentrancy::allocate_in_parts(index, bytes, flags);
@@ -181,14 +204,21 @@ fn slow_malloc(bytes: usize, caller: Caller) -> *mut c_void {
     allocate_in(slow_arena(caller, bytes), bytes, 0)
 }
 
-/// `calloc`.
-pub(crate) extern "C" fn calloc_hook(
-    count: usize,
-    bytes: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    allocate_zeroed(count, bytes, Caller { address, stack })
+// The functions that the entry shims of the C interface jump to.
+for_origin! {
+    (address: usize, stack: usize) => Caller { address, stack };
+    "C" calloc_hook(count: usize, bytes: usize) -> *mut c_void =>
+        |caller| allocate_zeroed(count, bytes, caller);
+    "C" realloc_hook(block: *mut c_void, bytes: usize) -> *mut c_void =>
+        |caller| reallocate(block, bytes, caller);
+    "C" reallocarray_hook(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void =>
+        |caller| reallocate_array(block, count, bytes, caller);
+    "C" memalign_hook(alignment: usize, bytes: usize) -> *mut c_void =>
+        |caller| allocate_at_multiple(alignment, bytes, caller);
+    "C" posix_memalign_hook(place: *mut *mut c_void, alignment: usize, bytes: usize) -> c_int =>
+        |caller| place_aligned(place, alignment, bytes, caller);
+    "C" valloc_hook(bytes: usize) -> *mut c_void => |caller| allocate_at_multiple(PAGE, bytes, caller);
+    "C" pvalloc_hook(bytes: usize) -> *mut c_void => |caller| allocate_pages(bytes, caller);
 }
 
 /// `calloc`.
@@ -226,20 +256,6 @@ pub(crate) unsafe extern "C" fn free_hook(block: *mut c_void) {
 }
 
 /// `realloc`.
-///
-/// # Safety
-/// As for the C function.
-pub(crate) unsafe extern "C" fn realloc_hook(
-    block: *mut c_void,
-    bytes: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { reallocate(block, bytes, Caller { address, stack }) }
-}
-
-/// As `realloc`, for a site.
 ///
 /// # Safety
 /// As for the C function.
@@ -362,21 +378,6 @@ pub(crate) unsafe fn move_block(
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn reallocarray_hook(
-    block: *mut c_void,
-    count: usize,
-    bytes: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { reallocate_array(block, count, bytes, Caller { address, stack }) }
-}
-
-/// As `reallocarray`, for a site.
-///
-/// # Safety
-/// As for the C function.
 pub(crate) unsafe fn reallocate_array(
     block: *mut c_void,
     count: usize,
@@ -408,16 +409,6 @@ pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, origin: impl Orig
 
 /// `memalign` and `aligned_alloc`; as in the GNU C library before 2.38, an alignment that is no
 /// power of two is raised to the next.
-pub(crate) extern "C" fn memalign_hook(
-    alignment: usize,
-    bytes: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    allocate_at_multiple(alignment, bytes, Caller { address, stack })
-}
-
-/// As `memalign`, for a site.
 pub(crate) fn allocate_at_multiple(
     alignment: usize,
     bytes: usize,
@@ -436,21 +427,6 @@ pub(crate) fn allocate_at_multiple(
 }
 
 /// `posix_memalign`. Answers an error number and leaves `errno` alone.
-///
-/// # Safety
-/// As for the C function.
-pub(crate) unsafe extern "C" fn posix_memalign_hook(
-    place: *mut *mut c_void,
-    alignment: usize,
-    bytes: usize,
-    address: usize,
-    stack: usize,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { place_aligned(place, alignment, bytes, Caller { address, stack }) }
-}
-
-/// As `posix_memalign`, for a site.
 ///
 /// # Safety
 /// As for the C function.
@@ -477,17 +453,7 @@ pub(crate) unsafe fn place_aligned(
 /// Bytes of a page of the C interface.
 pub(crate) const PAGE: usize = 4096;
 
-/// `valloc`.
-pub(crate) extern "C" fn valloc_hook(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    memalign_hook(PAGE, bytes, address, stack)
-}
-
 /// `pvalloc`.
-pub(crate) extern "C" fn pvalloc_hook(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    allocate_pages(bytes, Caller { address, stack })
-}
-
-/// As `pvalloc`, for a site.
 pub(crate) fn allocate_pages(bytes: usize, origin: impl Origin) -> *mut c_void {
     let Some(rounded) = bytes.checked_next_multiple_of(PAGE) else {
         set_errno(libc::ENOMEM);

@@ -14,31 +14,26 @@ pub(crate) static LOCK: Lock = Lock::new();
 static GIVEN: AtomicU64 = AtomicU64::new(0);
 
 /// Publishes a hint, which replaces those within its range.
-pub(crate) fn give(range: &Range<usize>, hint: InterfaceHint) -> InterfaceStatus {
+pub(crate) fn give(range: &Range<usize>, hint: InterfaceHint) -> Result<(), InterfaceStatus> {
     session::ensure();
-    let Some(session) = session::current() else {
-        return InterfaceStatus::NoObserver;
-    };
-    let Some(_guard) = LOCK.lock() else {
-        return InterfaceStatus::Busy;
-    };
+    let session = session::current().ok_or(InterfaceStatus::NoObserver)?;
+    let _guard = LOCK.lock().ok_or(InterfaceStatus::Busy)?;
     let slots = &session.header().hints;
     for slot in slots.iter().filter(|slot| is_within(slot, range)) {
         slot.number.store(0, Ordering::Release);
     }
     if hint == InterfaceHint::Unknown {
-        return InterfaceStatus::Ok;
+        return Ok(());
     }
     let is_free = |slot: &&HintRecord| slot.number.load(Ordering::Relaxed) == 0;
-    let Some(slot) = slots.iter().find(is_free) else {
-        return InterfaceStatus::NoRoom;
-    };
+    let free = slots.iter().find(is_free);
+    let slot = free.ok_or(InterfaceStatus::NoRoom)?;
     slot.address.store(range.start as u64, Ordering::Relaxed);
     slot.bytes.store(range.len() as u64, Ordering::Relaxed);
     slot.hint.store(hint as u32, Ordering::Relaxed);
     let number = GIVEN.fetch_add(1, Ordering::Relaxed) + 1;
     slot.number.store(number, Ordering::Release);
-    InterfaceStatus::Ok
+    Ok(())
 }
 
 /// Whether a slot has a hint that lies wholly within the range.

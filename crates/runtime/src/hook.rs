@@ -17,7 +17,7 @@ use crate::heap;
 use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
-use crate::next_symbol;
+use crate::next_symbol::Next;
 use crate::operators;
 use crate::process_hooks;
 use crate::signal_hooks;
@@ -61,18 +61,6 @@ macro_rules! hooks {
         #[cfg_attr(not(test), unsafe(no_mangle))]
         #[allow(non_snake_case, reason = "C++ names the operators")]
         unsafe extern "C" fn $name() {
-            #[cfg(target_arch = "x86_64")]
-            core::arch::naked_asm!(
-                "cmp byte ptr [rip + {state}], 0",
-                "je {plain}",
-                concat!("mov ", $address, ", qword ptr [rsp]"),
-                concat!("lea ", $stack, ", [rsp + 8]"),
-                "jmp {body}",
-                state = sym HOT,
-                plain = sym $plain,
-                body = sym $body,
-            );
-            #[cfg(target_arch = "aarch64")]
             core::arch::naked_asm!(
                 "adrp x9, {state}",
                 "ldrb w9, [x9, :lo12:{state}]",
@@ -136,7 +124,7 @@ macro_rules! freeing_hooks {
                 "2:",
                 "b {body}",
                 hot = sym HOT,
-                in_first = const core::mem::offset_of!(Hot, frees_in_first),
+                in_first = const core::mem::offset_of!(FastPathState, frees_in_first),
                 first = sym instance::_je0_free,
                 body = sym heap::free_hook,
             );
@@ -225,9 +213,9 @@ plain_hooks! {
     sdallocx => jemalloc_api::sdallocx_hook;
     nallocx => jemalloc_api::nallocx_hook;
     mallctl => jemalloc_api::mallctl_hook;
-    mallctlnametomib => jemalloc_api::mallctlnametomib_hook;
-    mallctlbymib => jemalloc_api::mallctlbymib_hook;
-    malloc_stats_print => jemalloc_api::stats_print;
+    mallctlnametomib => jemalloc_api::_je0_mallctlnametomib;
+    mallctlbymib => jemalloc_api::_je0_mallctlbymib;
+    malloc_stats_print => jemalloc_api::_je0_malloc_stats_print;
 }
 
 /// `dlclose`: another module may reuse the addresses, so cached contexts are forgotten.
@@ -235,16 +223,14 @@ plain_hooks! {
 /// # Safety
 /// As for the C function.
 unsafe extern "C-unwind" fn dlclose_and_forget(handle: *mut c_void) -> i32 {
-    let next = next_symbol::function(c"dlclose");
-    if next.is_null() {
+    // SAFETY: the C library's function has this type.
+    static CLOSE: Next<unsafe extern "C-unwind" fn(*mut c_void) -> i32> =
+        unsafe { Next::new(c"dlclose") };
+    let Some(close) = CLOSE.get() else {
         return -1;
-    }
-    // SAFETY: the C library gives the symbol this type; a destructor of the module may throw.
-    let answer = unsafe {
-        core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*mut c_void) -> i32>(next)(
-            handle,
-        )
     };
+    // SAFETY: the caller's promise; a destructor of the module may throw.
+    let answer = unsafe { close(handle) };
     crate::context::forget_all();
     answer
 }

@@ -6,7 +6,8 @@
 //! A copy keeps jemalloc's own fast path, which an arena number in each call would lose (measured: 1.0 against 1.4 to 2.0). The build makes
 //! both the copies and the declarations, so that they cannot differ.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::fast_path::HOT;
@@ -84,57 +85,28 @@ pub(crate) fn start(count: u32, straight: bool) {
     HOT.instances
         .store(if straight { count } else { 0 }, Ordering::Release);
     for instance in &INSTANCES[..count as usize] {
-        start_one(instance);
-    }
-}
-
-/// Starts an instance by a query of its version, which takes no memory of the pool.
-fn start_one(instance: &Instance) {
-    let mut version: *const c_char = core::ptr::null();
-    let mut bytes = size_of_val(&version);
-    // SAFETY: the name ends in NUL, and the value has the stated length.
-    unsafe {
-        (instance.mallctl)(
-            c"version".as_ptr(),
-            (&raw mut version).cast(),
-            &raw mut bytes,
-            core::ptr::null_mut(),
-            0,
-        );
+        // A query of the version starts it and takes no memory of the pool.
+        let _ = instance.control::<usize>(c"version");
     }
 }
 
 /// Bits of the flags that name a thread cache.
 pub(crate) const TCACHE_MASK: c_int = 0xfff << 8;
 
-/// Reads a value of instance 0 by its `mallctl` name.
-pub(crate) fn control<T: Copy + Default>(name: &core::ffi::CStr) -> Option<T> {
-    let mut old = T::default();
-    let mut bytes = size_of::<T>();
-    // SAFETY: the name ends in NUL, and the value has the stated length.
-    let error = unsafe {
-        _je0_mallctl(
-            name.as_ptr(),
-            (&raw mut old).cast(),
-            &raw mut bytes,
-            core::ptr::null_mut(),
-            0,
-        )
-    };
-    (error == 0).then_some(old)
-}
+impl Instance {
+    /// Reads the value of a `mallctl` name, a plain number.
+    pub(crate) fn control<T: Copy + Default>(&self, name: &CStr) -> Option<T> {
+        let (mut old, mut bytes) = (T::default(), size_of::<T>());
+        let place = (&raw mut old).cast();
+        // SAFETY: the name ends in NUL, and the value has the stated length.
+        let error = unsafe { (self.mallctl)(name.as_ptr(), place, &raw mut bytes, null_mut(), 0) };
+        (error == 0).then_some(old)
+    }
 
-/// Writes a value to a `mallctl` name of instance 0. Returns whether it was accepted.
-pub(crate) fn command<T: Copy>(name: &core::ffi::CStr, value: &T) -> bool {
-    // SAFETY: the name ends in NUL, and the value, which is only read, has the stated length.
-    let error = unsafe {
-        _je0_mallctl(
-            name.as_ptr(),
-            core::ptr::null_mut(),
-            core::ptr::null_mut(),
-            core::ptr::from_ref(value).cast_mut().cast(),
-            size_of::<T>(),
-        )
-    };
-    error == 0
+    /// Writes a value to a `mallctl` name. Returns whether it was accepted.
+    pub(crate) fn command<T: Copy>(&self, name: &CStr, value: &T) -> bool {
+        let new = core::ptr::from_ref(value).cast_mut().cast();
+        // SAFETY: the name ends in NUL, and the value, which is only read, has the stated length.
+        unsafe { (self.mallctl)(name.as_ptr(), null_mut(), null_mut(), new, size_of::<T>()) == 0 }
+    }
 }

@@ -9,13 +9,15 @@ use core::ops::Range;
 use core::ptr::{copy_nonoverlapping, from_mut, from_ref, null_mut};
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use isotherm_abi::from_number;
 use isotherm_abi::interface::{
-    FREQUENCY_MAX, HEADER_VERSION, InterfaceAction, InterfaceHint, InterfaceObject,
-    InterfaceOptions, InterfacePolicy, InterfaceRequest, InterfaceResult, InterfaceStatistics,
-    InterfaceStatus, NAME_WORDS, OutcomeRecord, SHARE_WHOLE_PPM, bytes_in_common, is_served,
+    FREQUENCY_MAX, HEADER_VERSION, InterfaceAction, InterfaceObject, InterfaceOptions,
+    InterfaceRequest, InterfaceResult, InterfaceStatistics, InterfaceStatus, NAME_WORDS,
+    OutcomeRecord, SHARE_WHOLE_PPM, bytes_in_common, is_served,
 };
 use isotherm_abi::named_data::{NAME_BYTES_MAX, is_name, site_of_name};
 use isotherm_abi::session::SessionCounter;
+use zerocopy::FromZeros;
 
 use crate::compiled_site::counted_arena;
 use crate::config;
@@ -97,45 +99,43 @@ unsafe fn name_at<'a>(text: *const c_char) -> Option<&'a [u8]> {
 /// The name of data as the origin of an allocation: its arena or the number of a split in guided mode, the number of its site else.
 /// `None` for data without a valid name, or where no site can be had: its origin counts for nothing.
 #[derive(Clone, Copy)]
-struct NamedData(u32);
+struct NamedData(Option<u32>);
 
 impl NamedData {
-    /// `None` where no site can be had: without a configuration, and in a signal handler.
-    fn new(name: &[u8]) -> Option<Self> {
-        let config = config::current()?;
-        if reentrancy::level() > 0 {
-            return None;
-        }
-        let _visit = reentrancy::enter(0);
-        if HOT.state.get() == state::PROFILE {
-            return Some(Self(site::of_name(name)));
-        }
-        if session::current().is_some() {
-            // Told so that a plan of another program can be called foreign.
-            let _ = site::of_name(name);
-        }
-        let target = config.target_or_default(site_of_name(name));
-        Some(Self(config.arena_of(target)))
+    /// # Safety
+    /// The name is null or a text that ends in NUL.
+    unsafe fn of(name: *const c_char) -> Self {
+        // SAFETY: the caller's promise.
+        let name = unsafe { name_at(name) }.filter(|_| works());
+        Self(name.and_then(number_of))
     }
 }
 
 impl Origin for NamedData {
     fn arena(self, bytes: usize) -> u32 {
-        match HOT.state.get() {
-            state::PROFILE => counted_arena(self.0, bytes),
-            _ => self.0,
+        match (self.0, HOT.state.get()) {
+            (Some(site), state::PROFILE) => counted_arena(site, bytes),
+            (Some(arena), _) => arena,
+            (None, _) => config::current().map_or(0, heap::unplaced),
         }
     }
 }
 
-/// Data without a name, where its origin counts for nothing.
-#[derive(Clone, Copy)]
-struct UnnamedData;
-
-impl Origin for UnnamedData {
-    fn arena(self, _: usize) -> u32 {
-        config::current().map_or(0, heap::unplaced)
+/// The number of a name. `None` where no site can be had: without a configuration, and in a signal handler.
+fn number_of(name: &[u8]) -> Option<u32> {
+    let config = config::current()?;
+    if reentrancy::level() > 0 {
+        return None;
     }
+    let _visit = reentrancy::enter(0);
+    if HOT.state.get() == state::PROFILE {
+        return Some(site::of_name(name));
+    }
+    if session::current().is_some() {
+        // Reported so that a plan of another program can be recognised.
+        let _ = site::of_name(name);
+    }
+    Some(config.arena_of(config.target_or_default(site_of_name(name))))
 }
 
 /// `isotherm_alloc`.
@@ -145,10 +145,7 @@ impl Origin for UnnamedData {
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_alloc"))]
 unsafe extern "C" fn alloc(name: *const c_char, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
-    match unsafe { data_named(name) } {
-        Some(named) => heap::allocate(bytes, 0, named),
-        None => heap::allocate(bytes, 0, UnnamedData),
-    }
+    heap::allocate(bytes, 0, unsafe { NamedData::of(name) })
 }
 
 /// `isotherm_calloc`.
@@ -158,10 +155,7 @@ unsafe extern "C" fn alloc(name: *const c_char, bytes: usize) -> *mut c_void {
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_calloc"))]
 unsafe extern "C" fn alloc_zeroed(name: *const c_char, count: usize, bytes: usize) -> *mut c_void {
     // SAFETY: the caller's promise.
-    match unsafe { data_named(name) } {
-        Some(named) => heap::allocate_zeroed(count, bytes, named),
-        None => heap::allocate_zeroed(count, bytes, UnnamedData),
-    }
+    heap::allocate_zeroed(count, bytes, unsafe { NamedData::of(name) })
 }
 
 /// `isotherm_alloc_aligned`.
@@ -179,20 +173,7 @@ unsafe extern "C" fn alloc_aligned(
         return null_mut();
     }
     // SAFETY: the caller's promise.
-    match unsafe { data_named(name) } {
-        Some(named) => heap::allocate_at_multiple(alignment, bytes, named),
-        None => heap::allocate_at_multiple(alignment, bytes, UnnamedData),
-    }
-}
-
-/// The data of a name; `None` where it is no name, or names nothing here.
-///
-/// # Safety
-/// As for [`alloc`].
-unsafe fn data_named(name: *const c_char) -> Option<NamedData> {
-    // SAFETY: the caller's promise.
-    let name = unsafe { name_at(name) }.filter(|_| works())?;
-    NamedData::new(name)
+    heap::allocate_at_multiple(alignment, bytes, unsafe { NamedData::of(name) })
 }
 
 /// `isotherm_free`.
@@ -338,6 +319,28 @@ unsafe fn write_bytes<T: Copy>(place: *mut T, value: &T, bytes: usize) {
     unsafe { copy_nonoverlapping(from_ref(value).cast::<u8>(), place.cast(), bytes) };
 }
 
+/// Fills a struct of the program, which begins with its size, with what `find` makes for the size that this runtime knows.
+///
+/// # Safety
+/// The pointer is null or leads to as many bytes as its first word says.
+unsafe fn fill<T: Copy>(
+    place: *mut T,
+    least: usize,
+    find: impl FnOnce(u32) -> Result<T, InterfaceStatus>,
+) -> c_int {
+    answered(|| {
+        if place.is_null() {
+            return Err(InterfaceStatus::Invalid);
+        }
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { bytes_known(place, least) }.ok_or(InterfaceStatus::Invalid)?;
+        let found = find(bytes as u32)?;
+        // SAFETY: it is long enough.
+        unsafe { write_bytes(place, &found, bytes) };
+        Ok(())
+    })
+}
+
 /// The request of these options; `None` where one is out of range.
 ///
 /// # Safety
@@ -356,7 +359,7 @@ unsafe fn request_of(options: *const InterfaceOptions) -> Option<Request> {
     // Not a number is in no range.
     let share = Some(options.share).filter(|share| (0.0..=1.0).contains(share))?;
     Some(Request {
-        policy: InterfacePolicy::from_number(options.policy)?,
+        policy: from_number(options.policy)?,
         fast_bytes: options.fast_bytes,
         share_ppm: ppm(share),
         ..Request::of(InterfaceAction::Optimize)
@@ -393,21 +396,14 @@ fn result_of(answer: &InterfaceRequest) -> InterfaceResult {
 /// The pointer is null or leads to as many bytes as its first word says.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_read_object"))]
 unsafe extern "C" fn read_object(number: u64, place: *mut InterfaceObject) -> c_int {
-    answered(|| {
-        if place.is_null() {
-            return Err(InterfaceStatus::Invalid);
-        }
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { bytes_known(place, InterfaceObject::BYTES_LEAST) };
-        let bytes = bytes.ok_or(InterfaceStatus::Invalid)?;
-        let found = InterfaceObject {
-            size: bytes as u32,
+    let found = |size| {
+        Ok(InterfaceObject {
+            size,
             ..object(number)?
-        };
-        // SAFETY: it is long enough.
-        unsafe { write_bytes(place, &found, bytes) };
-        Ok(())
-    })
+        })
+    };
+    // SAFETY: the caller's promise.
+    unsafe { fill(place, InterfaceObject::BYTES_LEAST, found) }
 }
 
 /// The outcome of the last optimization for the data object with this number. A forked child, whose session is another, has none.
@@ -437,8 +433,6 @@ fn object_of(record: &OutcomeRecord) -> InterfaceObject {
     // Whatever the file holds, the program's text ends.
     name[NAME_BYTES_MAX] = 0;
     InterfaceObject {
-        size: size_of::<InterfaceObject>() as u32,
-        reserved: 0,
         name,
         address: read(&record.address),
         bytes: read(&record.bytes),
@@ -450,6 +444,7 @@ fn object_of(record: &OutcomeRecord) -> InterfaceObject {
         promoted_bytes: read(&record.promoted_bytes),
         demoted_bytes: read(&record.demoted_bytes),
         stayed_bytes: record.stayed_bytes.each_ref().map(read),
+        ..InterfaceObject::new_zeroed()
     }
 }
 
@@ -459,24 +454,15 @@ fn object_of(record: &OutcomeRecord) -> InterfaceObject {
 /// The pointer is null or leads to as many bytes as its first word says.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_read_statistics"))]
 unsafe extern "C" fn read_statistics(place: *mut InterfaceStatistics) -> c_int {
-    answered(|| {
-        if place.is_null() {
-            return Err(InterfaceStatus::Invalid);
-        }
-        // SAFETY: the caller's promise.
-        let bytes = unsafe { bytes_known(place, InterfaceStatistics::BYTES_LEAST) };
-        let bytes = bytes.ok_or(InterfaceStatus::Invalid)?;
-        let found = InterfaceStatistics {
-            size: bytes as u32,
-            ..statistics()
-        };
-        // SAFETY: it is long enough.
-        unsafe { write_bytes(place, &found, bytes) };
-        Ok(())
-    })
+    // SAFETY: the caller's promise.
+    unsafe {
+        fill(place, InterfaceStatistics::BYTES_LEAST, |size| {
+            Ok(statistics(size))
+        })
+    }
 }
 
-fn statistics() -> InterfaceStatistics {
+fn statistics(size: u32) -> InterfaceStatistics {
     let counter = |counter: SessionCounter| {
         session::current().map_or(0, |session| {
             session.counter(counter).load(Ordering::Relaxed)
@@ -485,7 +471,7 @@ fn statistics() -> InterfaceStatistics {
     let (named, named_bytes) = site::living_names();
     let (registered, registered_bytes) = registered::living();
     InterfaceStatistics {
-        size: size_of::<InterfaceStatistics>() as u32,
+        size,
         profiling: u32::from(observer_request::is_profiling()),
         objects: named + registered,
         object_bytes: named_bytes + registered_bytes,
@@ -500,15 +486,10 @@ fn statistics() -> InterfaceStatistics {
 /// `isotherm_hint`.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_hint"))]
 extern "C" fn hint(address: *mut c_void, bytes: usize, hint: u32) -> c_int {
-    answered(
-        || match (range_at(address, bytes), InterfaceHint::from_number(hint)) {
-            (Some(range), Some(hint)) => match hints::give(&range, hint) {
-                InterfaceStatus::Ok => Ok(()),
-                status => Err(status),
-            },
-            _ => Err(InterfaceStatus::Invalid),
-        },
-    )
+    answered(|| match (range_at(address, bytes), from_number(hint)) {
+        (Some(range), Some(hint)) => hints::give(&range, hint),
+        _ => Err(InterfaceStatus::Invalid),
+    })
 }
 
 /// `isotherm_status_text`, in the words of the header.

@@ -8,51 +8,44 @@
 //! the plain instance has nothing to report.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::ptr::null_mut;
 
 use crate::block;
+use crate::for_origin::for_origin;
 use crate::heap;
-use crate::instance::{self, INSTANCES, PLACE_FLAGS};
+use crate::instance::{self, INSTANCES, Instance, PLACE_FLAGS};
 use crate::reentrancy;
 use crate::unwind::Caller;
 
-/// `mallocx`.
-///
-/// # Safety
-/// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallocx_hook(
-    bytes: usize,
-    flags: c_int,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    if flags & PLACE_FLAGS != 0 {
-        // SAFETY: the caller's promise.
-        return unsafe { (INSTANCES[0].mallocx)(bytes, flags) };
-    }
-    heap::allocate(bytes, flags, Caller { address, stack })
+unsafe extern "C" {
+    // The plain instance's functions, to which the shims of these names jump.
+    pub(crate) fn _je0_mallctlnametomib(
+        name: *const c_char,
+        mib: *mut usize,
+        length: *mut usize,
+    ) -> c_int;
+    pub(crate) fn _je0_mallctlbymib(
+        mib: *const usize,
+        length: usize,
+        old: *mut c_void,
+        old_bytes: *mut usize,
+        new: *mut c_void,
+        new_bytes: usize,
+    ) -> c_int;
+    pub(crate) fn _je0_malloc_stats_print(
+        write: *mut c_void,
+        data: *mut c_void,
+        options: *const c_char,
+    );
 }
 
-/// `rallocx`.
-///
-/// # Safety
-/// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn rallocx_hook(
-    block: *mut c_void,
-    bytes: usize,
-    flags: c_int,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe {
-        heap::resize(
-            block,
-            bytes,
-            flags & !PLACE_FLAGS,
-            Caller { address, stack },
-        )
-    }
+for_origin! {
+    (address: usize, stack: usize) => Caller { address, stack };
+    "C" mallocx_hook(bytes: usize, flags: c_int) -> *mut c_void => |caller| match flags & PLACE_FLAGS {
+        0 => heap::allocate(bytes, flags, caller),
+        _ => (INSTANCES[0].mallocx)(bytes, flags),
+    };
+    "C" rallocx_hook(block: *mut c_void, bytes: usize, flags: c_int) -> *mut c_void =>
+        |caller| heap::resize(block, bytes, flags & !PLACE_FLAGS, caller);
 }
 
 /// `xallocx`: resizes in place or not at all, so the block stays in its arena.
@@ -120,41 +113,9 @@ const TOTALS: [&CStr; 6] = [
     c"stats.retained",
 ];
 
-/// Takes new statistics in the instances beside the plain one, as writing `epoch` does.
-fn refresh_others() {
-    for instance in instance::all_running().iter().skip(1) {
-        let mut epoch = 1_u64;
-        // SAFETY: the name is jemalloc's, and the value has the stated length.
-        unsafe {
-            (instance.mallctl)(
-                c"epoch".as_ptr(),
-                null_mut(),
-                null_mut(),
-                (&raw mut epoch).cast(),
-                size_of::<u64>(),
-            );
-        }
-    }
-}
-
-/// A statistic of the instances beside the plain one.
-fn sum_of_others(name: &CStr) -> usize {
-    let of = |instance: &instance::Instance| {
-        let mut value = 0_usize;
-        let mut bytes = size_of::<usize>();
-        // SAFETY: the name is jemalloc's, and the value has the stated length.
-        let error = unsafe {
-            (instance.mallctl)(
-                name.as_ptr(),
-                (&raw mut value).cast(),
-                &raw mut bytes,
-                null_mut(),
-                0,
-            )
-        };
-        if error == 0 { value } else { 0 }
-    };
-    instance::all_running().iter().skip(1).map(of).sum()
+/// The instances beside the plain one.
+fn others() -> impl Iterator<Item = &'static Instance> {
+    instance::all_running().iter().skip(1)
 }
 
 /// `mallctl`.
@@ -176,53 +137,13 @@ pub(crate) unsafe extern "C" fn mallctl_hook(
     // SAFETY: jemalloc knew the name, so it is a string.
     let name = unsafe { CStr::from_ptr(name) };
     if name == c"epoch" && !new.is_null() {
-        refresh_others();
+        // Takes new statistics, as writing `epoch` does.
+        others().for_each(|other| _ = other.command(name, &1_u64));
     } else if TOTALS.contains(&name) && !old.is_null() {
         let total = old.cast::<usize>();
+        let of_others = others().filter_map(|other| other.control::<usize>(name));
         // SAFETY: jemalloc has just written a size there, which it does for no other length.
-        unsafe { total.write(total.read() + sum_of_others(name)) };
+        unsafe { total.write(total.read() + of_others.sum::<usize>()) };
     }
     error
-}
-
-/// `mallctlnametomib`.
-///
-/// # Safety
-/// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallctlnametomib_hook(
-    name: *const c_char,
-    mib: *mut usize,
-    length: *mut usize,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { (INSTANCES[0].mallctlnametomib)(name, mib, length) }
-}
-
-/// `mallctlbymib`.
-///
-/// # Safety
-/// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallctlbymib_hook(
-    mib: *const usize,
-    length: usize,
-    old: *mut c_void,
-    old_bytes: *mut usize,
-    new: *mut c_void,
-    new_bytes: usize,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { (INSTANCES[0].mallctlbymib)(mib, length, old, old_bytes, new, new_bytes) }
-}
-
-/// `malloc_stats_print`.
-///
-/// # Safety
-/// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn stats_print(
-    write: *mut c_void,
-    data: *mut c_void,
-    options: *const c_char,
-) {
-    // SAFETY: the caller's promise.
-    unsafe { (INSTANCES[0].stats_print)(write, data, options) }
 }

@@ -113,6 +113,7 @@ mod fork;
 mod start;
 
 mod accesses;
+mod for_origin;
 mod heap;
 mod operators;
 mod compiled_site;

@@ -14,7 +14,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use isotherm_abi::session::{CHUNK_MAPPING, MappingRecord, NO_TIER, SessionCounter};
+use isotherm_abi::session::{CHUNK_MAPPING, NO_TIER, SessionCounter};
 use isotherm_sys::memory;
 
 use crate::lock::{Guard, Lock};
@@ -81,14 +81,9 @@ impl Mappings {
     }
 
     /// Rewrites record `slot`, here and in the session.
-    fn set(&self, slot: u32, mapping: Mapping) {
-        let bytes = size_of::<MappingRecord>() as u64;
-        let offset = self.tables.offset(part::MAPPINGS) + u64::from(slot) * bytes;
+    pub(crate) fn set(&self, slot: u32, mapping: Mapping) {
         let count = self.count().max(slot + 1);
-        for tables in [Some(self.tables), session::writable(offset, bytes)]
-            .into_iter()
-            .flatten()
-        {
+        for tables in session::both(self.tables, part::MAPPINGS, slot) {
             let record = tables.mapping(slot);
             record.sequence.fetch_add(1, Ordering::AcqRel);
             record.site.store(mapping.site, Ordering::Relaxed);
@@ -125,7 +120,20 @@ impl Mappings {
             .map(|slot| (slot, self.get(slot)))
     }
 
-    /// Adds a record. False if the table is full: the observer does not see the mapping then.
+    /// Whether this number of records can be added. Counts a lost mapping where not.
+    pub(crate) fn has_room(&self, records: u32) -> bool {
+        let behind = self.tables.layout().mapping_slots - self.count();
+        let is_unused = |slot: &u32| self.get(*slot).bytes == 0;
+        let missing = records.saturating_sub(behind) as usize;
+        let has_room = (0..self.count()).filter(is_unused).take(missing).count() == missing;
+        if !has_room {
+            session::count(SessionCounter::MappingsLost, 1);
+        }
+        has_room
+    }
+
+    /// Adds a record. False if the table is full. A mapping of the pool without a record loses its chunks while the program uses them, so
+    /// its caller asks [`Self::has_room`] before.
     pub(crate) fn add(&self, mapping: Mapping) -> bool {
         let unused = (0..self.count()).find(|&slot| self.get(slot).bytes == 0);
         let slot = unused.unwrap_or_else(|| self.count());
@@ -140,6 +148,10 @@ impl Mappings {
     /// Gives a range to another site, and answers the former one if one mapping held the whole range. `None` if the table
     /// is full.
     pub(crate) fn rename(&self, mapping: Mapping) -> Option<Option<u32>> {
+        // One record for the range, one for what is behind it of the mapping that holds it.
+        if !self.has_room(2) {
+            return None;
+        }
         let range = mapping.address..mapping.end();
         let holder = self.at(range.start).map(|(_, holder)| holder);
         let former = holder.filter(|holder| holder.end() >= range.end);
@@ -169,19 +181,12 @@ impl Mappings {
         }
     }
 
-    /// Changes address and size of a mapping.
-    pub(crate) fn change(&self, slot: u32, mapping: Mapping) {
-        self.set(slot, mapping);
-    }
-
-    /// Removes a range from all records.
+    /// Removes a range from all records. A mapping that would be cut in two keeps its whole record where the table is full: the chunks of the
+    /// hole stay taken until the program unmaps all of it at once.
     fn cut(&self, range: &Range<usize>) {
         // A mapping that is cut in two adds a record, which needs no cut.
-        for slot in 0..self.count() {
+        for slot in self.touching(range.clone()) {
             let old = self.get(slot);
-            if old.bytes == 0 || old.address >= range.end || range.start >= old.end() {
-                continue;
-            }
             let head = range.start.saturating_sub(old.address);
             let tail = old.end().saturating_sub(range.end);
             let rest = Mapping {
@@ -189,13 +194,10 @@ impl Mappings {
                 bytes: tail,
                 ..old
             };
-            if head > 0 {
-                self.set(slot, Mapping { bytes: head, ..old });
-                if tail > 0 {
-                    self.add(rest);
-                }
-            } else {
+            if head == 0 {
                 self.set(slot, rest);
+            } else if tail == 0 || self.add(rest) {
+                self.set(slot, Mapping { bytes: head, ..old });
             }
         }
     }
@@ -230,5 +232,63 @@ impl Mappings {
                 visit(chunk..chunk + CHUNK);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOCK, Mapping, Mappings, NO_TIER};
+    use crate::tables::{self, Tables};
+    use isotherm_abi::session::SessionLayout;
+    use isotherm_sys::memory;
+
+    fn mapping(address: usize, bytes: usize) -> Mapping {
+        Mapping {
+            address,
+            bytes,
+            site: 7,
+            tier: NO_TIER,
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_mapping_loses_its_record_where_the_table_is_full() {
+        let layout = SessionLayout {
+            mapping_slots: 3,
+            ..SessionLayout::for_pool(1 << 30)
+        };
+        let base = memory::fresh(tables::bytes(&layout) as usize).unwrap();
+        // SAFETY: the memory is fresh, zeroed and as long as the layout says.
+        let tables = Box::leak(Box::new(unsafe { Tables::at(base, layout) }));
+        let mappings = Mappings {
+            tables,
+            _guard: LOCK.lock().unwrap(),
+        };
+        assert!(mappings.has_room(3) && !mappings.has_room(4));
+        for address in [0x1000, 0x11000, 0x21000] {
+            assert!(mappings.add(mapping(address, 0x9000)));
+        }
+        assert!(!mappings.has_room(1));
+        assert!(!mappings.add(mapping(0x31000, 0x9000)));
+
+        // The middle of a mapping: the tail stays recorded, and with it the whole.
+        mappings.cut(&(0x3000..0x4000));
+        let whole = Some((0, mapping(0x1000, 0x9000)));
+        assert_eq!((mappings.at(0x1000), mappings.at(0x9000)), (whole, whole));
+        // The head of a mapping needs no record of its own.
+        mappings.cut(&(0x1000..0x4000));
+        assert_eq!(mappings.at(0x9000), Some((0, mapping(0x4000, 0x6000))));
+        // No site takes a part of a mapping whose rest would have no record.
+        let part = Mapping {
+            site: 8,
+            ..mapping(0x11000, 0x1000)
+        };
+        assert_eq!(mappings.rename(part), None);
+        assert_eq!(mappings.at(0x11000), Some((1, mapping(0x11000, 0x9000))));
+
+        mappings.cut(&(0x21000..0x2a000));
+        assert!(mappings.has_room(1));
+        mappings.cut(&(0x5000..0x6000));
+        assert_eq!(mappings.at(0x9000), Some((2, mapping(0x6000, 0x4000))));
     }
 }

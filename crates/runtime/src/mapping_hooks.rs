@@ -68,6 +68,9 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
     let rounded = bytes.checked_next_multiple_of(CHUNK)?;
     let (site, tier) = site_and_tier(config, bytes);
     let mappings = mapping::lock()?;
+    if !mappings.has_room(1) {
+        return None;
+    }
     let address = pool::take(rounded / CHUNK, CHUNK, CHUNK_MAPPING)?;
     // SAFETY: the chunks were taken just now and no other code knows them.
     if unsafe { memory::protect(address, bytes, READ_WRITE) }.is_err() {
@@ -345,7 +348,7 @@ unsafe fn grow_in_place(old: &Range<usize>, new_bytes: usize) -> Option<usize> {
         ..mapping
     };
     place(&grown, old.end, chunk_end..new_chunk_end);
-    mappings.change(slot, grown);
+    mappings.set(slot, grown);
     Some(old.start)
 }
 
@@ -365,6 +368,11 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
     let rounded = new_bytes.checked_next_multiple_of(CHUNK).ok_or(no_memory)?;
     let mappings = mapping::lock().ok_or(no_memory)?;
     let (_, mapping) = mappings.at(old.start).ok_or(Errno::FAULT)?;
+    // A part of a mapping may leave two pieces, and is one more at its new place.
+    let moves_whole = mapping.address == old.start && mapping.bytes == old.len();
+    if !moves_whole && !mappings.has_room(2) {
+        return Err(no_memory);
+    }
     placement::settle(old.start, old.len());
     let new = pool::take(rounded / CHUNK, CHUNK, CHUNK_MAPPING).ok_or(no_memory)?;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;

@@ -3,12 +3,12 @@
 
 use core::ops::Range;
 
+use isotherm_sys::memory_map::mapped_range;
 use rustix::fs::{Mode, OFlags};
 
 use crate::thread_stacks;
 use crate::tls;
 
-/// What a range of memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryKind {
     /// Private and writable: the program's own data.
@@ -116,40 +116,22 @@ impl Scan {
 
     /// The answer, if this line gives it.
     fn see(&mut self, line: &[u8]) -> Option<MemoryKind> {
-        let (first, after) = hexadecimal(line)?;
-        let (end, after) = hexadecimal(after.strip_prefix(b"-")?)?;
+        let mapping = mapped_range(line)?;
+        let (first, end) = (mapping.range.start as usize, mapping.range.end as usize);
         if end <= self.rest.start {
             return None;
         }
         if first > self.rest.start {
             return Some(MemoryKind::Unmapped);
         }
-        let permissions = after.get(1..5)?;
-        let mut words = after[5..]
-            .split(|byte| *byte == b' ')
-            .filter(|word| !word.is_empty());
-        let inode = words.nth(2).unwrap_or_default();
-        let name = words.next().unwrap_or_default();
-        let is_private = permissions[3] == b'p';
-        let is_writable = permissions[1] == b'w';
-        let is_kernels = name.starts_with(b"[stack") || name.starts_with(b"[v");
-        if !is_private || is_kernels || (inode != b"0" && !is_writable) {
+        let is_kernels = mapping.name.starts_with(b"[stack") || mapping.name.starts_with(b"[v");
+        let is_constant = mapping.inode > 0 && !mapping.is_writable;
+        if mapping.is_shared || is_kernels || is_constant {
             return Some(MemoryKind::Fixed);
         }
         self.rest.start = end;
         (self.rest.start >= self.rest.end).then_some(MemoryKind::Own)
     }
-}
-
-/// The hexadecimal number at the beginning of a text, and the rest.
-fn hexadecimal(text: &[u8]) -> Option<(usize, &[u8])> {
-    let digits = text
-        .iter()
-        .take_while(|byte| byte.is_ascii_hexdigit())
-        .count();
-    let digits_text = core::str::from_utf8(&text[..digits]).ok()?;
-    let number = usize::from_str_radix(digits_text, 16).ok()?;
-    Some((number, &text[digits..]))
 }
 
 #[cfg(test)]

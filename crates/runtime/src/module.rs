@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use isotherm_abi::session::{ModuleRecord, NO_MODULE};
 use isotherm_sys::memory::PAGE_BYTES;
+use zerocopy::FromZeros;
 
 use crate::delay::WritablePart;
 use crate::lock::Lock;
@@ -122,7 +123,20 @@ pub(crate) fn for_each_writable(visit: &mut dyn FnMut(WritablePart)) {
     unsafe { libc::dl_iterate_phdr(Some(visit_writable), (&raw mut visit).cast()) };
 }
 
-/// Called by the loader for each module.
+/// The headers of the segments of a module that are loaded, with their addresses.
+fn loaded<'a>(
+    info: &libc::dl_phdr_info,
+    headers: &'a [libc::Elf64_Phdr],
+) -> impl Iterator<Item = (&'a libc::Elf64_Phdr, Range<usize>)> + Clone + use<'a> {
+    let bias = info.dlpi_addr;
+    let is_loaded = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD;
+    headers.iter().filter(is_loaded).map(move |header| {
+        let start = (bias + header.p_vaddr) as usize;
+        (header, start..start + header.p_memsz as usize)
+    })
+}
+
+/// Called by the loader for each module: passes its writable parts to the visitor.
 unsafe extern "C" fn visit_writable(
     info: *mut libc::dl_phdr_info,
     _: usize,
@@ -133,21 +147,12 @@ unsafe extern "C" fn visit_writable(
     // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let range = |header: &libc::Elf64_Phdr| {
-        let start = (info.dlpi_addr + header.p_vaddr) as usize;
-        start..start + header.p_memsz as usize
-    };
-    let loaded = || {
-        headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_LOAD)
-    };
+    let loaded = loaded(info, headers);
     let own = visit_writable as *const () as usize;
-    if loaded().any(|header| range(header).contains(&own)) {
+    if loaded.clone().any(|(_, range)| range.contains(&own)) {
         return 0;
     }
-    for header in loaded().filter(|header| header.p_flags & libc::PF_W != 0) {
-        let range = range(header);
+    for (header, range) in loaded.filter(|(header, _)| header.p_flags & libc::PF_W != 0) {
         if !range.is_empty() {
             let start = range.start & !(PAGE_BYTES - 1);
             let end = range.end.next_multiple_of(PAGE_BYTES);
@@ -216,21 +221,12 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
     let Some(private) = tables::private() else {
         return;
     };
-    let bias = info.dlpi_addr as usize;
     // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let segments = || {
-        headers
-            .iter()
-            .filter(|header| header.p_type == libc::PT_LOAD)
-            .map(|header| {
-                let start = bias + header.p_vaddr as usize;
-                start..start + header.p_memsz as usize
-            })
-    };
-    let start = segments().map(|segment| segment.start).min();
-    let end = segments().map(|segment| segment.end).max();
+    let segments = loaded(info, headers).map(|(_, segment)| segment);
+    let start = segments.clone().map(|segment| segment.start).min();
+    let end = segments.clone().map(|segment| segment.end).max();
     let (Some(start), Some(end)) = (start, end) else {
         return;
     };
@@ -255,7 +251,7 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
         }
     }
     // SAFETY: the name is a string of the loader.
-    unsafe { append(private, info, record, segments(), generation) };
+    unsafe { append(private, info, record, segments, generation) };
 }
 
 /// Appends a record; the caller holds the lock.
@@ -297,27 +293,16 @@ unsafe fn append(
     };
     OPAQUE[index as usize].store(mark, Ordering::Relaxed);
     SEEN[index as usize].fetch_max(generation, Ordering::Relaxed);
-    // SAFETY: the place is within the tables and is not published yet.
-    unsafe { private.module(index).write(copied(&record)) };
-    private
-        .header()
-        .module_count
-        .store(index + 1, Ordering::Release);
-    let offset = private.offset(part::MODULES) + u64::from(index) * 64;
-    if let Some(session) = session::writable(offset, 64) {
-        // SAFETY: as above.
-        unsafe { session.module(index).write(record) };
-        session
-            .header()
-            .module_count
-            .store(index + 1, Ordering::Release);
+    for tables in session::both(private, part::MODULES, index) {
+        // SAFETY: the place is within the tables and is not published yet; the record holds only integers.
+        unsafe {
+            tables
+                .module(index)
+                .copy_from_nonoverlapping(&raw const record, 1)
+        };
+        let count = &tables.header().module_count;
+        count.store(index + 1, Ordering::Release);
     }
-}
-
-/// A copy; the record is plain data without `Clone`.
-fn copied(record: &ModuleRecord) -> ModuleRecord {
-    // SAFETY: the record holds only integers.
-    unsafe { core::ptr::from_ref(record).read() }
 }
 
 /// The module's file; the loader has no name for the program itself.
@@ -343,12 +328,7 @@ unsafe fn path<'a>(info: &'a libc::dl_phdr_info, program: &'a mut [u8; 4096]) ->
 unsafe fn describe(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> ModuleRecord {
     let mut record = ModuleRecord {
         bias: info.dlpi_addr,
-        end: 0,
-        build_id: [0; 32],
-        build_id_bytes: 0,
-        has_build_id: 0,
-        path_offset: 0,
-        path_bytes: 0,
+        ..ModuleRecord::new_zeroed()
     };
     for header in headers
         .iter()

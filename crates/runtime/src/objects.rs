@@ -5,9 +5,10 @@
 
 use core::sync::atomic::Ordering;
 
-use isotherm_abi::session::{OBJECT_BYTES, ObjectRecord};
+use isotherm_abi::session::OBJECT_BYTES;
 
 use crate::session;
+use crate::site;
 use crate::tables::{self, part};
 
 /// Publishes a block of a site's arena, if it is large.
@@ -23,17 +24,11 @@ fn write(arena: u32, address: usize, bytes: usize) {
     let Some(private) = tables::private() else {
         return;
     };
-    // Site + 1; arenas without a site are instances.
-    let Some(site) = private
-        .arena(arena)
-        .site
-        .load(Ordering::Relaxed)
-        .checked_sub(1)
-    else {
+    // Arenas without a site are instances.
+    let Some(site) = site::of_arena(private, arena) else {
         return;
     };
     let slots = private.layout().object_slots;
-    let size = size_of::<ObjectRecord>() as u64;
     if slots == 0 {
         return;
     }
@@ -44,7 +39,7 @@ fn write(arena: u32, address: usize, bytes: usize) {
         .written
         .fetch_add(1, Ordering::Relaxed);
     let slot = number % slots;
-    let Some(session) = session::writable(private.offset(part::OBJECTS) + slot * size, size) else {
+    let Some(session) = session::with_record(part::OBJECTS, slot) else {
         return;
     };
     let record = session.object(slot);

@@ -5,7 +5,9 @@
 
 use core::ffi::{CStr, c_void};
 
+use crate::for_origin::for_origin;
 use crate::heap::{self, Origin};
+use crate::next_symbol::function;
 use crate::unwind::Caller;
 
 /// `std::get_new_handler()`.
@@ -13,41 +15,27 @@ const GET_NEW_HANDLER: &CStr = c"_ZSt15get_new_handlerv";
 /// `std::__throw_bad_alloc()`.
 const THROW_BAD_ALLOC: &CStr = c"_ZSt17__throw_bad_allocv";
 
-/// A function of the C++ library, if the program has it.
-fn look_up(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the name ends in NUL.
-    let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!function.is_null()).then_some(function)
-}
+/// A function of the C++ library without arguments, which may throw.
+type CxxFunction<R> = unsafe extern "C-unwind" fn() -> R;
 
 /// Calls the program's new-handler; `false` if it has none.
 fn call_new_handler() -> bool {
-    let Some(get) = look_up(GET_NEW_HANDLER) else {
-        return false;
-    };
-    // SAFETY: the C++ library gives the symbol this type; a handler may throw.
-    let handler = unsafe {
-        core::mem::transmute::<
-            *mut c_void,
-            unsafe extern "C-unwind" fn() -> Option<unsafe extern "C-unwind" fn()>,
-        >(get)()
-    };
-    match handler {
-        // SAFETY: the program installed the handler to be called here.
-        Some(handler) => unsafe { handler() },
-        None => return false,
-    }
-    true
+    // SAFETY: the C++ library gives the symbol this type.
+    let get = unsafe { function::<CxxFunction<Option<CxxFunction<()>>>>(GET_NEW_HANDLER) };
+    // SAFETY: it only returns the handler that the program installed, to be called here.
+    unsafe { get.and_then(|get| get()).map(|handler| handler()) }.is_some()
 }
 
 /// Throws `std::bad_alloc`.
 fn throw() -> ! {
-    if let Some(throw) = look_up(THROW_BAD_ALLOC) {
-        // SAFETY: the C++ library gives the symbol this type; it does not return.
-        unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn()>(throw)() };
+    // SAFETY: the C++ library gives the symbol this type; it does not return. A program that calls operator new without a C++ library
+    // cannot receive the error.
+    unsafe {
+        if let Some(throw) = function::<CxxFunction<()>>(THROW_BAD_ALLOC) {
+            throw();
+        }
+        libc::abort()
     }
-    // SAFETY: a program that calls operator new without a C++ library cannot receive the error.
-    unsafe { libc::abort() }
 }
 
 /// Calls the new-handler for more memory until there is some.
@@ -81,41 +69,16 @@ pub(crate) fn throwing(alignment: usize, bytes: usize, origin: impl Origin) -> *
     block
 }
 
-/// `operator new(size_t)` and the array form.
-pub(crate) extern "C-unwind" fn new(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    throwing(0, bytes, Caller { address, stack })
-}
-
-/// `operator new(size_t, align_val_t)` and the array form.
-pub(crate) extern "C-unwind" fn new_aligned(
-    bytes: usize,
-    alignment: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    throwing(alignment.max(1), bytes, Caller { address, stack })
-}
-
-/// `operator new(size_t, nothrow_t const&)` and the array form. It calls the handler, too; a handler that
-/// throws ends the program, as in any function that must not throw.
-pub(crate) extern "C" fn new_nothrow(
-    bytes: usize,
-    _: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    nothrow(0, bytes, Caller { address, stack })
-}
-
-/// `operator new(size_t, align_val_t, nothrow_t const&)` and the array form.
-pub(crate) extern "C" fn new_aligned_nothrow(
-    bytes: usize,
-    alignment: usize,
-    _: usize,
-    address: usize,
-    stack: usize,
-) -> *mut c_void {
-    nothrow(alignment.max(1), bytes, Caller { address, stack })
+// The functions that the entry shims jump to, each for `new` and `new[]`. A form that must not throw calls the handler, too; a handler
+// that throws ends the program, as in any function that must not throw.
+for_origin! {
+    (address: usize, stack: usize) => Caller { address, stack };
+    "C-unwind" new(bytes: usize) -> *mut c_void => |caller| throwing(0, bytes, caller);
+    "C-unwind" new_aligned(bytes: usize, alignment: usize) -> *mut c_void =>
+        |caller| throwing(alignment.max(1), bytes, caller);
+    "C" new_nothrow(bytes: usize, _nothrow: usize) -> *mut c_void => |caller| nothrow(0, bytes, caller);
+    "C" new_aligned_nothrow(bytes: usize, alignment: usize, _nothrow: usize) -> *mut c_void =>
+        |caller| nothrow(alignment.max(1), bytes, caller);
 }
 
 /// A form that returns null, for a site.

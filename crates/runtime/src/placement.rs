@@ -95,24 +95,19 @@ pub(crate) fn move_to_slowest(chunks: Range<usize>) {
 
 /// Requests the nodes of a tier for the pages of a range, those that are resident too.
 fn move_to(range: Range<usize>, tier: u32) {
-    set_nodes(
-        range.start,
-        range.len(),
-        tier,
-        policy::set_and_move_by_number,
-    );
+    set_nodes(range.start, range.len(), tier, policy::set_and_move);
 }
 
 /// As [`move_to`], for a part of an object, whose refusal does not end the placement of other data. Returns whether the range is
 /// placed now.
 pub(crate) fn move_part_to(range: &Range<usize>, tier: u32) -> bool {
-    let set = policy::set_and_move_by_number;
+    let set = policy::set_and_move;
     !REFUSED.load(Ordering::Relaxed) && try_nodes(range.start, range.len(), tier, set).is_ok()
 }
 
 /// Requests the nodes of a tier for the next pages of a range.
 fn bind(address: usize, bytes: usize, tier: u32) {
-    set_nodes(address, bytes, tier, policy::set_by_number);
+    set_nodes(address, bytes, tier, policy::set_for_range);
 }
 
 /// A system call that sets the policy of a range: its address and bytes, the kernel's number of the policy, the nodes.

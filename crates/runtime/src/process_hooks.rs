@@ -17,7 +17,7 @@ use crate::emulation;
 use crate::errno::{answer, answer_number, errno, set_errno};
 use crate::fork;
 use crate::mover_lock;
-use crate::next_symbol;
+use crate::next_symbol::Next;
 use crate::placement;
 use crate::resident;
 use crate::session;
@@ -128,7 +128,7 @@ unsafe extern "C" fn make_process(
     fourth: usize,
     fifth: usize,
 ) -> usize {
-    let arguments = [first, second, third, fourth, fifth, 0];
+    let arguments = [first, second, third, fourth, fifth];
     // SAFETY: the caller's promise.
     let make = || unsafe { call(number, arguments) };
     // SAFETY: the program passes an argument of the size that it states.
@@ -184,7 +184,7 @@ const ALONE: c_int =
 /// As for the C function.
 pub(crate) unsafe extern "C" fn unshare_hook(flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
-    let work = || unsafe { call(libc::SYS_unshare, [flags as usize, 0, 0, 0, 0, 0]) };
+    let work = || unsafe { call(libc::SYS_unshare, [flags as usize]) };
     answer_alone(flags & ALONE != 0, work)
 }
 
@@ -193,7 +193,7 @@ pub(crate) unsafe extern "C" fn unshare_hook(flags: c_int) -> c_int {
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe extern "C" fn setns_hook(descriptor: c_int, kind: c_int) -> c_int {
-    let arguments = [descriptor as usize, kind as usize, 0, 0, 0, 0];
+    let arguments = [descriptor as usize, kind as usize];
     // SAFETY: the caller's promise.
     let work = || unsafe { call(libc::SYS_setns, arguments) };
     answer_alone(kind == 0 || kind & ALONE != 0, work)
@@ -220,12 +220,11 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
-    let next = next_symbol::function(c"_Fork");
-    if next.is_null() {
+    // SAFETY: the C library's function has this type.
+    static FORK: Next<unsafe extern "C" fn() -> c_int> = unsafe { Next::new(c"_Fork") };
+    let Some(fork) = FORK.get() else {
         return answer(Err(Errno::NOSYS));
-    }
-    // SAFETY: the C library gives the symbol this type.
-    let fork: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(next) };
+    };
     // SAFETY: the caller's promise. The C library sets `errno` itself.
     let made = at_home(|| match unsafe { fork() } {
         -1 => Err(Errno::from_raw_os_error(errno())),
@@ -250,7 +249,7 @@ pub(crate) unsafe extern "C" fn prctl_hook(
         delay::leave_thread();
         resident::before_sandbox();
     }
-    let arguments = [option as usize, second, third, fourth, fifth, 0];
+    let arguments = [option as usize, second, third, fourth, fifth];
     // SAFETY: the caller's promise.
     answer_number(unsafe { call(libc::SYS_prctl, arguments) }) as c_int
 }
@@ -297,12 +296,11 @@ pub(crate) unsafe extern "C" fn clone_hook(
     storage: usize,
     child: usize,
 ) -> c_int {
-    let next = next_symbol::function(c"clone");
-    if next.is_null() {
+    // SAFETY: the C library's function has this type.
+    static CLONE: Next<Clone> = unsafe { Next::new(c"clone") };
+    let Some(clone) = CLONE.get() else {
         return answer(Err(Errno::NOSYS));
-    }
-    // SAFETY: the C library gives the symbol this type.
-    let clone: Clone = unsafe { core::mem::transmute(next) };
+    };
     let copies = flags & libc::CLONE_VM == 0 && placement::may_be_away();
     let Some(function) = function.filter(|_| copies) else {
         // SAFETY: the caller's promise.

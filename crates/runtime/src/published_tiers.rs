@@ -9,7 +9,40 @@
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
+use isotherm_abi::config::{TierRecord, TierRecordKind};
+use isotherm_abi::page_tiers::{PAGE_FAST, PAGE_SLOW};
 use isotherm_sys::memory;
+use zerocopy::TryFromBytes;
+
+/// A kind of memory of an emulated pair, by its byte in [`isotherm_abi::page_tiers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
+#[repr(u8)]
+pub(crate) enum Side {
+    /// The fast tier.
+    Fast = PAGE_FAST,
+    /// The slow tier.
+    Slow = PAGE_SLOW,
+}
+
+impl Side {
+    pub(crate) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind of a tier, by its index; memory of no tier is fast.
+    pub(crate) fn of_tier(tiers: &[TierRecord], tier: u32) -> Self {
+        let is_slow = |record: &TierRecord| record.kind == TierRecordKind::EmulatedSlow as u32;
+        match tiers.get(tier as usize).is_some_and(is_slow) {
+            true => Self::Slow,
+            false => Self::Fast,
+        }
+    }
+
+    /// The kind of a byte; `None` of a page without data.
+    pub(crate) fn of(code: u8) -> Option<Self> {
+        Self::try_read_from_bytes(&[code]).ok()
+    }
+}
 
 /// Where the tiers are published. Zeroes stand for nowhere.
 struct Place {

@@ -66,8 +66,14 @@ pub(crate) fn start() {
 
 /// Whether [`key`] distinguishes contexts.
 #[inline(always)]
+pub(crate) fn is_read() -> bool {
+    HOT.reads_python.load(Ordering::Relaxed)
+}
+
+/// A hash of the Python functions that run on this thread, which distinguishes contexts with the same return address and stack
+/// pointer; 0 where none run.
 pub(crate) fn key() -> u64 {
-    match HOT.reads_python.load(Ordering::Relaxed) {
+    match is_read() {
         true => key_of_thread(),
         false => 0,
     }
@@ -88,8 +94,8 @@ fn key_of_thread() -> u64 {
 fn frames_of_thread() -> PythonFrames {
     match INTERPRETER.get() {
         // SAFETY: the word is set after the check.
-        Some(found) if HOT.reads_python.load(Ordering::Relaxed) => unsafe { found.frames() },
-        _ => PythonFrames::NONE,
+        Some(found) if is_read() => unsafe { found.frames() },
+        _ => PythonFrames::default(),
     }
 }
 
@@ -97,9 +103,9 @@ fn frames_of_thread() -> PythonFrames {
 #[inline(never)]
 pub(crate) fn frames(wanted: usize) -> PythonFrames {
     let Some(found) = INTERPRETER.get() else {
-        return PythonFrames::NONE;
+        return PythonFrames::default();
     };
-    if !HOT.reads_python.load(Ordering::Relaxed) && !REFUSED.load(Ordering::Relaxed) {
+    if !is_read() && !REFUSED.load(Ordering::Relaxed) {
         check(found);
     }
     frames_of_thread().innermost(wanted)
@@ -156,13 +162,6 @@ fn with_code<T>(frame: PythonFrame, take: impl FnOnce(&PythonCode<'_>, u32) -> T
         function: place.function.as_slice(),
         first_line: place.first_line,
     });
-    let unknown = PythonCode {
-        file: b"",
-        function: b"",
-        first_line: 0,
-    };
-    take(
-        &code.unwrap_or(unknown),
-        place.as_ref().map_or(0, |place| place.line),
-    )
+    let line = place.as_ref().map_or(0, |place| place.line);
+    take(&code.unwrap_or_default(), line)
 }

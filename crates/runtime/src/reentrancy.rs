@@ -108,8 +108,11 @@ fn has_spares() -> bool {
 
 /// Whether a block of this arena must wait until the thread has left the allocator.
 fn must_wait(arena: u32, level: u32) -> bool {
-    let number = instance::running_as(arena).map_or(0, |_| arena);
-    (has_spares() && number < level) || (split::owns(arena) && level > 0)
+    let is_inside = || {
+        let number = instance::running_as(arena).map_or(0, |_| arena);
+        (has_spares() && number < level) || split::owns(arena)
+    };
+    level > 0 && is_inside()
 }
 
 /// Allocates from an arena that is not called directly; in a handler that interrupted the allocator, from a

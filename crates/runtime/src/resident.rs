@@ -20,7 +20,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SessionCounter, SiteRecord};
+use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, SessionCounter};
 use isotherm_sys::memory::{self, PAGE_BYTES};
 
 use crate::arena::ARENAS_MAX;
@@ -164,9 +164,7 @@ fn note_site(private: &Tables, site: u32, pages: u32) {
     }
     let peak = &private.site(site).peak_resident_pages;
     let peak = peak.fetch_max(pages, Ordering::Relaxed).max(pages);
-    let bytes = size_of::<SiteRecord>() as u64;
-    let offset = private.offset(part::SITES) + u64::from(site) * bytes;
-    if let Some(session) = session::writable(offset, bytes) {
+    if let Some(session) = session::with_record(part::SITES, site) {
         let told = &session.site(site).peak_resident_pages;
         told.store(peak, Ordering::Relaxed);
     }
@@ -177,8 +175,7 @@ fn note_site(private: &Tables, site: u32, pages: u32) {
 fn note_shared(private: &Tables, pages: u32) {
     let peak = &private.arena(0).peak_resident_pages;
     let peak = peak.fetch_max(pages, Ordering::Relaxed).max(pages);
-    let offset = private.offset(part::ARENAS);
-    if let Some(session) = session::writable(offset, size_of::<ArenaRecord>() as u64) {
+    if let Some(session) = session::with_record(part::ARENAS, 0_u32) {
         let told = &session.arena(0).peak_resident_pages;
         told.store(peak, Ordering::Relaxed);
     }

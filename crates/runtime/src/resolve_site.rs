@@ -7,7 +7,6 @@ use core::mem::MaybeUninit;
 use core::ptr::null;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::site::{DescribedSite, Routes, SitePointer};
 
@@ -15,7 +14,6 @@ use crate::compiled_site_routes;
 use crate::config;
 use crate::fast_path::HOT;
 use crate::free_route::{self, Free};
-use crate::python::PythonFrames;
 use crate::reentrancy;
 use crate::session;
 use crate::site;
@@ -97,22 +95,9 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
 /// The site's number in the tables. The addresses of records stand for the frames, the site's own or
 /// those that its context is made of: the tools find the places in the source there.
 fn record(described: &DescribedSite) -> u32 {
-    let mut context = Context {
-        addresses: [0; MAX_DEPTH],
-        stacks: [0; MAX_DEPTH],
-        depth: 1,
-        python: PythonFrames::NONE,
-    };
-    context.addresses[0] = core::ptr::from_ref(described).addr();
-    for (depth, (slot, address)) in context
-        .addresses
-        .iter_mut()
-        .zip(described.context())
-        .enumerate()
-    {
-        *slot = address;
-        context.depth = depth + 1;
-    }
+    let own = core::ptr::from_ref(described).addr();
+    let own = (described.context_depth == 0).then_some(own);
+    let context = Context::of(own.into_iter().chain(described.context()));
     site::named(described.id, &context, SiteHashKind::Described)
 }
 

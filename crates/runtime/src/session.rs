@@ -22,25 +22,22 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
-use isotherm_abi::config::RuntimeMode;
-use isotherm_abi::page_tiers::{CHUNK_PAGES, PageRequest};
-use isotherm_abi::session::{
-    OffReason, SessionCounter, SessionHeader, SessionLayout, SessionState,
-};
+use isotherm_abi::page_tiers::CHUNK_PAGES;
+use isotherm_abi::session::{OffReason, SessionCounter, SessionHeader, SessionLayout};
 use isotherm_sys::descriptor::Descriptor;
 use isotherm_sys::memory;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, FallocateFlags, OFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
-use rustix::time::ClockId;
 
-use crate::config::Config;
+use crate::clock;
+use crate::config::{self, Config};
 use crate::lock::Lock;
 use crate::message;
 use crate::path::{PATH_BYTES, Path};
 use crate::published_tiers;
-use crate::tables::{self, SessionTables, Tables, part};
+use crate::tables::{self, Part, SessionTables, Tables, part};
 
 /// The tables in the session file, in the form of the rest of this library.
 pub(crate) type Session = Tables;
@@ -61,10 +58,6 @@ static LOCK: Lock = Lock::new();
 /// The page that the kernel wipes in every child.
 static CURRENT: AtomicPtr<Current> = AtomicPtr::new(core::ptr::null_mut());
 static WANTED: AtomicBool = AtomicBool::new(false);
-static MODE: AtomicU32 = AtomicU32::new(0);
-static DEPTH: AtomicU32 = AtomicU32::new(0);
-static TRAPPING: AtomicBool = AtomicBool::new(false);
-static ACCESS_PERIOD: AtomicU64 = AtomicU64::new(0);
 static START_PID: AtomicU32 = AtomicU32::new(0);
 /// Pages of static data whose tiers are published.
 static STATIC_PAGES: AtomicUsize = AtomicUsize::new(0);
@@ -129,6 +122,23 @@ pub(crate) fn writable(offset: u64, bytes: u64) -> Option<&'static Session> {
         }
     }
     Some(session)
+}
+
+/// The published tables if this record of a part may be stored to; takes room for it.
+pub(crate) fn with_record<T>(part: Part<T>, index: impl Into<u64>) -> Option<&'static Session> {
+    let (before, bytes) = (part.bytes(index), part.bytes(1_u64));
+    writable(current()?.offset(part) + before, bytes)
+}
+
+/// The private tables, and then the published ones if this record of a part may be stored to. They are asked for after the private record
+/// was changed: a file that is made meanwhile has a copy of it.
+pub(crate) fn both<T>(
+    private: &Tables,
+    part: Part<T>,
+    index: u32,
+) -> impl Iterator<Item = &Tables> {
+    let published = core::iter::once_with(move || with_record(part, index));
+    core::iter::once(private).chain(published.flatten())
 }
 
 /// Takes room for one granule; publication ends where there is none.
@@ -237,12 +247,8 @@ impl From<PrivateError> for Unpublished {
 
 /// Records in the session and says, once a process, that Isotherm is off or gave something up.
 pub(crate) fn off(reason: OffReason) {
-    if let Some(session) = current() {
-        let header = session.header();
-        header.off_reason.store(reason as u32, Ordering::Relaxed);
-        header
-            .state
-            .store(SessionState::Off as u32, Ordering::Release);
+    if let Some(tables) = tables() {
+        tables.publish_off(reason);
     }
     message::off(reason);
 }
@@ -277,8 +283,8 @@ pub(crate) fn count(counter: SessionCounter, amount: u64) {
     }
 }
 
-/// Remembers where session files go, and makes the first. Called once, at start.
-pub(crate) fn start(directory: &CStr, config: &Config) {
+/// Remembers where session files go, and makes the first. Called once, at start, after the configuration was installed.
+pub(crate) fn start(directory: &CStr) {
     let mut path = Path::new();
     let fits = directory.count_bytes() + NAME_BYTES <= PATH_BYTES
         && path.push(directory.to_bytes()).is_some();
@@ -292,10 +298,6 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     // SAFETY: the page was mapped just now. Kernels before 4.14 do not know the advice; there
     // `after_fork_child` alone keeps a child out of the file.
     let _ = unsafe { memory::advise(page, 4096, libc::MADV_WIPEONFORK) };
-    MODE.store(config.mode as u32, Ordering::Relaxed);
-    DEPTH.store(config.depth as u32, Ordering::Relaxed);
-    TRAPPING.store(config.trapping.pages > 0, Ordering::Relaxed);
-    ACCESS_PERIOD.store(config.access_period, Ordering::Relaxed);
     START_PID.store(process(), Ordering::Relaxed);
     CURRENT.store(
         core::ptr::with_exposed_provenance_mut(page),
@@ -383,7 +385,7 @@ fn open_new() -> Result<Descriptor, Unpublished> {
 fn create(private: &'static Tables) -> Result<(), Unpublished> {
     const NO_ROOM: Unpublished = Unpublished::Said(OffReason::NoSession);
     let layout = *private.layout();
-    let bytes = layout.offsets()[part::END];
+    let bytes = tables::bytes(&layout);
     let limit = rustix::process::getrlimit(Resource::Fsize).current;
     if limit.is_some_and(|limit| limit < bytes) {
         return Err(NO_ROOM);
@@ -410,7 +412,8 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     // current; the lock keeps other writers of the place away, and no reader comes before the
     // address is stored below.
     let session = unsafe { (*current.tables.get()).write(Tables::at(base, layout)) };
-    let header = new_header(private, &layout).ok_or(NO_ROOM)?;
+    let config = config::current().ok_or(NO_ROOM)?;
+    let header = new_header(private, &layout, config);
     // Room that was fallocated before the header is stored cannot raise SIGBUS.
     take_room(session, 0).ok_or(Unpublished::Silent)?;
     TAKEN[0].fetch_or(1, Ordering::Release);
@@ -421,34 +424,32 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     // A thread that changed a private record before the line above did not publish it, and the copy below comes
     // after, so nothing is missed; a thread that publishes meanwhile stores the same. Where there is no room
     // for all of it, the function that found this out has reported it.
-    copy(private, session).ok_or(Unpublished::Silent)
+    copy(private, session, config).ok_or(Unpublished::Silent)
 }
 
 /// The header of a new file.
-fn new_header(private: &Tables, layout: &SessionLayout) -> Option<SessionHeader> {
-    let mode = RuntimeMode::from_u32(MODE.load(Ordering::Relaxed))?;
-    let mut header = layout.header(mode, DEPTH.load(Ordering::Relaxed));
+fn new_header(private: &Tables, layout: &SessionLayout, config: &Config) -> SessionHeader {
+    let mut header = layout.header(config.mode, config.depth as u32);
     let known = private.header();
-    let now = rustix::time::clock_gettime(ClockId::Monotonic);
     header.pid = process();
     header.parent_pid = if header.pid == START_PID.load(Ordering::Relaxed) {
         header.pid
     } else {
         rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u32)
     };
-    header.start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    header.start_ns = clock::now_ns();
     header.pool_base = known.pool_base;
     header.pool_bytes = known.pool_bytes;
-    header.accesses.period = ACCESS_PERIOD.load(Ordering::Relaxed);
+    header.accesses.period = config.access_period;
     header.shadow_offset.store(
         known.shadow_offset.load(Ordering::Relaxed),
         Ordering::Relaxed,
     );
-    Some(header)
+    header
 }
 
 /// Copies the used records of the private tables into a new file.
-fn copy(private: &Tables, session: &Session) -> Option<()> {
+fn copy(private: &Tables, session: &Session, config: &Config) -> Option<()> {
     let known = private.header();
     let told = session.header();
     let layout = private.layout();
@@ -457,27 +458,22 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
     let arenas = known.arena_count.load(Ordering::Acquire);
     let mappings = known.mapping_count.load(Ordering::Acquire);
     let text = known.text_bytes.load(Ordering::Acquire);
-    let parts = [
-        (part::TEXT, u64::from(text)),
-        (part::MODULES, u64::from(modules) * 64),
-        (part::SITES, u64::from(sites) * 184),
-        (part::ARENAS, u64::from(arenas) * 24),
-        (part::MAPPINGS, u64::from(mappings) * 32),
-    ];
-    for (part, bytes) in parts {
-        copy_words(private, session, private.offset(part), bytes)?;
-    }
+    copy_records(private, session, part::TEXT, text)?;
+    copy_records(private, session, part::MODULES, modules)?;
+    copy_records(private, session, part::SITES, sites)?;
+    copy_records(private, session, part::ARENAS, arenas)?;
+    copy_records(private, session, part::MAPPINGS, mappings)?;
     copy_chunks(private, session, layout.chunk_slots as usize)?;
-    if TRAPPING.load(Ordering::Relaxed) {
-        let ring = layout.touch_slots * 16;
+    if config.trapping.pages > 0 {
+        let ring = part::TOUCHES.bytes(layout.touch_slots);
         writable(session.offset(part::TOUCHES), ring)?;
     }
     if layout.region_slots > 0 {
-        let regions = u64::from(layout.region_slots) * 8;
+        let regions = part::REGIONS.bytes(layout.region_slots);
         writable(session.offset(part::REGIONS), regions)?;
     }
     if layout.page_slots > 0 {
-        let ring = layout.request_slots() * size_of::<PageRequest>() as u64;
+        let ring = part::PAGE_REQUESTS.bytes(layout.request_slots());
         writable(session.offset(part::PAGE_REQUESTS), ring)?;
         let header = session.tables().header;
         published_tiers::open(session.page_tiers(), &header.pages.used);
@@ -494,11 +490,13 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
     Some(())
 }
 
-/// Copies whole words, each atomically: another thread may be changing them.
-fn copy_words(private: &Tables, session: &Session, offset: u64, bytes: u64) -> Option<()> {
-    if bytes == 0 {
+/// Copies the first `count` records of a part as whole words, each atomically: another thread may be changing them.
+fn copy_records<T>(private: &Tables, session: &Session, part: Part<T>, count: u32) -> Option<()> {
+    if count == 0 {
         return Some(());
     }
+    let bytes = part.bytes(count);
+    let offset = private.offset(part);
     writable(offset, bytes)?;
     for at in (offset..offset + bytes.next_multiple_of(8)).step_by(8) {
         let from = core::ptr::from_ref(private.byte(at)).cast::<AtomicU64>();

@@ -18,7 +18,14 @@ use crate::path::Path;
 ///
 /// # Errors
 /// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].
-pub(crate) fn map(directory: &CStr, name: &str, bytes: usize) -> Result<Option<usize>, OffReason> {
+pub(crate) fn map(
+    directory: Option<&CStr>,
+    name: &str,
+    bytes: usize,
+) -> Result<Option<usize>, OffReason> {
+    let Some(directory) = directory else {
+        return Ok(None);
+    };
     let file = match open(directory, name) {
         Ok(file) => file,
         Err(PrivateError::Unopened(Errno::NOENT)) => return Ok(None),

@@ -12,18 +12,17 @@
 //! pages that it inherits are its parent's, and the copies that writes make are not counted.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
 use isotherm_abi::session::OffReason;
-use isotherm_sys::memory::{self, PAGE_BYTES};
+use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::clock;
-use crate::ledger::{Ledger, own_slot};
+use crate::ledger::Ledger;
+use crate::ledger::own_slot::OwnShare;
 use crate::shared_file;
 
-/// Bytes before the charges in their mapping: the slot.
-const CHARGES_OFFSET: usize = PAGE_BYTES;
 /// Number of the fast tier in the ledger.
 const FAST: u32 = 0;
 /// Bytes of a page as the ledger counts them.
@@ -33,10 +32,8 @@ const SEARCH_EVERY_NS: u64 = 100_000_000;
 
 /// The room of the machine, and the part of it that this process has.
 pub(crate) struct SharedRoom {
-    ledger: Ledger,
-    /// The mapping that the kernel wipes in every child: the slot + 1, then 1 for each page for which this process has room.
-    own: &'static AtomicUsize,
-    charges: &'static [AtomicU8],
+    /// The share of this process, with a charge of 1 for each page that has room.
+    own: OwnShare,
     /// Time of the last search.
     searched_ns: AtomicU64,
 }
@@ -50,8 +47,7 @@ impl SharedRoom {
         directory: Option<&CStr>,
         pages: usize,
     ) -> Result<Option<Self>, OffReason> {
-        let file = directory.map(|directory| shared_file::map(directory, FILE_NAME, FILE_BYTES));
-        let Some(base) = file.transpose()?.flatten() else {
+        let Some(base) = shared_file::map(directory, FILE_NAME, FILE_BYTES)? else {
             return Ok(None);
         };
         let limits = [u64::MAX; LIMITED_TIERS];
@@ -60,41 +56,19 @@ impl SharedRoom {
         if !ledger.is_limited(FAST) {
             return Ok(None);
         }
-        let room = Self::of(ledger, pages).ok_or(OffReason::NoAddressSpace)?;
-        Ok(Some(room))
-    }
-
-    fn of(ledger: Ledger, pages: usize) -> Option<Self> {
-        let bytes = CHARGES_OFFSET + pages;
-        let start = memory::fresh(bytes).ok()?;
-        // SAFETY: the memory was mapped just now. Kernels before 4.14 do not know the advice: there a child shares its parent's slot.
-        let _ = unsafe { memory::advise(start, bytes, libc::MADV_WIPEONFORK) };
-        // SAFETY: the mapping is as long as that, zeroed and never unmapped; zero is a valid value of every atomic.
-        let (own, charges) = unsafe {
-            let charges = core::ptr::with_exposed_provenance(start + CHARGES_OFFSET);
-            (
-                &*core::ptr::with_exposed_provenance::<AtomicUsize>(start),
-                core::slice::from_raw_parts(charges, pages),
-            )
-        };
-        Some(Self {
-            ledger,
+        let own = OwnShare::map(ledger, pages).map_err(|_| OffReason::NoAddressSpace)?;
+        Ok(Some(Self {
             own,
-            charges,
             searched_ns: AtomicU64::new(0),
-        })
-    }
-
-    fn slot(&self) -> Option<usize> {
-        own_slot::joined(&self.ledger, self.own)
+        }))
     }
 
     /// Takes room for a page. [`Self::keep`] or [`Self::return_unused`] must follow.
     pub(crate) fn take(&self) -> bool {
-        let Some(slot) = self.slot() else {
+        let Some(slot) = self.own.slot() else {
             return false;
         };
-        let take = || self.ledger.take(slot, FAST, PAGE, PAGE) > 0;
+        let take = || self.own.ledger.take(slot, FAST, PAGE, PAGE) > 0;
         take() || (self.search() && take())
     }
 
@@ -106,7 +80,7 @@ impl SharedRoom {
             return false;
         }
         self.searched_ns.store(now, Ordering::Relaxed);
-        own_slot::reap(&self.ledger);
+        self.own.reap();
         true
     }
 
@@ -123,8 +97,8 @@ impl SharedRoom {
 
     /// Gives back room that no page uses.
     pub(crate) fn return_unused(&self) {
-        if let Some(slot) = self.slot() {
-            self.ledger.give_back(slot, FAST, PAGE);
+        if let Some(slot) = self.own.slot() {
+            self.own.ledger.give_back(slot, FAST, PAGE);
         }
     }
 
@@ -139,17 +113,20 @@ impl SharedRoom {
     }
 
     fn charge(&self, page: usize) -> Option<&AtomicU8> {
-        self.charges.get(page)
+        self.own.charges.get(page)
     }
 
     /// Bytes that this process has and bytes that no process has, together.
     pub(crate) fn bytes(&self) -> u64 {
-        let share = self.slot().map_or(0, |slot| self.ledger.share(slot, FAST));
-        share.saturating_add(self.ledger.available(FAST))
+        let share = self
+            .own
+            .slot()
+            .map_or(0, |slot| self.own.ledger.share(slot, FAST));
+        share.saturating_add(self.own.ledger.available(FAST))
     }
 
     /// Gives this process's share back at its exit. No further page gets room.
     pub(crate) fn finish(&self) {
-        own_slot::leave(&self.ledger, self.own);
+        self.own.leave();
     }
 }

@@ -33,14 +33,7 @@ unsafe fn change_mask(how: c_int, set: *const c_void, before: *mut c_void) -> Re
         }
         pointer = (&raw const wanted).expose_provenance();
     }
-    let arguments = [
-        how as usize,
-        pointer,
-        before.expose_provenance(),
-        SET_BYTES,
-        0,
-        0,
-    ];
+    let arguments = [how as usize, pointer, before.expose_provenance(), SET_BYTES];
     // SAFETY: `wanted` lives until the call has returned; the rest is the caller's promise.
     let changed = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
     core::hint::black_box(&wanted);
@@ -119,14 +112,7 @@ pub(crate) unsafe extern "C" fn sigaltstack_hook(
         // Before the change: a signal after it would end the program.
         delay::leave_thread();
     }
-    let arguments = [
-        stack.expose_provenance(),
-        before.expose_provenance(),
-        0,
-        0,
-        0,
-        0,
-    ];
+    let arguments = [stack.expose_provenance(), before.expose_provenance()];
     // SAFETY: the caller's promise.
     answer(unsafe { call(libc::SYS_sigaltstack, arguments) }.map(|_| ()))
 }

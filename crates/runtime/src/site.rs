@@ -9,6 +9,7 @@ use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_abi::named_data::{frames_of_name, site_of_name};
 use isotherm_abi::session::{FrameRecord, NO_MODULE, SessionCounter, SiteRecord};
 use isotherm_sys::memory;
+use zerocopy::FromZeros;
 
 use crate::config::Config;
 use crate::extent;
@@ -212,16 +213,8 @@ fn describe(context: &Context, functions: &[FrameRecord], kind: SiteHashKind) ->
 /// A record without a name, frames or numbers.
 fn empty_record(kind: SiteHashKind) -> SiteRecord {
     SiteRecord {
-        hash: 0.into(),
         kind: kind as u32,
-        depth: 0,
-        frames: [FrameRecord::default(); MAX_DEPTH],
-        arena: 0.into(),
-        peak_resident_pages: 0.into(),
-        allocations: 0.into(),
-        requested_bytes: 0.into(),
-        live_bytes: 0.into(),
-        peak_bytes: 0.into(),
+        ..SiteRecord::new_zeroed()
     }
 }
 
@@ -252,19 +245,13 @@ fn insert(private: &Tables, hash: u64, record: &SiteRecord) -> u32 {
         return NO_SITE;
     };
     take_pages(private, site);
-    let write = |tables: &Tables| {
+    for tables in session::both(private, part::SITES, site) {
         // SAFETY: the place is within the tables and is not published; the record holds only
         // integers, so a bitwise copy is a value.
         unsafe { tables.site_mut(site).copy_from_nonoverlapping(record, 1) };
         tables.site(site).hash.store(hash, Ordering::Release);
-        tables
-            .header()
-            .site_count
-            .store(site + 1, Ordering::Release);
-    };
-    write(private);
-    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
-        write(session);
+        let count = &tables.header().site_count;
+        count.store(site + 1, Ordering::Release);
     }
     if let Err(slot) = index.find(private, hash) {
         index.0[slot].store(site + 1, Ordering::Release);
@@ -294,6 +281,9 @@ fn offset(private: &Tables, site: u32) -> u64 {
     private.offset(part::SITES) + u64::from(site) * SITE_BYTES
 }
 
+/// More bytes than any machine has memory: a request for them fails and is no information about its site.
+const BELIEVABLE_BYTES: u64 = 1 << 46;
+
 /// Adds allocations to a site, gives it an arena of its own once it has grown, and returns the
 /// arena that serves it now.
 pub(crate) fn add(config: &Config, site: u32, allocations: u64, bytes: u64) -> u32 {
@@ -303,6 +293,7 @@ pub(crate) fn add(config: &Config, site: u32, allocations: u64, bytes: u64) -> u
     if site == NO_SITE {
         return 0;
     }
+    let bytes = if bytes <= BELIEVABLE_BYTES { bytes } else { 0 };
     let requested = count(private, site, allocations, bytes);
     let arena = private.site(site).arena.load(Ordering::Acquire);
     if arena != 0 || requested < config.own_arena_bytes {
@@ -329,7 +320,7 @@ fn count(private: &Tables, site: u32, allocations: u64, bytes: u64) -> u64 {
         .requested_bytes
         .fetch_add(bytes, Ordering::Relaxed)
         .wrapping_add(bytes);
-    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+    if let Some(session) = session::with_record(part::SITES, site) {
         let told = session.site(site);
         told.allocations.store(allocations, Ordering::Relaxed);
         told.requested_bytes.store(requested, Ordering::Relaxed);
@@ -351,14 +342,14 @@ fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
         return 0;
     };
     record.arena.store(arena, Ordering::Release);
-    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+    if let Some(session) = session::with_record(part::SITES, site) {
         session.site(site).arena.store(arena, Ordering::Release);
     }
     arena
 }
 
 /// The site of an arena, if it has one.
-fn of_arena(private: &Tables, arena: u32) -> Option<u32> {
+pub(crate) fn of_arena(private: &Tables, arena: u32) -> Option<u32> {
     private
         .arena(arena)
         .site
@@ -382,7 +373,7 @@ pub(crate) fn add_live(arena: u32, bytes: i64) {
         .peak_bytes
         .fetch_max(live, Ordering::Relaxed)
         .max(live);
-    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+    if let Some(session) = session::with_record(part::SITES, site) {
         let told = session.site(site);
         told.live_bytes.store(live, Ordering::Relaxed);
         told.peak_bytes.store(peak, Ordering::Relaxed);
@@ -400,7 +391,7 @@ pub(crate) fn target(config: &Config, site: u32) -> Target {
 #[cfg(test)]
 mod tests {
     use super::{FIRST_SLOTS, Index, start};
-    use crate::tables::{Tables, part};
+    use crate::tables::{self, Tables};
     use core::sync::atomic::Ordering;
     use isotherm_abi::session::SessionLayout;
     use isotherm_sys::memory;
@@ -408,7 +399,7 @@ mod tests {
     #[test]
     fn each_site_is_found_however_often_the_index_grew() {
         let layout = SessionLayout::for_pool(1 << 30);
-        let base = memory::fresh(layout.offsets()[part::END] as usize).unwrap();
+        let base = memory::fresh(tables::bytes(&layout) as usize).unwrap();
         // SAFETY: the memory is fresh, zeroed and as long as the layout says.
         let tables = unsafe { Tables::at(base, layout) };
         let sites = 4 * FIRST_SLOTS as u32;

@@ -9,10 +9,10 @@
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::delay::DelayedThread;
 use crate::instance::INSTANCES;
+use crate::next_symbol::Next;
 use crate::{delay, placement, pool, staged, thread, thread_stacks};
 
 /// A stack smaller than this is given more room.
@@ -29,20 +29,8 @@ type Create = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// Looks the C library's function up once.
-fn next() -> Option<Create> {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let mut address = NEXT.load(Ordering::Relaxed);
-    if address == 0 {
-        // SAFETY: the name ends in NUL.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) };
-        address = found.expose_provenance();
-        NEXT.store(address, Ordering::Relaxed);
-    }
-    let function = core::ptr::with_exposed_provenance::<c_void>(address);
-    // SAFETY: null, or the function that the C library has under this name, of this type.
-    unsafe { core::mem::transmute::<*const c_void, Option<Create>>(function) }
-}
+// SAFETY: the C library's function has this type.
+static CREATE: Next<Create> = unsafe { Next::new(c"pthread_create") };
 
 /// A copy of the attributes with more room, if they request a small stack of the C library's. The program's own
 /// stack is not changed.
@@ -102,7 +90,7 @@ pub(crate) unsafe extern "C" fn pthread_create_hook(
     start: *mut c_void,
     argument: *mut c_void,
 ) -> c_int {
-    let Some(create) = next() else {
+    let Some(create) = CREATE.get() else {
         return libc::EAGAIN;
     };
     // SAFETY: the caller's promise; the copy of the attributes lives until the thread is made.

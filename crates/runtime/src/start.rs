@@ -134,7 +134,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         HOT.stack_mask.store(0, Ordering::Relaxed);
     }
     if let Some(directory) = variable(env::SESSION) {
-        session::start(directory, &config);
+        session::start(directory);
     }
     let directory = variable(env::SESSION);
     let counts_pages = split::is_wanted(&config);

@@ -9,7 +9,6 @@
 //! Libraries that the program loads later by itself are left alone, as is all static data under the page trap, which knows the
 //! pool only.
 
-use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::config::{RuntimeMode, StaticRecord};
 use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::session::NO_TIER;
@@ -21,7 +20,6 @@ use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
 use crate::module;
 use crate::placement;
-use crate::python::PythonFrames;
 use crate::session;
 use crate::site;
 use crate::split;
@@ -39,11 +37,12 @@ pub(crate) fn start() {
         return;
     }
     module::refresh();
-    let segments = Segments::find();
-    let pages = delay::set_segments(segments.parts().iter(), config.default_tier);
+    let parts = writable_parts();
+    let parts = || parts.iter().flatten();
+    let pages = delay::set_segments(parts(), config.default_tier);
     session::publish_static_tiers(pages);
     if let Some(tier) = config.static_tier.filter(|_| !emulation::runs()) {
-        for part in segments.parts() {
+        for part in parts() {
             placement::place_static(part.range.clone(), tier);
         }
     }
@@ -60,13 +59,8 @@ fn add(config: &Config, object: &StaticRecord) {
         return;
     };
     let bytes = object.bytes as usize;
-    let mut context = Context {
-        addresses: [0; MAX_DEPTH],
-        stacks: [0; MAX_DEPTH],
-        depth: 1,
-        python: PythonFrames::NONE,
-    };
-    context.addresses[0] = address.wrapping_add((object.name.wrapping_sub(object.offset)) as usize);
+    let variable = address.wrapping_add((object.name.wrapping_sub(object.offset)) as usize);
+    let context = Context::of([variable]);
     let planned = config
         .entries
         .target_of(site::name(&context, SiteHashKind::Static));
@@ -94,34 +88,14 @@ fn add(config: &Config, object: &StaticRecord) {
     }
 }
 
-/// What no segment has yet.
-const NO_PART: WritablePart = WritablePart {
-    range: 0..0,
-    is_of_file: false,
-};
-
-/// The writable segments of all modules.
-struct Segments {
-    parts: [WritablePart; delay::SEGMENTS],
-    count: usize,
-}
-
-impl Segments {
-    fn find() -> Self {
-        let mut found = Self {
-            parts: [const { NO_PART }; delay::SEGMENTS],
-            count: 0,
-        };
-        module::for_each_writable(&mut |part| {
-            if let Some(place) = found.parts.get_mut(found.count) {
-                *place = part;
-                found.count += 1;
-            }
-        });
-        found
-    }
-
-    fn parts(&self) -> &[WritablePart] {
-        &self.parts[..self.count]
-    }
+/// The parts of the writable segments of all modules, as many as can have tiers.
+fn writable_parts() -> [Option<WritablePart>; delay::SEGMENTS] {
+    let mut parts = [const { None }; delay::SEGMENTS];
+    let mut places = parts.iter_mut();
+    module::for_each_writable(&mut |part| {
+        if let Some(place) = places.next() {
+            *place = Some(part);
+        }
+    });
+    parts
 }

@@ -159,14 +159,24 @@ impl Thread {
             let tcache = ((place.flags >> 8) & 0xfff) - 2;
             if place.arena != 0 && tcache >= 0 {
                 let number = tcache as u32;
-                let _ = instance::command(c"tcache.flush", &number);
+                let _ = INSTANCES[0].command(c"tcache.flush", &number);
             }
         }
     }
 
     /// This thread's place in an arena, made if there is room.
+    #[inline]
     fn place(&mut self, arena: u32) -> Option<&mut Place> {
-        let mut slot = arena as usize % PLACES;
+        let slot = arena as usize % PLACES;
+        if self.places[slot].arena == arena {
+            return Some(&mut self.places[slot]);
+        }
+        self.place_from(slot, arena)
+    }
+
+    /// As [`Self::place`], searched for from a slot on.
+    #[inline(never)]
+    fn place_from(&mut self, mut slot: usize, arena: u32) -> Option<&mut Place> {
         loop {
             let known = self.places[slot].arena;
             if known == arena {
@@ -199,7 +209,7 @@ fn bare_flags(arena: u32, tcache: Option<u32>) -> c_int {
 /// A new explicit thread cache, if there is room.
 fn new_tcache() -> Option<u32> {
     if TCACHES.fetch_add(1, Ordering::Relaxed) < TCACHES_MAX {
-        let tcache = instance::control::<u32>(c"tcache.create");
+        let tcache = INSTANCES[0].control::<u32>(c"tcache.create");
         if tcache.is_some() {
             return tcache;
         }
@@ -208,35 +218,57 @@ fn new_tcache() -> Option<u32> {
     None
 }
 
-/// Flags with which this thread uses an arena, and the change of its live bytes counted.
-fn flags_counting(arena: u32, bytes: i64) -> c_int {
-    let Some(place) = current().and_then(|state| state.place(arena)) else {
-        site::add_live(arena, bytes);
-        arena::follow_tier(arena);
-        return bare_flags(arena, None);
-    };
-    place.live += bytes;
-    if place.live.abs() >= LIVE_BYTES {
-        let live = core::mem::take(&mut place.live);
-        let flags = place.flags;
-        site::add_live(arena, live);
-        // Rare enough for a read of the observer's request, and often enough.
-        arena::follow_tier(arena);
-        return flags;
+/// How this thread uses an arena.
+struct Use {
+    arena: u32,
+    /// `None` where the thread has no place in it.
+    place: Option<&'static mut Place>,
+}
+
+impl Use {
+    #[inline]
+    fn of(arena: u32) -> Self {
+        let place = current().and_then(|state| state.place(arena));
+        Self { arena, place }
     }
-    place.flags
+
+    /// Flags that make jemalloc use the arena, and the thread's cache for it if there is one.
+    fn flags(&self) -> c_int {
+        match &self.place {
+            Some(place) => place.flags,
+            None => bare_flags(self.arena, None),
+        }
+    }
+
+    /// Counts a change of the live bytes.
+    fn count(&mut self, bytes: i64) {
+        let live = match &mut self.place {
+            Some(place) => {
+                place.live += bytes;
+                if place.live.abs() < LIVE_BYTES {
+                    return;
+                }
+                core::mem::take(&mut place.live)
+            }
+            None => bytes,
+        };
+        site::add_live(self.arena, live);
+        // With a place, rare enough for a read of the observer's request, and often enough.
+        arena::follow_tier(self.arena);
+    }
 }
 
 /// Allocates from the arena of a site.
+#[inline]
 pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     let bytes = bytes.max(1);
-    let place = flags_counting(arena, 0);
+    let mut used = Use::of(arena);
     // SAFETY: the size is not 0 and the flags name an arena and a cache that exist.
-    let block = unsafe { instance::_je0_mallocx(bytes, flags | place) };
+    let block = unsafe { instance::_je0_mallocx(bytes, flags | used.flags()) };
     if !block.is_null() {
         // SAFETY: the size is not 0; the function only computes a size.
         let usable = unsafe { (INSTANCES[0].nallocx)(bytes, flags) };
-        flags_counting(arena, usable as i64);
+        used.count(usable as i64);
         objects::publish(arena, block.addr(), usable);
     }
     block
@@ -246,13 +278,16 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// The block is one of that arena and is not used any more.
+#[inline]
 pub(crate) unsafe fn free_block(arena: u32, block: *mut c_void) {
     // SAFETY: the caller's promise; the arena belongs to instance 0.
     unsafe {
         let usable = instance::_je0_sallocx(block, 0);
         // Counted before the block is freed, so that the sum never includes another owner's block.
-        let place = flags_counting(arena, -(usable as i64));
-        instance::_je0_dallocx(block, place & instance::TCACHE_MASK);
+        let mut used = Use::of(arena);
+        used.count(-(usable as i64));
+        // With its size jemalloc need not look the block up once more.
+        (INSTANCES[0].sdallocx)(block, usable, used.flags() & instance::TCACHE_MASK);
     }
 }
 
@@ -266,14 +301,14 @@ pub(crate) unsafe fn reallocate(
     bytes: usize,
     flags: c_int,
 ) -> *mut c_void {
-    let place = flags_counting(arena, 0);
+    let mut used = Use::of(arena);
     // SAFETY: the caller's promise; the arena belongs to instance 0.
     unsafe {
         let before = (INSTANCES[0].sallocx)(block, 0) as i64;
-        let moved = (INSTANCES[0].rallocx)(block, bytes.max(1), flags | place);
+        let moved = (INSTANCES[0].rallocx)(block, bytes.max(1), flags | used.flags());
         if !moved.is_null() {
             let after = (INSTANCES[0].sallocx)(moved, 0) as i64;
-            flags_counting(arena, after - before);
+            used.count(after - before);
             objects::publish(arena, moved.addr(), after as usize);
         }
         moved

@@ -40,7 +40,7 @@ pub(crate) struct Caller {
 }
 
 /// A calling context: return addresses, innermost first, and the stack pointer in each frame; then the Python functions around these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Context {
     /// Return addresses.
     pub(crate) addresses: [usize; MAX_DEPTH],
@@ -53,6 +53,16 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The context of these callers, at most [`MAX_DEPTH`], without their stack pointers.
+    pub(crate) fn of(callers: impl IntoIterator<Item = usize>) -> Self {
+        let mut context = Self::default();
+        for (place, address) in context.addresses.iter_mut().zip(callers) {
+            *place = address;
+            context.depth += 1;
+        }
+        context
+    }
+
     /// The return addresses in use.
     pub(crate) fn frames(&self) -> &[usize] {
         &self.addresses[..self.depth]
@@ -62,7 +72,7 @@ impl Context {
     pub(crate) fn direct(&self) -> Self {
         Self {
             depth: self.depth.min(1),
-            python: PythonFrames::NONE,
+            python: PythonFrames::default(),
             ..*self
         }
     }
@@ -81,10 +91,8 @@ struct Walk {
 #[inline(always)]
 pub(crate) fn unwind(caller: Caller, wanted: usize) -> Context {
     let mut alone = Context {
-        addresses: [0; MAX_DEPTH],
-        stacks: [0; MAX_DEPTH],
-        depth: 0,
         python: python_around(caller, wanted),
+        ..Context::default()
     };
     if caller.address != 0 {
         alone.addresses[0] = caller.address;
@@ -114,7 +122,7 @@ pub(crate) fn unwind(caller: Caller, wanted: usize) -> Context {
 fn python_around(caller: Caller, wanted: usize) -> PythonFrames {
     // The unwinder holds a lock, and a context of one caller has no other part.
     if wanted <= 1 || (caller.address != 0 && module::is_unwinder(caller.address)) {
-        return PythonFrames::NONE;
+        return PythonFrames::default();
     }
     python::frames(wanted)
 }

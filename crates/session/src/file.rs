@@ -13,10 +13,18 @@ use std::sync::atomic::{Ordering, fence};
 use isotherm_model::site::SiteId;
 use isotherm_sys::private::check_file;
 use rustix::fs::OFlags;
-use zerocopy::{FromBytes, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::error::SessionError;
 use crate::header::{Header, Progress};
+
+/// The offset of a field of the header in a session file, such as `at!(moving.state)`.
+macro_rules! at {
+    ($($field:tt)+) => {
+        std::mem::offset_of!(isotherm_abi::session::SessionHeader, $($field)+) as u64
+    };
+}
+pub(crate) use at;
 
 /// Counts by slot at the last read; slots without counts are absent.
 type CountsRead = BTreeMap<u64, Vec<u64>>;
@@ -42,18 +50,9 @@ impl SessionFile {
     /// It cannot be opened, is not a plain file that only this user can write, or its header is wrong or
     /// still empty.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        // The open does not follow a planted link and does not wait for the other end of a planted pipe.
-        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let open = |write| {
-            OpenOptions::new()
-                .read(true)
-                .write(write)
-                .custom_flags(careful.bits() as i32)
-                .open(path)
-        };
         // A file that may only be read takes no requests.
-        let file = open(true).or_else(|_| open(false))?;
-        check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
+        let file = open_private(OpenOptions::new().read(true).write(true), path)
+            .or_else(|_| open_private(OpenOptions::new().read(true), path))?;
         let header = Header::check(&read_header(&file)?, file.metadata()?.len())?;
         Ok(Self {
             file,
@@ -96,6 +95,23 @@ impl SessionFile {
         self.file.read_exact_at(value.as_mut_bytes(), offset)?;
         Ok(value)
     }
+
+    /// Writes a number or a record at an offset of the file.
+    pub(crate) fn write<T>(&self, offset: u64, value: &T) -> Result<(), SessionError>
+    where
+        T: Immutable + IntoBytes + ?Sized,
+    {
+        Ok(self.file.write_all_at(value.as_bytes(), offset)?)
+    }
+}
+
+/// Opens a plain file that only this user can write.
+pub(crate) fn open_private(access: &mut OpenOptions, path: &Path) -> Result<File, SessionError> {
+    // The open does not follow a planted link and does not wait for the other end of a planted pipe.
+    let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = access.custom_flags(careful.bits() as i32).open(path)?;
+    check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
+    Ok(file)
 }
 
 /// The first record of a file.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use isotherm_abi::accesses::{PERIOD_MAX, REGION_PAGES};
 use isotherm_abi::interface::OutcomeRecord;
-use isotherm_abi::page_tiers::PageRequest;
+use isotherm_abi::page_tiers::{PageRequest, STATIC_PAGES};
 use isotherm_abi::session::{
     ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, ObjectRecord, SessionHeader,
     SiteRecord, TouchRecord,
@@ -20,25 +20,26 @@ const HEADER_BYTES: usize = size_of::<SessionHeader>();
 
 /// The name of a table's records, and their greatest number: a few times what the runtime creates. A sparse file may
 /// claim any size, and the records are kept in memory.
-mod at_most {
-    pub(crate) const MODULES: u64 = 1 << 16;
-    pub(crate) const SITES: u64 = 1 << 22;
-    pub(crate) const ARENAS: u64 = 1 << 16;
-    /// A pool of 32 TiB.
-    pub(crate) const CHUNKS: u64 = 1 << 24;
-    pub(crate) const MAPPINGS: u64 = 1 << 20;
-    pub(crate) const TOUCHES: u64 = 1 << 20;
-    pub(crate) const TEXT: u64 = 1 << 28;
-    /// Counts of 256 GiB of memory, which are 512 MiB.
-    pub(crate) const REGIONS: u64 = 1 << 14;
-    /// A pool of 1 TiB, the runtime's own; they are read as a whole.
-    pub(crate) const PAGES: u64 = 1 << 28;
-    /// The runtime's own limit.
-    pub(crate) const STATIC_PAGES: u64 = isotherm_abi::page_tiers::STATIC_PAGES;
-    pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
-    pub(crate) const OBJECTS: u64 = 1 << 20;
-    pub(crate) const OUTCOMES: u64 = 1 << 16;
-}
+type Limit = (&'static str, u64);
+
+const MODULES: Limit = ("modules", 1 << 16);
+const SITES: Limit = ("sites", 1 << 22);
+const ARENAS: Limit = ("arenas", 1 << 16);
+/// The chunks of a pool of 32 TiB.
+const CHUNKS: Limit = ("chunks", 1 << 24);
+const MAPPINGS: Limit = ("mappings", 1 << 20);
+const TOUCHES: Limit = ("touches", 1 << 20);
+const TEXT: Limit = ("text", 1 << 28);
+/// The regions of 256 GiB of memory, with 512 MiB of counts.
+const REGIONS: Limit = ("regions", 1 << 14);
+const ACCESS_COUNTS: Limit = ("access counts", REGIONS.1);
+/// The pages of a pool of 1 TiB, as the runtime's; they are read as a whole.
+const PAGES: Limit = ("page tiers", 1 << 28);
+/// The runtime's own limit.
+const STATICS: Limit = ("static page tiers", STATIC_PAGES);
+const PAGE_REQUESTS: Limit = ("page requests", 1 << 20);
+const OBJECTS: Limit = ("objects", 1 << 20);
+const OUTCOMES: Limit = ("outcomes", 1 << 16);
 
 /// A table of the file: its offset and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +141,9 @@ impl TableCheck {
     /// A table of these records.
     fn table<T>(
         &self,
-        name: &str,
+        (name, at_most): Limit,
         offset: u64,
         slots: impl Into<u64>,
-        at_most: u64,
     ) -> Result<Table, SessionError> {
         let (slots, record_bytes) = (slots.into(), size_of::<T>());
         let end = slots
@@ -167,38 +167,24 @@ impl TableCheck {
     }
 
     /// A ring of these records: a power of two of them, or none.
-    fn ring<T>(
-        &self,
-        name: &str,
-        offset: u64,
-        slots: u64,
-        at_most: u64,
-    ) -> Result<Table, SessionError> {
+    fn ring<T>(&self, limit: Limit, offset: u64, slots: u64) -> Result<Table, SessionError> {
         if slots != 0 && !slots.is_power_of_two() {
             return Err(SessionError::Wrong(format!(
-                "its ring of {name} has {slots} slots, not a power of two"
+                "its ring of {} has {slots} slots, not a power of two",
+                limit.0
             )));
         }
-        self.table::<T>(name, offset, slots, at_most)
+        self.table::<T>(limit, offset, slots)
     }
 
     /// The tables of an emulated machine's pages.
     fn page_tiers(&self, of: &SessionHeader) -> Result<PageTierTables, SessionError> {
         let (pool, statics) = (&of.pages, &of.statics);
+        let requests = (pool.requests_offset, pool.request_slots);
         Ok(PageTierTables {
-            tiers: self.table::<u8>("page tiers", pool.tiers_offset, pool.slots, at_most::PAGES)?,
-            statics: self.table::<u8>(
-                "static page tiers",
-                statics.tiers_offset,
-                statics.slots,
-                at_most::STATIC_PAGES,
-            )?,
-            requests: self.table::<PageRequest>(
-                "page requests",
-                pool.requests_offset,
-                pool.request_slots,
-                at_most::PAGE_REQUESTS,
-            )?,
+            tiers: self.table::<u8>(PAGES, pool.tiers_offset, pool.slots)?,
+            statics: self.table::<u8>(STATICS, statics.tiers_offset, statics.slots)?,
+            requests: self.table::<PageRequest>(PAGE_REQUESTS, requests.0, requests.1)?,
         })
     }
 }
@@ -216,8 +202,7 @@ impl Header {
         check_version(of)?;
         check_pool(of)?;
         let file = TableCheck { file_bytes };
-        let (counts, objects) = (&of.accesses, &of.objects);
-        let regions = (counts.slots, at_most::REGIONS);
+        let (counts, objects, outcomes) = (&of.accesses, &of.objects, &of.outcomes);
         let chunks = of.pool_bytes >> CHUNK_SHIFT;
         Ok(Self {
             pid: of.pid,
@@ -225,59 +210,27 @@ impl Header {
             depth: of.depth.min(MAX_DEPTH as u32),
             start_ns: of.start_ns,
             pool_base: of.pool_base,
-            modules: file.table::<ModuleRecord>(
-                "modules",
-                of.modules_offset,
-                of.module_slots,
-                at_most::MODULES,
-            )?,
-            sites: file.table::<SiteRecord>(
-                "sites",
-                of.sites_offset,
-                of.site_slots,
-                at_most::SITES,
-            )?,
-            arenas: file.table::<ArenaRecord>(
-                "arenas",
-                of.arenas_offset,
-                of.arena_slots,
-                at_most::ARENAS,
-            )?,
-            chunks: file.table::<u32>("chunks", of.chunks_offset, chunks, at_most::CHUNKS)?,
+            modules: file.table::<ModuleRecord>(MODULES, of.modules_offset, of.module_slots)?,
+            sites: file.table::<SiteRecord>(SITES, of.sites_offset, of.site_slots)?,
+            arenas: file.table::<ArenaRecord>(ARENAS, of.arenas_offset, of.arena_slots)?,
+            chunks: file.table::<u32>(CHUNKS, of.chunks_offset, chunks)?,
             mappings: file.table::<MappingRecord>(
-                "mappings",
+                MAPPINGS,
                 of.mappings_offset,
                 of.mapping_slots,
-                at_most::MAPPINGS,
             )?,
-            touches: file.ring::<TouchRecord>(
-                "touches",
-                of.touches_offset,
-                of.touches.slots,
-                at_most::TOUCHES,
-            )?,
-            text: file.table::<u8>("text", of.text_offset, of.text_slots, at_most::TEXT)?,
-            regions: file.table::<u64>("regions", counts.regions_offset, regions.0, regions.1)?,
+            touches: file.ring::<TouchRecord>(TOUCHES, of.touches_offset, of.touches.slots)?,
+            text: file.table::<u8>(TEXT, of.text_offset, of.text_slots)?,
+            regions: file.table::<u64>(REGIONS, counts.regions_offset, counts.slots)?,
             access_counts: file.table::<RegionCounts>(
-                "access counts",
+                ACCESS_COUNTS,
                 counts.counts_offset,
-                regions.0,
-                regions.1,
+                counts.slots,
             )?,
             access_period: counts.period.min(PERIOD_MAX),
             pages: file.page_tiers(of)?,
-            objects: file.ring::<ObjectRecord>(
-                "objects",
-                objects.offset,
-                objects.slots,
-                at_most::OBJECTS,
-            )?,
-            outcomes: file.table::<OutcomeRecord>(
-                "outcomes",
-                of.outcomes.offset,
-                of.outcomes.slots,
-                at_most::OUTCOMES,
-            )?,
+            objects: file.ring::<ObjectRecord>(OBJECTS, objects.offset, objects.slots)?,
+            outcomes: file.table::<OutcomeRecord>(OUTCOMES, outcomes.offset, outcomes.slots)?,
         })
     }
 

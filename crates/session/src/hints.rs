@@ -1,12 +1,11 @@
-//! The program's hints about the heat of its memory ([`HintRecord`]).
+//! [`SessionFile::read_hints`] reads from a session file all hints of the program about the heat of its memory that hold now, the oldest
+//! first ([`MemoryHint`]); each call reads all of them again.
 
-use std::mem::offset_of;
-
+use isotherm_abi::from_number;
 use isotherm_abi::interface::{HINT_SLOTS, HintRecord, InterfaceHint};
-use isotherm_abi::session::SessionHeader;
 
 use crate::error::SessionError;
-use crate::file::SessionFile;
+use crate::file::{SessionFile, at};
 
 /// A hint of the program on a range of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +24,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn read_hints(&self) -> Result<Vec<MemoryHint>, SessionError> {
-        let table: [HintRecord; HINT_SLOTS] = self.read(offset_of!(SessionHeader, hints) as u64)?;
+        let table: [HintRecord; HINT_SLOTS] = self.read(at!(hints))?;
         let mut hints: Vec<_> = table.into_iter().filter_map(hint).collect();
         hints.sort_unstable_by_key(|(number, _)| *number);
         Ok(hints.into_iter().map(|(_, hint)| hint).collect())
@@ -37,7 +36,7 @@ fn hint(record: HintRecord) -> Option<(u64, MemoryHint)> {
     let number = record.number.into_inner();
     let (address, bytes) = (record.address.into_inner(), record.bytes.into_inner());
     address.checked_add(bytes)?;
-    let hint = InterfaceHint::from_number(record.hint.into_inner())?;
+    let hint = from_number(record.hint.into_inner())?;
     let says_something = number > 0 && bytes > 0 && hint != InterfaceHint::Unknown;
     says_something.then_some((
         number,

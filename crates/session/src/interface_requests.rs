@@ -3,18 +3,17 @@
 //! file that an observer serves the program.
 
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 
+use isotherm_abi::from_number;
 use isotherm_abi::interface::{
     FREQUENCY_MAX, InterfaceAction, InterfacePolicy, InterfaceRequest, InterfaceResult,
     SHARE_WHOLE_PPM,
 };
-use isotherm_abi::session::SessionHeader;
 use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
-use crate::file::SessionFile;
+use crate::file::{SessionFile, at};
 
 /// A request of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,37 +32,30 @@ pub struct InterfaceCommand {
     pub share_ppm: u64,
 }
 
-/// The offset of a field of the request in a session file.
-macro_rules! at {
-    ($field:ident) => {
-        (offset_of!(SessionHeader, interface) + offset_of!(InterfaceRequest, $field)) as u64
-    };
-}
-
 impl SessionFile {
     /// The program's request that waits for an answer. `None` where there is none, or while one is being written.
     ///
     /// # Errors
     /// The file was cut short.
     pub fn read_interface_request(&self) -> Result<Option<InterfaceCommand>, SessionError> {
-        let number: u32 = self.read(at!(asked))?;
-        if number == self.read::<u32>(at!(answered))? {
+        let number: u32 = self.read(at!(interface.asked))?;
+        if number == self.read::<u32>(at!(interface.answered))? {
             return Ok(None);
         }
         // The words of a request are read after the number that announces them.
         fence(Ordering::Acquire);
-        let request: InterfaceRequest = self.read(at!(asked))?;
+        let request: InterfaceRequest = self.read(at!(interface.asked))?;
         let command = InterfaceCommand {
             number,
-            action: InterfaceAction::from_number(request.kind.into_inner()),
-            policy: InterfacePolicy::from_number(request.policy.into_inner()),
+            action: from_number(request.kind.into_inner()),
+            policy: from_number(request.policy.into_inner()),
             frequency: Some(request.frequency.into_inner())
                 .filter(|frequency| *frequency > 0)
                 .map(|frequency| frequency.min(FREQUENCY_MAX)),
             fast_bytes: request.fast_bytes.into_inner(),
             share_ppm: request.share_ppm.into_inner().min(SHARE_WHOLE_PPM),
         };
-        Ok((self.read::<u32>(at!(asked))? == number).then_some(command))
+        Ok((self.read::<u32>(at!(interface.asked))? == number).then_some(command))
     }
 
     /// Answers the request with this number, and states whether a profile is being taken now. The numbers of the answer are those
@@ -77,14 +69,14 @@ impl SessionFile {
         answer: &InterfaceResult,
         profiling: bool,
     ) -> Result<bool, SessionError> {
-        if self.read::<u32>(at!(asked))? != number {
+        if self.read::<u32>(at!(interface.asked))? != number {
             return Ok(false);
         }
-        self.write_interface_word(at!(profiling), u32::from(profiling))?;
+        self.write(at!(interface.profiling), &u32::from(profiling))?;
         let words = &answer.as_bytes()[offset_of!(InterfaceResult, status)..];
-        self.file.write_all_at(words, at!(status))?;
+        self.write(at!(interface.status), words)?;
         fence(Ordering::Release);
-        self.write_interface_word(at!(answered), number)?;
+        self.write(at!(interface.answered), &number)?;
         Ok(true)
     }
 
@@ -94,12 +86,8 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short, or cannot be written.
     pub fn serve_interface(&self, observer: u32) -> Result<(), SessionError> {
-        let heartbeat = self.read::<u32>(at!(heartbeat))?.wrapping_add(1);
-        self.write_interface_word(at!(heartbeat), heartbeat)?;
-        self.write_interface_word(at!(observer_pid), observer)
-    }
-
-    fn write_interface_word(&self, offset: u64, value: u32) -> Result<(), SessionError> {
-        Ok(self.file.write_all_at(&value.to_ne_bytes(), offset)?)
+        let heartbeat = self.read::<u32>(at!(interface.heartbeat))?.wrapping_add(1);
+        self.write(at!(interface.heartbeat), &heartbeat)?;
+        self.write(at!(interface.observer_pid), &observer)
     }
 }

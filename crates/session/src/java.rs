@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use isotherm_abi::java::{
@@ -11,12 +11,10 @@ use isotherm_abi::java::{
     JavaObjectRecord, JavaSiteRecord, JavaTable, MAGIC, METHOD_SLOTS, OBJECT_SLOTS, SITE_SLOTS,
     TEXT_AT_MOST, TEXT_BYTES, VERSION,
 };
-use isotherm_sys::private::check_file;
-use rustix::fs::OFlags;
 use zerocopy::{FromBytes, IntoBytes};
 
 use crate::error::SessionError;
-use crate::file::read_header;
+use crate::file::{open_private, read_header};
 
 /// The process of the file of an agent, by the file's name.
 #[must_use]
@@ -40,12 +38,7 @@ impl JavaFile {
     /// # Errors
     /// It cannot be opened, is not a plain file that only this user can write, or its header is wrong or still empty.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(careful.bits() as i32)
-            .open(path)?;
-        check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
+        let file = open_private(OpenOptions::new().read(true), path)?;
         let header: JavaHeader = read_header(&file)?;
         let end = file.metadata()?.len();
         match (header.magic, header.version) {

@@ -55,7 +55,7 @@ pub use name::{file_name, parse_name};
 pub use objects::LargeAllocation;
 pub use open_files::OpenFiles;
 pub use owners::{Owned, Owner};
-pub use page_tiers::{PageRange, PageTiers, StaticTiers};
+pub use page_tiers::{PageTiers, StaticTiers};
 pub use session_of::session_of;
 pub use tables::{Module, SessionSite, SiteNumbers};
 pub use text_area::TextArea;

@@ -3,15 +3,13 @@
 //! ([`isotherm_abi::interface::OutcomeRecord`]).
 
 use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{Ordering, fence};
 
-use isotherm_abi::interface::{InterfaceObject, OutcomeTable};
-use isotherm_abi::session::SessionHeader;
+use isotherm_abi::interface::InterfaceObject;
 use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
-use crate::file::SessionFile;
+use crate::file::{SessionFile, at};
 
 impl SessionFile {
     /// The number of outcomes for which the session file has room.
@@ -27,17 +25,13 @@ impl SessionFile {
     pub fn write_outcomes(&self, outcomes: &[InterfaceObject]) -> Result<(), SessionError> {
         let table = self.header.outcomes;
         let told = &outcomes[..outcomes.len().min(self.outcome_slots())];
-        let count = offset_of!(SessionHeader, outcomes) + offset_of!(OutcomeTable, count);
-        let store = |number: u64| {
-            let bytes = number.to_ne_bytes();
-            self.file.write_all_at(&bytes, count as u64)
-        };
+        let store = |number: u64| self.write(at!(outcomes.count), &number);
         store(0)?;
         let first = offset_of!(InterfaceObject, name);
         let records = told.iter().flat_map(|object| &object.as_bytes()[first..]);
         let records: Vec<u8> = records.copied().collect();
-        self.file.write_all_at(&records, table.offset)?;
+        self.write(table.offset, &records[..])?;
         fence(Ordering::Release);
-        Ok(store(told.len() as u64)?)
+        store(told.len() as u64)
     }
 }

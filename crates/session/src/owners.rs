@@ -8,9 +8,7 @@
 
 use std::sync::atomic::Ordering;
 
-use isotherm_abi::session::{
-    ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, MappingRecord, NO_TIER, SHARED_ARENA,
-};
+use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, MappingRecord, NO_TIER};
 use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT};
 
 use rustix::fs::{SeekFrom, seek};
@@ -219,13 +217,8 @@ impl Run {
         if empty || owned.len() >= RANGES_AT_MOST {
             return;
         }
-        let (owner, tier) = match self.owner - 1 {
-            SHARED_ARENA => arenas.first().copied().unwrap_or((Owner::Shared, None)),
-            arena => arenas
-                .get(arena as usize)
-                .copied()
-                .unwrap_or((Owner::Shared, None)),
-        };
+        let arena = arenas.get((self.owner - 1) as usize);
+        let (owner, tier) = arena.copied().unwrap_or((Owner::Shared, None));
         owned.push(Owned {
             is_object: false,
             address: base + (self.from << CHUNK_SHIFT),

@@ -1,19 +1,15 @@
 //! Reads the tiers of a process's pages on an emulated machine, and writes requests to move pages ([`isotherm_abi::page_tiers`]).
 
-use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::AtomicU64;
 
-use isotherm_abi::page_tiers::{
-    PAGE_BYTES, PageRequest, PageTable, STATIC_RANGES, StaticPageTable, StaticRange,
-};
-use isotherm_abi::session::SessionHeader;
+use isotherm_abi::page_tiers::{PAGE_BYTES, PageRequest, STATIC_RANGES, StaticRange};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
 use zerocopy::IntoBytes;
 
 use crate::error::SessionError;
-use crate::file::SessionFile;
+use crate::file::{SessionFile, at};
 
 /// The tiers of a process's pages at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,22 +31,6 @@ pub struct StaticTiers {
     pub tiers: Vec<u8>,
 }
 
-/// Pages that are to be in a tier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PageRange {
-    /// The addresses, whole pages.
-    pub range: AddressRange,
-    /// An index into the configuration's tiers.
-    pub tier: u32,
-}
-
-/// The offset of a field of the pages' tables in a session file.
-macro_rules! at {
-    ($field:ident) => {
-        (offset_of!(SessionHeader, pages) + offset_of!(PageTable, $field)) as u64
-    };
-}
-
 impl SessionFile {
     /// True where the process runs on an emulated machine whose pages can be moved.
     #[must_use]
@@ -64,13 +44,13 @@ impl SessionFile {
     /// The file was cut short.
     pub fn page_tiers(&self) -> Result<PageTiers, SessionError> {
         let table = self.header.pages.tiers;
-        let used = self.read::<u64>(at!(used))?.min(table.slots);
+        let used = self.read::<u64>(at!(pages.used))?.min(table.slots);
         let mut tiers = vec![0; usize::try_from(used).unwrap_or(usize::MAX)];
         self.file.read_exact_at(&mut tiers, table.offset)?;
         Ok(PageTiers {
             start: self.header.pool_base,
             tiers,
-            fast_capacity: Bytes(self.read(at!(fast_bytes))?),
+            fast_capacity: Bytes(self.read(at!(pages.fast_bytes))?),
         })
     }
 
@@ -80,10 +60,8 @@ impl SessionFile {
     /// The file was cut short.
     pub fn static_tiers(&self) -> Result<Vec<StaticTiers>, SessionError> {
         let table = self.header.pages.statics;
-        let at = offset_of!(SessionHeader, statics);
-        let count: u64 = self.read((at + offset_of!(StaticPageTable, count)) as u64)?;
-        let ranges = at + offset_of!(StaticPageTable, ranges);
-        let ranges: [StaticRange; STATIC_RANGES] = self.read(ranges as u64)?;
+        let count: u64 = self.read(at!(statics.count))?;
+        let ranges: [StaticRange; STATIC_RANGES] = self.read(at!(statics.ranges))?;
         let mut left = table.slots;
         let mut found = Vec::new();
         for (_, range) in (0..count).zip(ranges) {
@@ -116,25 +94,24 @@ impl SessionFile {
     ///
     /// # Errors
     /// The file was cut short, or cannot be written.
-    pub fn request_pages(&self, request: &PageRange) -> Result<bool, SessionError> {
+    pub fn request_pages(&self, range: AddressRange, tier: u32) -> Result<bool, SessionError> {
         let table = self.header.pages.requests;
-        let requested: u64 = self.read(at!(requested))?;
-        let waiting = requested.wrapping_sub(self.read(at!(obeyed))?);
+        let requested: u64 = self.read(at!(pages.requested))?;
+        let waiting = requested.wrapping_sub(self.read(at!(pages.obeyed))?);
         if table.slots == 0 || waiting >= table.slots {
             return Ok(false);
         }
-        let pages = request.range.bytes.0 / PAGE_BYTES;
+        let pages = range.bytes.0 / PAGE_BYTES;
         let mut record = PageRequest {
-            start: request.range.start.into(),
+            start: range.start.into(),
             pages: u32::try_from(pages).unwrap_or(u32::MAX).into(),
-            tier: request.tier.into(),
+            tier: tier.into(),
         };
         let slot = requested % table.slots * size_of::<PageRequest>() as u64;
         self.file
             .write_all_at(record.as_mut_bytes(), table.offset + slot)?;
         let requested = requested.wrapping_add(1);
-        self.file
-            .write_all_at(&requested.to_ne_bytes(), at!(requested))?;
+        self.write(at!(pages.requested), &requested)?;
         Ok(true)
     }
 
@@ -143,7 +120,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn page_requests_waiting(&self) -> Result<u64, SessionError> {
-        let requested: u64 = self.read(at!(requested))?;
-        Ok(requested.wrapping_sub(self.read(at!(obeyed))?))
+        let requested: u64 = self.read(at!(pages.requested))?;
+        Ok(requested.wrapping_sub(self.read(at!(pages.obeyed))?))
     }
 }

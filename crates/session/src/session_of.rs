@@ -1,9 +1,12 @@
 //! [`session_of`] finds the session file of a running process of the same user: the process has the file mapped.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use isotherm_sys::memory_map::mapped_ranges;
 use rustix::process::geteuid;
 
 use crate::name::parse_name;
@@ -22,17 +25,13 @@ pub fn session_of(proc_root: &Path, pid: u32) -> Option<PathBuf> {
 
 /// The last shared file in the text of `maps` that has the name of a session file of this process.
 fn mapped_session(maps: &str, pid: u32) -> Option<PathBuf> {
-    let shared = |line: &str| line.split_ascii_whitespace().nth(1) == Some("rw-s");
-    let mut paths = maps
-        .lines()
-        .rev()
-        .filter(|line| shared(line))
-        .filter_map(|line| {
-            let path = Path::new(line.get(line.find('/')?..)?);
-            let process = parse_name(path.file_name()?.to_str()?)?;
-            (process.pid == pid).then(|| path.to_owned())
-        });
-    paths.next()
+    let shared = mapped_ranges(maps.as_bytes()).filter(|it| it.is_shared && it.is_writable);
+    let paths = shared.filter_map(|mapping| {
+        let path = Path::new(OsStr::from_bytes(mapping.name));
+        let process = parse_name(path.file_name()?.to_str()?)?;
+        (process.pid == pid).then(|| path.to_owned())
+    });
+    paths.last()
 }
 
 #[cfg(test)]

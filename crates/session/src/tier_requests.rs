@@ -138,7 +138,7 @@ impl SessionFile {
         }
         let at = table.offset + number * table.record_bytes as u64 + offset as u64;
         self.file.read_exact_at(&mut [0; 4], at)?;
-        self.file.write_all_at(&value.to_ne_bytes(), at)?;
+        self.write(at, &value)?;
         Ok(true)
     }
 }

@@ -2,13 +2,10 @@
 //! page and time, and counts those that were lost. The runtime traps a random choice of touched pages of the emulated pair, of both tiers,
 //! and records the next access to each, a page fault.
 
-use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
-
-use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
+use isotherm_abi::session::TouchRecord;
 
 use crate::error::SessionError;
-use crate::file::SessionFile;
+use crate::file::{SessionFile, at};
 use crate::header::Progress;
 
 impl SessionFile {
@@ -48,9 +45,6 @@ impl SessionFile {
 
     /// Informs the runtime only: it never waits for the reader, so a failure changes nothing.
     fn tell_touches_read(&self) {
-        const READ: usize = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, read);
-        let _ = self
-            .file
-            .write_all_at(&self.touches_read.to_ne_bytes(), READ as u64);
+        let _ = self.write(at!(touches.read), &self.touches_read);
     }
 }

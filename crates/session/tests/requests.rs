@@ -15,7 +15,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
-use isotherm_session::{MoveCommand, OpenFiles, PageRange, RequestWord, SessionFile};
+use isotherm_session::{MoveCommand, OpenFiles, RequestWord, SessionFile};
 use support::session_bytes::{POOL, SessionBytes};
 
 const SITE: SiteId = SiteId(0x55);
@@ -287,15 +287,12 @@ fn a_request_for_pages_fills_the_next_slot_and_a_full_ring_takes_none() {
     bytes.put(obeyed, &2u64.to_ne_bytes());
     bytes.save(&path);
     let file = SessionFile::open(&path).expect("opens");
-    let request = PageRange {
-        range: AddressRange {
-            start: POOL + 4096,
-            bytes: Bytes(3 * 4096),
-        },
-        tier: 1,
+    let range = AddressRange {
+        start: POOL + 4096,
+        bytes: Bytes(3 * 4096),
     };
-    assert!(file.request_pages(&request).expect("writes"));
-    assert!(!file.request_pages(&request).expect("reads"), "full");
+    assert!(file.request_pages(range, 1).expect("writes"));
+    assert!(!file.request_pages(range, 1).expect("reads"), "full");
     let [.., ring, _] = bytes.layout.offsets();
     let record = ring + size_of::<PageRequest>() as u64;
     let (low, high) = ((POOL + 4096) as u32, ((POOL + 4096) >> 32) as u32);

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use crate::machine::{CacheTraffic, LINE, Traffic};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 
 /// Name of cache mode among the policies.
 pub const CACHE_MODE: &str = "cache-mode";
@@ -80,10 +80,6 @@ impl CacheMode {
 /// Hits and misses of the accesses `own` to one page: `sum` are the accesses to all pages of its place, `cold` are those of `own` that are
 /// the first to their line.
 fn of_page(own: Traffic, sum: Traffic, cold: u64) -> CacheTraffic {
-    let part = |count: u64, part: u64, whole: u64| {
-        let share = u128::from(count) * u128::from(part) / u128::from(whole.max(1));
-        u64::try_from(share).unwrap_or(u64::MAX)
-    };
     let (count, all) = (own.all(), sum.all());
     if all == 0 {
         return CacheTraffic {
@@ -91,8 +87,8 @@ fn of_page(own: Traffic, sum: Traffic, cold: u64) -> CacheTraffic {
             ..CacheTraffic::default()
         };
     }
-    let hits = part(count.saturating_sub(cold), count, all);
-    let hit = |kind: u64| part(kind, hits, count);
+    let hits = portion(count.saturating_sub(cold), count, all);
+    let hit = |kind: u64| portion(kind, hits, count);
     let hits = Traffic {
         reads: hit(own.reads),
         writes: hit(own.writes),
@@ -102,7 +98,7 @@ fn of_page(own: Traffic, sum: Traffic, cold: u64) -> CacheTraffic {
         hits,
         misses,
         filled: misses,
-        written_back: part(misses, sum.writes, all),
+        written_back: portion(misses, sum.writes, all),
     }
 }
 

@@ -65,9 +65,8 @@ impl Default for GeneratorSettings {
 
 impl GeneratorSettings {
     /// Pages of the footprint.
-    const fn pages(&self) -> u64 {
-        let (pages, least) = (self.footprint.0 / PAGE, SMALLEST_FOOTPRINT.0 / PAGE);
-        if pages < least { least } else { pages }
+    fn pages(&self) -> u64 {
+        self.footprint.max(SMALLEST_FOOTPRINT).0 / PAGE
     }
 }
 
@@ -79,15 +78,12 @@ struct Place {
     write: bool,
 }
 
-/// Chooses the place of each access.
-trait Pattern {
-    /// The place of access number `at`, from 0.
-    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place;
-}
+/// Chooses the place of each access, by the number of the access, from 0.
+type Pattern = Box<dyn FnMut(u64, &mut Pcg32) -> Place>;
 
 /// A trace as it is generated: an iterator of accesses.
 pub struct Generated {
-    pattern: Box<dyn Pattern>,
+    pattern: Pattern,
     random: Pcg32,
     settings: GeneratorSettings,
     at: u64,
@@ -106,7 +102,7 @@ impl Iterator for Generated {
         if self.at >= self.settings.accesses {
             return None;
         }
-        let place = self.pattern.place(self.at, &mut self.random);
+        let place = (self.pattern)(self.at, &mut self.random);
         let time = Nanos(self.at.saturating_mul(self.settings.interval.0));
         self.at += 1;
         Some(Access {

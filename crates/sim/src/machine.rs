@@ -5,7 +5,7 @@
 //! The time of an epoch is the longest of three: its accesses one after the other at their latency, divided by the number in flight at
 //! once; and for either tier its traffic at its bandwidth. Moved pages are added, because the program waits for them.
 
-use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersError};
+use isotherm_model::tier::{ORDINARY_LATENCY, Tier, TierIndex, TierKind, Tiers, TiersError};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::epoch::MoveCosts;
 
@@ -14,9 +14,6 @@ pub const LINE: Bytes = Bytes(64);
 
 /// Size of the page whose time is [`Machine::move_page`].
 const PAGE: Bytes = Bytes(4096);
-
-/// Latency of ordinary DRAM, used if none is reported.
-const DRAM: Nanos = Nanos(100);
 
 /// One kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +116,7 @@ impl Machine {
     /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB, copied at 2
     /// GB/s.
     pub const CXL: Self = Self {
-        fast: ModelledTier::symmetric(DRAM, 100_000_000_000),
+        fast: ModelledTier::symmetric(ORDINARY_LATENCY, 100_000_000_000),
         slow: ModelledTier::symmetric(Nanos(250), 25_000_000_000),
         move_page: Nanos(2_000),
         overlap: 1,
@@ -139,8 +136,8 @@ impl Machine {
 
     /// HBM beside DRAM: the same latency, four times the bandwidth. 512 lines in flight at 100 ns are 328 GB/s, beyond what DRAM transfers.
     pub const HBM: Self = Self {
-        fast: ModelledTier::symmetric(DRAM, 400_000_000_000),
-        slow: ModelledTier::symmetric(DRAM, 100_000_000_000),
+        fast: ModelledTier::symmetric(ORDINARY_LATENCY, 400_000_000_000),
+        slow: ModelledTier::symmetric(ORDINARY_LATENCY, 100_000_000_000),
         move_page: Nanos(2_000),
         overlap: 512,
     };
@@ -148,8 +145,8 @@ impl Machine {
     /// One DIMM for hot data beside three for cold data, each on a channel of its own: bandwidths of Cross-Layer's table 1, and
     /// its 12 threads with one access in flight each, which one DIMM sustains.
     pub const DIMMS: Self = Self {
-        fast: ModelledTier::symmetric(DRAM, 11_700_000_000),
-        slow: ModelledTier::symmetric(DRAM, 32_100_000_000),
+        fast: ModelledTier::symmetric(ORDINARY_LATENCY, 11_700_000_000),
+        slow: ModelledTier::symmetric(ORDINARY_LATENCY, 32_100_000_000),
         move_page: Nanos(4_000),
         overlap: 12,
     };
@@ -177,14 +174,11 @@ impl Machine {
     #[must_use]
     pub fn of_tiers(tiers: &Tiers) -> Self {
         let (fast, slow) = (&tiers.all()[0], &tiers.all()[tiers.all().len() - 1]);
-        let move_page = match slow.kind {
-            TierKind::EmulatedSlow(emulation) => emulation.migrate(),
-            _ => Self::CXL.move_page,
-        };
+        let emulation = slow.emulation();
         let mut machine = Self {
             fast: known(fast, Self::CXL.fast.read),
             slow: known(slow, Self::CXL.slow.read),
-            move_page,
+            move_page: emulation.map_or(Self::CXL.move_page, |it| it.migrate()),
             overlap: 1,
         };
         if tiers.emulates() {
@@ -197,15 +191,10 @@ impl Machine {
     /// Its tiers as a policy sees them: the fast one with `fast` bytes, the slow one with `all`.
     pub(crate) fn tiers(&self, fast: Bytes, all: Bytes) -> Result<Tiers, TiersError> {
         let tier = |number: u32, name: &str, modelled: ModelledTier, capacity| Tier {
-            name: name.to_owned(),
-            kind: TierKind::Nodes(vec![number]),
-            capacity,
-            placement: Placement::Preferred,
             latency: Some(modelled.read),
             read_bandwidth: Some(modelled.read_bandwidth),
             write_bandwidth: Some(modelled.write_bandwidth),
-            loaded: Vec::new(),
-            reason: String::new(),
+            ..Tier::unmeasured(name, TierKind::Nodes(vec![number]), capacity, "")
         };
         let fast = tier(0, "fast", self.fast, fast);
         Tiers::new(vec![fast, tier(1, "slow", self.slow, all)])
@@ -228,8 +217,8 @@ impl Machine {
 
     /// The input of a policy that weighs moves, if a counted access represents `accesses`.
     #[must_use]
-    pub const fn move_costs(&self, accesses: u64) -> MoveCosts {
-        let saved = self.slow.read.saturating_sub(self.fast.read).0 / at_least_one(self.overlap);
+    pub fn move_costs(&self, accesses: u64) -> MoveCosts {
+        let saved = self.slow.read.saturating_sub(self.fast.read).0 / self.overlap.max(1);
         MoveCosts {
             saved: Nanos(saved.saturating_mul(accesses)),
             moved_page: self.move_page,
@@ -262,17 +251,9 @@ impl Machine {
     }
 }
 
-const fn at_least_one(number: u64) -> u64 {
-    if number == 0 { 1 } else { number }
-}
-
 /// A tier from the properties reported by its firmware, a measurement or its emulation.
 fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
-    let latency = match tier.kind {
-        TierKind::EmulatedFast => DRAM,
-        TierKind::EmulatedSlow(emulation) => emulation.access(DRAM),
-        TierKind::Nodes(_) => tier.latency.unwrap_or(latency),
-    };
+    let latency = tier.idle_latency().unwrap_or(latency);
     ModelledTier {
         read: latency,
         write: latency,

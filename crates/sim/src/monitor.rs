@@ -34,6 +34,8 @@ isotherm_model::variant_words! {
     }
 }
 
+use isotherm_model::units::portion;
+
 /// The sources and their resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitor {
@@ -150,10 +152,8 @@ fn balance(ranks: &mut [u64], samples: &[u64], worth: u64) {
         return;
     }
     for (rank, samples) in ranks.iter_mut().zip(samples) {
-        // The product of two 64-bit numbers fits 128 bits; a hit never becomes zero.
-        let share = u128::from(*rank) * u128::from(all) / u128::from(bits.max(1));
-        let share = u64::try_from(share).unwrap_or(u64::MAX);
-        let share = share.max(u64::from(*rank > 0));
+        // A hit never becomes zero.
+        let share = portion(*rank, all, bits).max(u64::from(*rank > 0));
         *rank = share.saturating_add(samples.saturating_mul(worth));
     }
 }

@@ -35,7 +35,7 @@ pub struct ProfileEnergy {
 }
 
 /// The energy of a tier, in joules.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TierJoules {
     /// Its name in the plan; `memory` without one.
     pub name: String,
@@ -57,8 +57,12 @@ pub fn profile_energy(
 ) -> Option<ProfileEnergy> {
     let per_count = BytesPerCount::of(profile)?;
     let places = Places::new(profile, plan);
+    let unused = |tier: &ModelledTier| TierJoules {
+        name: tier.name.clone(),
+        ..TierJoules::default()
+    };
     let mut energy = ProfileEnergy {
-        tiers: places.tiers.iter().map(ModelledTier::unused).collect(),
+        tiers: places.tiers.iter().map(unused).collect(),
         sites: BTreeMap::new(),
     };
     let mut epochs = by_epoch(profile, per_count);
@@ -78,17 +82,6 @@ struct ModelledTier {
     name: String,
     capacity: Bytes,
     layout: DataLayout,
-}
-
-impl ModelledTier {
-    fn unused(&self) -> TierJoules {
-        TierJoules {
-            name: self.name.clone(),
-            idle: 0.0,
-            free: 0.0,
-            accesses: 0.0,
-        }
-    }
 }
 
 /// The activity of a site in an epoch, or a part of it.
@@ -173,23 +166,11 @@ impl<'a> Places<'a> {
             return whole(assigned.tier);
         }
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        let parts = assigned.parts.iter().map(|part| (part.tier, part.value));
-        let leading = assigned.leading.iter();
-        let apart = parts.chain(leading.map(|first| (first.tier, first.value)));
-        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::saturating_add);
-        let in_parts = |of_tier: TierIndex| {
-            let inside = apart.clone().filter(move |(tier, _)| *tier == of_tier);
-            sum(&mut inside.map(|(_, value)| value))
-        };
-        let all: u64 = sum(&mut apart.clone().map(|(_, value)| value));
-        let rest = match assigned.tier == tier {
-            true => assigned.value.saturating_sub(all),
-            false => 0,
-        };
-        let value = assigned.value.max(all);
+        let values = assigned.shares().map(|(_, value, _)| value);
+        let value = values.fold(0, u64::saturating_add);
         (
             share(assigned.bytes_in(tier).0, assigned.weight.0).min(1.0),
-            share(in_parts(tier).saturating_add(rest), value),
+            share(assigned.value_in(tier), value),
         )
     }
 }

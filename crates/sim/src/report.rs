@@ -4,6 +4,7 @@
 
 use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::share;
 
 use crate::energy::Picojoules;
 use crate::monitor::MonitorSource;
@@ -31,11 +32,7 @@ impl PolicyResult {
     /// Share of the accesses that the fast tier served, 0 to 1.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
-        if self.accesses == 0 {
-            0.0
-        } else {
-            self.hits as f64 / self.accesses as f64
-        }
+        share(self.hits, self.accesses)
     }
 }
 

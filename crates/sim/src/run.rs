@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::tier::TierIndex;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 
 use crate::energy::{DataLayout, Picojoules, TierActivity, TierEnergy};
 use crate::machine::{CacheTraffic, Traffic};
@@ -83,7 +83,7 @@ impl Run {
     /// The accesses of the epoch that the fast tier serves.
     fn fast_traffic(&self, turn: &EpochTurn<'_>) -> Traffic {
         if let Rule::Interleaved(devices, all) = self.rule {
-            let share = |count: u64| part_of(count, devices, all);
+            let share = |count: u64| portion(count, devices, all);
             return Traffic {
                 reads: share(turn.all.reads),
                 writes: share(turn.all.writes),
@@ -102,7 +102,7 @@ impl Run {
     fn fast_bytes(&self, request: &SimulationRequest<'_>, pages: usize) -> Bytes {
         match self.rule {
             Rule::Interleaved(devices, all) => {
-                Bytes(part_of(request.workload.bytes().0, devices, all))
+                Bytes(portion(request.workload.bytes().0, devices, all))
             }
             Rule::Epoch(_) | Rule::Planned(_) | Rule::Cached(_) => {
                 Bytes((pages as u64).saturating_mul(request.workload.page().0))
@@ -220,10 +220,4 @@ impl Run {
             fast_used,
         }
     }
-}
-
-/// `part / whole` of a count, rounded down.
-fn part_of(count: u64, part: u64, whole: u64) -> u64 {
-    let share = u128::from(count) * u128::from(part) / u128::from(whole.max(1));
-    u64::try_from(share).unwrap_or(u64::MAX)
 }

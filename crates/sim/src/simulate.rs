@@ -196,10 +196,7 @@ fn bounds_of_time(request: &SimulationRequest<'_>) -> (Nanos, Nanos) {
     let (mut all_fast, mut all_slow) = (Nanos::ZERO, Nanos::ZERO);
     for epoch in 0..request.workload.epochs() {
         let all = request.workload.tally(epoch, &mut counts);
-        let all = Traffic {
-            reads: all.reads.saturating_mul(scale),
-            writes: all.writes.saturating_mul(scale),
-        };
+        let all = all.scaled(scale);
         all_fast += request.machine.time(all, none, 0);
         all_slow += request.machine.time(none, all, 0);
     }

@@ -5,11 +5,9 @@
 use std::path::Path;
 
 use isotherm_abi::accesses::{SECTION, VERSION};
-use isotherm_sys::files::open_input;
-use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
-use crate::compiled_sites::PROGRAM_BYTES;
+use crate::program_file::in_program;
 
 /// Whether a program counts its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +23,17 @@ pub enum Instrumentation {
 /// Whether a program or library counts its accesses, and for which version of the runtime.
 #[must_use]
 pub fn instrumentation(path: &Path) -> Instrumentation {
-    match counting_version(path) {
+    // The first word of the section; all others are equal, because different versions do not link.
+    let version = in_program(path, |file| {
+        let section = file.section_by_name(SECTION)?;
+        let word = section.data().ok()?.first_chunk::<4>()?;
+        Some(u32::from_le_bytes(*word))
+    });
+    match version {
         None => Instrumentation::None,
         Some(VERSION) => Instrumentation::Current,
         Some(other) => Instrumentation::Other(other),
     }
-}
-
-/// The first word of the section; all others are equal, because different versions do not link.
-fn counting_version(path: &Path) -> Option<u32> {
-    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
-    let file = object::File::parse(&cache).ok()?;
-    let section = file.section_by_name(SECTION)?;
-    let word = section.data().ok()?.first_chunk::<4>()?;
-    Some(u32::from_le_bytes(*word))
 }
 
 #[cfg(test)]

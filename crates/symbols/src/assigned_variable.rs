@@ -6,9 +6,10 @@
 //! after the program was built is ignored.
 
 use std::collections::HashMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use isotherm_sys::files::read_input_text;
 
 /// Largest source file that is read.
 const FILE_BYTES_MAX: u64 = 8 << 20;
@@ -62,13 +63,10 @@ impl Sources {
 
 /// The lines of a regular file that is no newer than the module built from it.
 fn read(path: &Path, built: SystemTime) -> Option<Vec<String>> {
-    let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-    if found.len() > FILE_BYTES_MAX || found.modified().ok()? > built {
+    if path.metadata().ok()?.modified().ok()? > built {
         return None;
     }
-    let mut text = String::new();
-    let file = std::fs::File::open(path).ok()?;
-    file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    let text = read_input_text(path, FILE_BYTES_MAX).ok()?;
     Some(text.lines().map(str::to_owned).collect())
 }
 

@@ -5,17 +5,16 @@
 //! without symbols has no functions here. The file is not trusted: unreadable parts are left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::path::Path;
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Sym, Symbolizer};
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
-use object::read::ReadCache;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
 use crate::assigned_variable::Sources;
 use crate::machine_calls::{self, Target};
+use crate::program_file::{ProgramFile, in_program};
 use crate::resolver::column;
 use crate::segment::bytes_at;
 use crate::symbols_at::symbols_at;
@@ -52,24 +51,22 @@ const ALLOCATIONS: [&str; 18] = [
 /// no frame distinguishes them.
 #[must_use]
 pub fn of_functions(module: &Path, wanted: &BTreeSet<&str>) -> Vec<FunctionCalls> {
-    try_of_functions(module, wanted).unwrap_or_default()
+    in_program(module, |file| Some(in_file(file, module, wanted))).unwrap_or_default()
 }
 
-fn try_of_functions(path: &Path, wanted: &BTreeSet<&str>) -> Option<Vec<FunctionCalls>> {
-    let cache = ReadCache::new(File::open(path).ok().filter(is_regular)?);
-    let file = object::File::parse(&cache).ok()?;
+fn in_file(file: &ProgramFile<'_>, path: &Path, wanted: &BTreeSet<&str>) -> Vec<FunctionCalls> {
     let names = Names::new(path);
-    let imports = imports(&file);
+    let imports = imports(file);
     let mut sources = Sources::of(path);
     let mut found = BTreeMap::<(String, Option<String>), FunctionCalls>::new();
-    for (start, bytes) in candidates(&file, wanted) {
+    for (start, bytes) in candidates(file, wanted) {
         let Some(function) = names.of(&[start]).into_iter().next().flatten() else {
             continue;
         };
         if !wanted.contains(&*function.name) {
             continue;
         }
-        let calls = calls(&file, start, bytes, &imports, &names, &mut sources);
+        let calls = calls(file, start, bytes, &imports, &names, &mut sources);
         let place = function.code_info.as_deref();
         let source = place.map(|place| place.to_path().display().to_string());
         let key = (function.name.to_string(), source.clone());
@@ -81,11 +78,7 @@ fn try_of_functions(path: &Path, wanted: &BTreeSet<&str>) -> Option<Vec<Function
         });
         entry.calls.extend(calls);
     }
-    Some(found.into_values().collect())
-}
-
-fn is_regular(file: &File) -> bool {
-    file.metadata().is_ok_and(|found| found.is_file())
+    found.into_values().collect()
 }
 
 /// Addresses and sizes of the functions that may have one of the names: demangling all names of a large program would

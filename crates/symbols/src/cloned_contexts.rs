@@ -12,12 +12,11 @@ use isotherm_abi::contexts::{
     ALLOCATION_WORDS, CALL_BYTES, FUNCTION_WORDS, HEADER_WORDS, LEVELS_MAX, NONE,
     PROGRAM_CALL_WORDS, SECTION, VERSION, longer,
 };
-use isotherm_model::site::SiteId;
-use isotherm_sys::files::open_input;
-use object::read::ReadCache;
+use isotherm_model::site::{Frame, SiteId};
 use object::{Object, ObjectSection};
 
-use crate::compiled_sites::{CompiledSite, PROGRAM_BYTES, text_at};
+use crate::compiled_sites::{CompiledSite, text_at};
+use crate::program_file::{ProgramFile, in_program};
 
 /// Largest table that is accepted.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -39,6 +38,18 @@ pub struct ContextCall {
     pub path: String,
     /// Line; `None` if unknown to the compiler.
     pub line: Option<u32>,
+}
+
+impl ContextCall {
+    /// The names in its record, as those of a frame.
+    pub(crate) fn names(&self) -> Frame {
+        Frame {
+            function: Some(self.function.clone()),
+            file: Some(self.path.clone()),
+            line: self.line,
+            ..Frame::default()
+        }
+    }
 }
 
 /// A site, reached by certain calls.
@@ -78,12 +89,10 @@ struct Starts {
 /// of another version or damaged.
 #[must_use]
 pub fn read(path: &Path) -> Contexts {
-    try_read(path).unwrap_or_default()
+    in_program(path, of_file).unwrap_or_default()
 }
 
-fn try_read(path: &Path) -> Option<Contexts> {
-    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
-    let file = object::File::parse(&cache).ok()?;
+fn of_file(file: &ProgramFile<'_>) -> Option<Contexts> {
     let section = file.section_by_name(SECTION)?;
     if section.size() > SECTION_BYTES_MAX {
         return None;
@@ -108,7 +117,7 @@ fn try_read(path: &Path) -> Option<Contexts> {
         let at = HEADER_WORDS + number * (CALL_BYTES / 4);
         let text = |word| {
             let place = contexts.place(word)?;
-            text_at(&file, place)
+            text_at(file, place)
         };
         let line = contexts.word(at + 4);
         let call = ContextCall {

@@ -10,9 +10,9 @@
 //! `/proc/pid/mem` and is decoded again each epoch, because it may be rewritten in place.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use isotherm_decode::{
@@ -21,6 +21,7 @@ use isotherm_decode::{
 };
 use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
 use isotherm_sys::file_root::FileRoot;
+use isotherm_sys::files::open_input;
 use isotherm_sys::memory_map::mapped_ranges;
 use isotherm_sys::perf::record::{Mapping, PerfSample};
 
@@ -109,6 +110,14 @@ pub struct SampledData {
     /// Where the object that holds it may begin: the base register of the operand, 0 without one, and the address without the
     /// displacement.
     pub bases: [u64; 2],
+}
+
+impl SampledData {
+    /// Whether the sample was taken behind the access, and not before it.
+    #[must_use]
+    pub fn is_behind_access(&self) -> bool {
+        self.order != AccessOrder::Next
+    }
 }
 
 /// Code of all observed processes.
@@ -364,24 +373,23 @@ impl Code {
         let wanted =
             usize::try_from(code.end - from).map_or(bytes.len(), |left| left.min(bytes.len()));
         let offset = code.file_offset.checked_add(from - start)?;
-        match file.read_at(&mut bytes[..wanted], offset) {
-            Ok(0) | Err(_) => None,
-            Ok(length) => Some(length),
-        }
+        read_some(file, &mut bytes[..wanted], offset)
     }
 
     /// Reads from `/proc/pid/mem`, opened anew each time: an open descriptor would refer to the memory before an
     /// exec. Code in memory is rare enough.
     fn read_memory(&self, pid: u32, from: u64, bytes: &mut [u8]) -> Option<usize> {
         let memory = File::open(self.proc_root.join(pid.to_string()).join("mem")).ok()?;
-        match memory.read_at(bytes, from) {
-            Ok(0) | Err(_) => None,
-            Ok(length) => Some(length),
-        }
+        read_some(&memory, bytes, from)
     }
 }
 
-/// The decoder's word as the model's.
+/// The number of bytes that were read; `None` for none.
+fn read_some(file: &File, bytes: &mut [u8], offset: u64) -> Option<usize> {
+    file.read_at(bytes, offset).ok().filter(|read| *read > 0)
+}
+
+/// The model's word for the access that the decoder found.
 const fn access_kind(access: OperandAccess) -> AccessKind {
     match access {
         OperandAccess::Read => AccessKind::Load,
@@ -394,14 +402,8 @@ const fn access_kind(access: OperandAccess) -> AccessKind {
 /// does not wait.
 #[must_use]
 pub fn open_mapped(root: &FileRoot, path: &Path, inode: u64) -> Option<File> {
-    const O_NONBLOCK: i32 = 0o4000;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(O_NONBLOCK)
-        .open(root.path(path))
-        .ok()?;
-    let found = file.metadata().ok()?;
-    (found.is_file() && found.ino() == inode).then_some(file)
+    let file = open_input(&root.path(path), u64::MAX).ok()?;
+    (file.metadata().ok()?.ino() == inode).then_some(file)
 }
 
 #[cfg(test)]

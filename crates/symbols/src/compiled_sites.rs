@@ -10,11 +10,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::site::{DescribedSite, RECORD_BYTES, SECTION, VERSION};
-use isotherm_model::site::SiteId;
+use isotherm_model::site::{Frame, SiteId};
 use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectKind, ObjectSection};
 
+use crate::program_file::PROGRAM_BYTES;
 use crate::segment::bytes_at;
 
 /// Longest name that is accepted; a longer one is cut.
@@ -22,9 +23,6 @@ const TEXT_BYTES_MAX: u64 = 4096;
 
 /// Largest section that is accepted: four million sites.
 const SECTION_BYTES_MAX: u64 = 4 << 20 << 6;
-
-/// Largest program or library that is read. Only the needed parts are read.
-pub(crate) const PROGRAM_BYTES: u64 = 64 << 30;
 
 /// A call that allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,52 +43,26 @@ pub struct CompiledSite {
     pub column: Option<u32>,
 }
 
+impl CompiledSite {
+    /// The names in its record, as those of a frame.
+    pub(crate) fn names(&self) -> Frame {
+        Frame {
+            function: Some(self.function.clone()),
+            file: Some(self.path.clone()),
+            line: self.line,
+            column: self.column,
+            ..Frame::default()
+        }
+    }
+}
+
 /// Why the sites of a file cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum CompiledSiteError {
-    /// It cannot be opened.
-    #[error("{}: cannot be read; name a program or a shared library", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// It is a directory.
-    #[error("{}: is a directory; name a program or a shared library", path.display())]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It is not an ELF file, or a damaged one.
-    #[error(
-        "{}: is not an ELF file that can be read; name a program or a shared library",
-        path.display()
-    )]
-    NotElf {
-        /// The file.
-        path: PathBuf,
-        /// The error of the parser.
-        source: object::Error,
-    },
-    /// It is not linked yet, so the addresses in its records are not filled in.
-    #[error("{}: is an object file; its sites can be listed once it is linked", path.display())]
-    NotLinked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Its records are of another version.
-    #[error(
-        "{}: its sites are of version {found}, this isotherm knows version {VERSION}; compile the \
-         program again with the isotherm-cc of this version",
-        path.display()
-    )]
-    OtherVersion {
-        /// The file.
-        path: PathBuf,
-        /// The version that the record names.
-        found: u32,
-    },
+#[error("{}: {why}", path.display())]
+pub struct CompiledSiteError {
+    path: PathBuf,
+    why: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 /// The sites of a program or library, by the addresses of their records; none where the pass did
@@ -99,19 +71,21 @@ pub enum CompiledSiteError {
 /// # Errors
 /// See [`CompiledSiteError`].
 pub fn read(path: &Path) -> Result<BTreeMap<u64, CompiledSite>, CompiledSiteError> {
-    let unreadable = |source| CompiledSiteError::Unreadable {
+    let failed = |why: &str| CompiledSiteError {
         path: path.to_owned(),
-        source,
+        why: why.to_owned(),
+        source: None,
     };
-    let not_elf = |source| CompiledSiteError::NotElf {
-        path: path.to_owned(),
-        source,
+    let not_elf = |error: object::Error| CompiledSiteError {
+        source: Some(error.into()),
+        ..failed("is not an ELF file that can be read; name a program or a shared library")
     };
     let opened = open_input(path, PROGRAM_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::IsADirectory => CompiledSiteError::Directory {
-            path: path.to_owned(),
+        ErrorKind::IsADirectory => failed("is a directory; name a program or a shared library"),
+        _ => CompiledSiteError {
+            source: Some(error.into()),
+            ..failed("cannot be read; name a program or a shared library")
         },
-        _ => unreadable(error),
     })?;
     let cache = ReadCache::new(opened);
     let file = object::File::parse(&cache).map_err(not_elf)?;
@@ -119,9 +93,9 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, CompiledSite>, CompiledSiteErro
         return Ok(BTreeMap::new());
     };
     if file.kind() == ObjectKind::Relocatable {
-        return Err(CompiledSiteError::NotLinked {
-            path: path.to_owned(),
-        });
+        return Err(failed(
+            "is an object file; its sites can be listed once it is linked",
+        ));
     }
     if section.size() > SECTION_BYTES_MAX {
         return Ok(BTreeMap::new());
@@ -134,10 +108,10 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, CompiledSite>, CompiledSiteErro
         match record.word(std::mem::offset_of!(DescribedSite, version)) {
             VERSION => drop(sites.insert(address, record.described(&file))),
             found => {
-                return Err(CompiledSiteError::OtherVersion {
-                    path: path.to_owned(),
-                    found,
-                });
+                return Err(failed(&format!(
+                    "its sites are of version {found}, this isotherm knows version {VERSION}; compile the \
+                     program again with the isotherm-cc of this version"
+                )));
             }
         }
     }
@@ -191,7 +165,7 @@ pub(crate) fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<St
 
 #[cfg(test)]
 mod tests {
-    use super::{CompiledSiteError, read};
+    use super::read;
     use std::path::Path;
 
     #[test]
@@ -203,7 +177,8 @@ mod tests {
     #[test]
     fn what_is_no_program_is_refused_with_its_name() {
         let absent = read(Path::new("/nonexistent"));
-        assert!(matches!(absent, Err(CompiledSiteError::Unreadable { .. })));
+        let absent = absent.expect_err("there is none").to_string();
+        assert!(absent.contains("cannot be read"), "{absent}");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("text");
         std::fs::write(&file, "not an ELF file").expect("writes");

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use isotherm_model::code_access::{AccessKind, InstructionId, SampledInstruction};
 use object::read::ReadCache;
-use object::{Object, ObjectSegment};
 
-/// Most instructions that are told apart; samples of further ones have none. A hundred bytes each.
+use crate::program_file::build_id_of;
+use crate::segment::{FileSegment, segments};
+
+/// Most instructions that are numbered; samples of further ones have no number. A hundred bytes each.
 const INSTRUCTIONS_AT_MOST: usize = 1 << 16;
 
 /// Most modules whose addresses are known; of further ones the position in the file is the address.
@@ -32,45 +34,29 @@ pub(crate) struct InstructionTable {
 struct CodeModule {
     path: Arc<str>,
     build_id: Option<Arc<str>>,
-    /// First byte in the file, bytes, and address.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Vec<FileSegment>,
 }
 
 impl CodeModule {
     fn read(path: &Path, file: Option<std::fs::File>) -> Self {
-        let mut module = Self {
-            path: path.to_string_lossy().into(),
-            build_id: None,
-            segments: Vec::new(),
-        };
         let cache = file.map(ReadCache::new);
-        let parsed = cache
-            .as_ref()
-            .and_then(|cache| object::File::parse(cache).ok());
-        if let Some(parsed) = parsed {
-            let bytes = parsed.build_id().ok().flatten();
-            let hexadecimal = |bytes: &[u8]| -> String {
-                bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-            };
-            module.build_id = bytes.map(|bytes| hexadecimal(bytes).into());
-            let segments = parsed.segments();
-            module.segments = segments
-                .map(|segment| {
-                    let (start, bytes) = segment.file_range();
-                    (start, bytes, segment.address())
-                })
-                .collect();
+        let parsed = cache.as_ref();
+        let parsed = parsed.and_then(|cache| object::File::parse(cache).ok());
+        Self {
+            path: path.to_string_lossy().into(),
+            build_id: parsed.as_ref().and_then(build_id_of),
+            segments: parsed.as_ref().map(segments).unwrap_or_default(),
         }
-        module
     }
 
     /// The address of a byte of the file; the position itself where no segment has it.
     fn address(&self, position: u64) -> u64 {
-        let holds =
-            |(start, bytes, _): &&(u64, u64, u64)| position >= *start && position - start < *bytes;
+        let after = |segment: &FileSegment| position.checked_sub(segment.file_offset);
+        let holds = |segment: &&FileSegment| after(segment).is_some_and(|at| at < segment.bytes);
         let segment = self.segments.iter().find(holds);
-        segment.map_or(position, |(start, _, address)| {
-            address.wrapping_add(position - start)
+        segment.map_or(position, |segment| {
+            let start = segment.address.wrapping_sub(segment.file_offset);
+            start.wrapping_add(position)
         })
     }
 }
@@ -139,15 +125,16 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let open = || std::fs::File::open(&own).ok();
         let module = CodeModule::read(&own, open());
-        let (start, bytes, address) = *module.segments.iter().max_by_key(|it| it.1).expect("one");
-        let position = start + bytes / 2;
+        let largest = module.segments.iter().max_by_key(|it| it.bytes);
+        let largest = largest.expect("one");
+        let position = largest.file_offset + largest.bytes / 2;
         let mut table = InstructionTable::default();
         let mut at = |position| table.in_file((own.as_path(), 1, position), open, None);
         let (first, again, other) = (at(position), at(position), at(position + 1));
         assert!(first.is_some() && first == again && first != other);
         let fresh = table.take_fresh();
         assert_eq!(fresh.len(), 2);
-        assert_eq!(fresh[0].offset, address + bytes / 2);
+        assert_eq!(fresh[0].offset, largest.address + largest.bytes / 2);
         assert_eq!(fresh[0].module.as_ref(), own.to_str().expect("a path"));
         assert!(table.take_fresh().is_empty());
     }

@@ -21,7 +21,6 @@
 #![forbid(unsafe_code)]
 
 pub mod access_counting;
-mod address_name;
 mod assigned_variable;
 pub mod calls;
 pub mod cloned_contexts;
@@ -33,6 +32,7 @@ pub mod loaded_module;
 mod machine_calls;
 pub mod name_cache;
 pub mod named_sites;
+mod program_file;
 pub mod resolver;
 mod segment;
 pub mod static_data;

@@ -15,25 +15,17 @@ use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_sys::memory::PAGE_BYTES;
 use isotherm_sys::memory_map::MappedRange;
+use object::Object;
 use object::read::ReadCache;
-use object::{Object, ObjectSegment, SegmentFlags, elf};
 
+use crate::program_file::build_id_of;
+use crate::segment::{FileSegment, segments};
 use crate::static_data::{self, StaticObject};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
 /// Most bytes of a module's name in the name of a site.
 const NAME_BYTES: usize = 32;
-
-/// A segment of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileSegment {
-    /// Position of its first byte in the file.
-    file_offset: u64,
-    /// ELF address of that byte.
-    address: u64,
-    is_executable: bool,
-}
 
 /// A program or library.
 #[derive(Clone, Debug)]
@@ -52,16 +44,11 @@ impl LoadedModule {
     pub fn read(path: &Path, opened: File) -> Option<Self> {
         let cache = ReadCache::new(opened);
         let file = object::File::parse(&cache).ok()?;
-        let build_id = file.build_id().ok().flatten();
-        let name = match build_id {
-            Some(build_id) => build_id,
-            None => path.file_name().unwrap_or_default().as_encoded_bytes(),
-        };
-        let hexadecimal =
-            |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+        let file_name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let name = file.build_id().ok().flatten().unwrap_or(file_name);
         Some(Self {
             path: path.to_string_lossy().into(),
-            build_id: build_id.map(|bytes| hexadecimal(bytes).into()),
+            build_id: build_id_of(&file),
             name: name[..name.len().min(NAME_BYTES)].to_vec(),
             segments: segments(&file),
             objects: static_data::of_file(&file),
@@ -124,21 +111,6 @@ impl LoadedModule {
             ..Frame::default()
         }
     }
-}
-
-/// The segments that have bytes in the file, by address.
-fn segments<'data>(file: &impl Object<'data>) -> Vec<FileSegment> {
-    let segments = file.segments().filter_map(|segment| {
-        let (file_offset, bytes) = segment.file_range();
-        let is_executable =
-            matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & elf::PF_X != 0);
-        (bytes > 0).then_some(FileSegment {
-            file_offset,
-            address: segment.address(),
-            is_executable,
-        })
-    });
-    segments.collect()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::address_name::AddressName;
+use isotherm_model::site::Frame;
 
 /// First line of a file.
 const FORMAT: &str = "isotherm-names 1";
@@ -59,12 +59,12 @@ impl NameCache {
         })
     }
 
-    /// The cached names of a module, by offset; empty where the file is damaged.
-    pub(crate) fn read(&self, build_id: &str) -> BTreeMap<u64, AddressName> {
+    /// The cached names of a module, by offset, each a frame of which only the names are set; empty where the file is damaged.
+    pub(crate) fn read(&self, build_id: &str) -> BTreeMap<u64, Frame> {
         self.try_read(build_id).unwrap_or_default()
     }
 
-    fn try_read(&self, build_id: &str) -> Option<BTreeMap<u64, AddressName>> {
+    fn try_read(&self, build_id: &str) -> Option<BTreeMap<u64, Frame>> {
         let path = self.path(build_id)?;
         let found = path.symlink_metadata().ok()?;
         if !found.is_file() || found.len() > FILE_BYTES_MAX {
@@ -78,7 +78,7 @@ impl NameCache {
     }
 
     /// Caches the names of a module. Names that cannot be cached are resolved again.
-    pub(crate) fn write(&self, build_id: &str, names: &BTreeMap<u64, AddressName>) {
+    pub(crate) fn write(&self, build_id: &str, names: &BTreeMap<u64, Frame>) {
         let text: String = names
             .iter()
             .filter_map(|(offset, found)| line(*offset, found))
@@ -140,7 +140,7 @@ impl NameCache {
 
 /// A line of a file; `None` for an address without a function, because one may be found later, and for names
 /// that a line cannot hold.
-fn line(offset: u64, found: &AddressName) -> Option<String> {
+fn line(offset: u64, found: &Frame) -> Option<String> {
     let function = found.function.as_ref()?;
     let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -157,7 +157,7 @@ fn line(offset: u64, found: &AddressName) -> Option<String> {
     plain.then(|| cells.join("\t") + "\n")
 }
 
-fn entry(line: &str) -> Option<(u64, AddressName)> {
+fn entry(line: &str) -> Option<(u64, Frame)> {
     let cells: Vec<&str> = line.split('\t').collect();
     let [
         offset,
@@ -172,33 +172,34 @@ fn entry(line: &str) -> Option<(u64, AddressName)> {
         return None;
     };
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let found = AddressName {
+    let found = Frame {
         function: text(function),
         file: text(file),
         line: line.parse().ok(),
         column: column.parse().ok(),
         function_line: function_line.parse().ok(),
         variable: text(variable),
+        ..Frame::default()
     };
     Some((u64::from_str_radix(offset, 16).ok()?, found))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressName, NameCache};
+    use super::{Frame, NameCache};
     use std::collections::BTreeMap;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     const BUILD: &str = "0123456789abcdef";
 
-    fn names() -> BTreeMap<u64, AddressName> {
-        let found = |function: &str, line| AddressName {
+    fn names() -> BTreeMap<u64, Frame> {
+        let found = |function: &str, line| Frame {
             function: Some(function.to_owned()),
             file: Some("/src/a b.c".to_owned()),
             line,
             variable: line.map(|_| "rows[i]".to_owned()),
-            ..AddressName::default()
+            ..Frame::default()
         };
         BTreeMap::from([
             (0x10, found("main", Some(7))),
@@ -212,13 +213,13 @@ mod tests {
         let cache = NameCache::in_folder(&folder.path().join("isotherm")).expect("a cache");
         assert!(cache.read(BUILD).is_empty());
         let mut more = names();
-        more.insert(0x20, AddressName::default());
+        more.insert(0x20, Frame::default());
         let two_lines = Some("two\nlines".to_owned());
         more.insert(
             0x30,
-            AddressName {
+            Frame {
                 function: two_lines,
-                ..AddressName::default()
+                ..Frame::default()
             },
         );
         cache.write(BUILD, &more);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use isotherm_model::site::{Frame, SiteId};
 
-use crate::cloned_contexts::{self, Context, Contexts};
+use crate::cloned_contexts::{self, Context, ContextCall, Contexts};
 use crate::compiled_sites::{self, CompiledSite, CompiledSiteError};
 use crate::demangled::{closed, demangled};
 use crate::resolver::{SourceCall, build_id};
@@ -149,24 +149,14 @@ impl NamedSites {
     }
 
     fn frame(&self, address: u64) -> Frame {
-        let mut frame = Frame {
+        let site = self.sites.get(&address).map(CompiledSite::names);
+        let names = site.or_else(|| self.contexts.call(address).map(ContextCall::names));
+        Frame {
             module: self.module.clone(),
             build_id: self.build_id.clone(),
             offset: address,
-            ..Frame::default()
-        };
-        let site = self.sites.get(&address);
-        let call = self.contexts.call(address);
-        if let Some((function, path, line)) = site
-            .map(|site| (&site.function, &site.path, site.line))
-            .or_else(|| call.map(|call| (&call.function, &call.path, call.line)))
-        {
-            frame.function = Some(function.clone());
-            frame.file = Some(path.clone());
-            frame.line = line;
-            frame.column = site.and_then(|site| site.column);
+            ..names.unwrap_or_default()
         }
-        frame
     }
 }
 

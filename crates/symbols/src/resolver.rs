@@ -15,15 +15,12 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Sym, Symbolizer};
 use isotherm_model::site::{Frame, Site};
 use isotherm_sys::file_root::FileRoot;
-use isotherm_sys::files::open_input;
-use object::Object;
-use object::read::ReadCache;
 
-use crate::address_name::AddressName;
 use crate::assigned_variable::Sources;
 use crate::cloned_contexts::{self, ContextCall};
-use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
+use crate::compiled_sites::{self, CompiledSite};
 use crate::name_cache::NameCache;
+pub use crate::program_file::build_id;
 use crate::static_data;
 use crate::symbols_at::{calls_before, symbols_at};
 
@@ -47,7 +44,8 @@ const RETURN_ADDRESS: u64 = 0;
 #[derive(Debug, Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
-    known: HashMap<(Arc<str>, u64), AddressName>,
+    /// Names by module and key of the address: frames of which only the names are set.
+    known: HashMap<(Arc<str>, u64), Frame>,
     cache: Option<NameCache>,
     /// The root of the modules' paths.
     root: FileRoot,
@@ -71,39 +69,47 @@ impl Symbols {
 
     /// Resolves the frames that have no function yet.
     pub fn symbolise(&mut self, sites: &mut [Site]) {
-        let mut wanted: HashMap<&Arc<str>, Module<'_>> = HashMap::new();
-        for frame in sites.iter().flat_map(|site| site.frames.iter()) {
-            let key = (frame.module.clone(), frame.offset);
-            if frame.function.is_some() || frame.module.is_empty() || self.known.contains_key(&key)
-            {
-                continue;
-            }
-            let module = wanted.entry(&frame.module).or_default();
-            module.offsets.push(frame.offset);
-            module.build_id = frame.build_id.as_deref();
-        }
-        for (path, mut module) in wanted {
-            module.offsets.sort_unstable();
-            module.offsets.dedup();
-            let found = self.cached(path, &module, RETURN_ADDRESS, Self::look_up);
-            let keys = module
-                .offsets
-                .iter()
-                .map(|offset| (Arc::clone(path), *offset));
-            self.known.extend(keys.zip(found));
-        }
+        let frames = sites.iter().flat_map(|site| site.frames.iter());
+        self.find_names(frames, RETURN_ADDRESS, Self::look_up);
         let frames = sites
             .iter_mut()
             .flat_map(|site| Arc::make_mut(&mut site.frames));
         for frame in frames.filter(|frame| frame.function.is_none()) {
             if let Some(found) = self.known_name(frame, RETURN_ADDRESS) {
-                found.give_to(frame);
+                *frame = named(frame, found);
             }
         }
     }
 
-    /// The name that was found for the address of a frame, which is of this kind.
-    fn known_name(&self, frame: &Frame, kind: u64) -> Option<&AddressName> {
+    /// Finds the names of the frames that have no function and no known name, module by module. All their addresses are of this kind.
+    fn find_names<'a>(
+        &mut self,
+        frames: impl Iterator<Item = &'a Frame>,
+        kind: u64,
+        look_up: fn(&Self, &Path, &[u64]) -> Vec<Frame>,
+    ) {
+        let mut wanted: HashMap<&Arc<str>, Module<'_>> = HashMap::new();
+        for frame in frames {
+            let key = (Arc::clone(&frame.module), frame.offset | kind);
+            let is_named = frame.function.is_some() || self.known.contains_key(&key);
+            if !is_named && !frame.module.is_empty() {
+                let module = wanted.entry(&frame.module).or_default();
+                module.offsets.push(frame.offset);
+                module.build_id = frame.build_id.as_deref();
+            }
+        }
+        for (path, mut module) in wanted {
+            module.offsets.sort_unstable();
+            module.offsets.dedup();
+            let found = self.cached(path, &module, kind, look_up);
+            let keys = module.offsets.iter();
+            let keys = keys.map(|offset| (Arc::clone(path), *offset | kind));
+            self.known.extend(keys.zip(found));
+        }
+    }
+
+    /// The name that was found for the address of a frame; the address is of this kind.
+    fn known_name(&self, frame: &Frame, kind: u64) -> Option<&Frame> {
         let key = (Arc::clone(&frame.module), frame.offset | kind);
         let found = self.known.get(&key);
         found.filter(|found| found.function.is_some())
@@ -125,10 +131,17 @@ impl Symbols {
         path: &str,
         module: &Module<'_>,
         kind: u64,
-        look_up: fn(&Self, &str, &Module<'_>) -> Vec<AddressName>,
-    ) -> Vec<AddressName> {
+        look_up: fn(&Self, &Path, &[u64]) -> Vec<Frame>,
+    ) -> Vec<Frame> {
+        let look_up = |module: &Module<'_>| {
+            let path = &*self.root.path(Path::new(path));
+            match module.is_at(path) {
+                true => look_up(self, path, &module.offsets),
+                false => vec![Frame::default(); module.offsets.len()],
+            }
+        };
         let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
-            return look_up(self, path, module);
+            return look_up(module);
         };
         let mut names = cache.read(build_id);
         let offsets = module.offsets.iter().copied();
@@ -139,7 +152,7 @@ impl Symbols {
             build_id: module.build_id,
         };
         if !missing.offsets.is_empty() {
-            let found = look_up(self, path, &missing);
+            let found = look_up(&missing);
             let is_news = found.iter().any(|found| found.function.is_some());
             let keys = missing.offsets.iter().map(|offset| offset | kind);
             names.extend(keys.zip(found));
@@ -154,39 +167,34 @@ impl Symbols {
     }
 
     /// One entry for each offset, empty if unknown.
-    fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
-        let path = &*self.root.path(Path::new(path));
-        if !module.is_at(path) {
-            return vec![AddressName::default(); module.offsets.len()];
-        }
+    fn look_up(&self, path: &Path, offsets: &[u64]) -> Vec<Frame> {
         // A file whose records cannot be read still has its symbols.
         let described = compiled_sites::read(path).unwrap_or_default();
         let contexts = cloned_contexts::read(path);
-        let data = static_data::labels(path, &module.offsets);
-        let by_symbols = self.by_symbols(path, &module.offsets);
-        module
-            .offsets
+        let data = static_data::labels(path, offsets);
+        let by_symbols = self.by_symbols(path, offsets);
+        offsets
             .iter()
             .zip(by_symbols)
             .map(|(offset, by_symbols)| {
-                let site = described.get(offset).map(found_described);
+                let site = described.get(offset).map(CompiledSite::names);
                 let data = data.get(offset).map(|label| found_data(label));
                 site.or(data)
-                    .or_else(|| contexts.call(*offset).map(found_call))
+                    .or_else(|| contexts.call(*offset).map(ContextCall::names))
                     .unwrap_or(by_symbols)
             })
             .collect()
     }
 
     /// Names of return addresses from the symbols and debugging information of a module.
-    fn by_symbols(&self, path: &Path, offsets: &[u64]) -> Vec<AddressName> {
+    fn by_symbols(&self, path: &Path, offsets: &[u64]) -> Vec<Frame> {
         let source = Source::Elf(Elf::new(path));
         let symbols = symbols_at(&self.symbolizer, &source, &calls_before(offsets));
         let first_lines = self.first_lines(&source, &symbols);
         let mut sources = Sources::of(path);
         let mut name = |symbol: &Option<Sym<'_>>| match symbol {
             Some(symbol) => found(symbol, &first_lines, &mut sources),
-            None => AddressName::default(),
+            None => Frame::default(),
         };
         symbols.iter().map(&mut name).collect()
     }
@@ -205,42 +213,22 @@ impl Symbols {
     }
 }
 
+/// A frame with the names that were found for its address.
+fn named(frame: &Frame, found: &Frame) -> Frame {
+    Frame {
+        module: Arc::clone(&frame.module),
+        build_id: frame.build_id.clone(),
+        offset: frame.offset,
+        ..found.clone()
+    }
+}
+
 /// The name of a variable, in place of a function.
-fn found_data(label: &str) -> AddressName {
-    AddressName {
+fn found_data(label: &str) -> Frame {
+    Frame {
         function: Some(label.to_owned()),
-        ..AddressName::default()
+        ..Frame::default()
     }
-}
-
-/// The name in the record of a site.
-fn found_described(site: &CompiledSite) -> AddressName {
-    AddressName {
-        function: Some(site.function.clone()),
-        file: Some(site.path.clone()),
-        line: site.line,
-        column: site.column,
-        ..AddressName::default()
-    }
-}
-
-/// The name in the record of a call around an allocation.
-fn found_call(call: &ContextCall) -> AddressName {
-    AddressName {
-        function: Some(call.function.clone()),
-        file: Some(call.path.clone()),
-        line: call.line,
-        ..AddressName::default()
-    }
-}
-
-/// The GNU build-id of a program or library in hexadecimal, where it has one.
-#[must_use]
-pub fn build_id(path: &Path) -> Option<String> {
-    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
-    let file = object::File::parse(&cache).ok()?;
-    let bytes = file.build_id().ok().flatten()?;
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The offsets to resolve in one module.
@@ -279,11 +267,11 @@ fn source_calls(symbol: &Sym<'_>) -> Vec<SourceCall> {
     calls
 }
 
-fn found(symbol: &Sym<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Sources) -> AddressName {
+fn found(symbol: &Sym<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Sources) -> Frame {
     // For inlined calls, the function that contains the machine code is named, and the line in it:
     // its author knows that line, not the internals of a container's template.
     let place = symbol.code_info.as_deref();
-    AddressName {
+    Frame {
         function: Some(symbol.name.to_string()),
         file: place.map(|place| place.to_path().display().to_string()),
         line: place.and_then(|place| place.line),
@@ -291,6 +279,7 @@ fn found(symbol: &Sym<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Source
         function_line: first_lines.get(&symbol.addr).copied(),
         variable: place
             .and_then(|place| sources.variable(&place.to_path(), place.line?, column(place)?)),
+        ..Frame::default()
     }
 }
 

@@ -14,13 +14,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-use isotherm_sys::files::open_input;
+use isotherm_model::spans;
 use isotherm_sys::memory::PAGE_BYTES;
-use object::read::ReadCache;
 use object::{Object, ObjectSegment, ObjectSymbol, SegmentFlags, SymbolKind, elf};
 
-use crate::compiled_sites::PROGRAM_BYTES;
 use crate::demangled::demangled;
+use crate::program_file::in_program;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
@@ -50,11 +49,7 @@ type Variable = (Range<u64>, String);
 /// The static data of a module by address; none where there is little, or the file is no ELF file that can be read.
 #[must_use]
 pub fn read(path: &Path) -> Vec<StaticObject> {
-    let Ok(opened) = open_input(path, PROGRAM_BYTES) else {
-        return Vec::new();
-    };
-    let cache = ReadCache::new(opened);
-    object::File::parse(&cache).map_or(Vec::new(), |file| of_file(&file))
+    in_program(path, |file| Some(of_file(file))).unwrap_or_default()
 }
 
 /// The static data of a file that was opened, as [`read`].
@@ -77,24 +72,16 @@ pub(crate) fn of_file<'data>(file: &impl Object<'data>) -> Vec<StaticObject> {
 /// The labels of static data, by the addresses that name it; other addresses have none.
 #[must_use]
 pub fn labels(path: &Path, addresses: &[u64]) -> HashMap<u64, String> {
-    let is_wanted = |object: &StaticObject| addresses.contains(&object.name);
-    if !reaches_data(path, addresses) {
-        return HashMap::new();
-    }
-    let objects = read(path).into_iter().filter(is_wanted);
-    objects.map(|object| (object.name, object.label)).collect()
-}
-
-/// Whether any address is in a writable segment: most are of code, and need no look at the symbols.
-fn reaches_data(path: &Path, addresses: &[u64]) -> bool {
-    let Ok(opened) = open_input(path, PROGRAM_BYTES) else {
-        return false;
-    };
-    let cache = ReadCache::new(opened);
-    let segments = object::File::parse(&cache).map_or(Vec::new(), |file| writable(&file));
-    addresses
-        .iter()
-        .any(|address| segments.iter().any(|segment| segment.contains(address)))
+    let labels = in_program(path, |file| {
+        // Most addresses are of code, and need no look at the symbols.
+        let segments = writable(file);
+        let is_data = |address: &u64| segments.iter().any(|segment| segment.contains(address));
+        addresses.iter().find(|address| is_data(address))?;
+        let objects = of_file(file).into_iter();
+        let wanted = objects.filter(|object| addresses.contains(&object.name));
+        Some(wanted.map(|object| (object.name, object.label)).collect())
+    });
+    labels.unwrap_or_default()
 }
 
 /// The writable segments, by address, without overlap.
@@ -147,12 +134,7 @@ fn variables<'data>(file: &impl Object<'data>, segments: &[Range<u64>]) -> Vec<V
     found.dedup_by(|(a, _), (b, _)| a.start == b.start);
     found.truncate(VARIABLES_MAX);
     found.sort_by_key(|(range, _)| (range.start, Reverse(range.end)));
-    let mut end = 0;
-    found.retain(|(range, _)| {
-        let apart = range.start >= end;
-        end = end.max(range.end);
-        apart
-    });
+    spans::keep_apart(&mut found, |(range, _)| range);
     found
 }
 

@@ -18,19 +18,11 @@ const WORDS_AT_MOST: usize = 1024;
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut mask = vec![0_u64; cpu as usize / WORD + 1];
     mask[cpu as usize / WORD] = 1 << (cpu as usize % WORD);
+    let address = mask.as_ptr().expose_provenance();
+    let arguments = [0, size_of_val(mask.as_slice()), address];
     // SAFETY: the kernel reads as many bytes of the mask as it has; thread 0 is the caller.
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_sched_setaffinity,
-            0,
-            size_of_val(mask.as_slice()),
-            mask.as_ptr(),
-        )
-    };
-    match answer {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    unsafe { call(libc::SYS_sched_setaffinity, arguments) }?;
+    Ok(())
 }
 
 /// The processors on which the calling thread may run, in order.
@@ -46,28 +38,7 @@ pub fn allowed() -> io::Result<Vec<u32>> {
 /// # Errors
 /// The kernel's refusal: `ESRCH` where the thread has ended, `EINVAL` on a kernel for more than 65,536 processors.
 pub fn allowed_to(thread: u32) -> io::Result<Vec<u32>> {
-    let mut words = 16;
-    loop {
-        let mut mask = vec![0_u64; words];
-        // SAFETY: the kernel writes at most as many bytes as the mask has.
-        let answer = unsafe {
-            libc::syscall(
-                libc::SYS_sched_getaffinity,
-                thread,
-                size_of_val(mask.as_slice()),
-                mask.as_mut_ptr(),
-            )
-        };
-        if answer >= 0 {
-            return Ok(processors(&mask));
-        }
-        let error = io::Error::last_os_error();
-        // EINVAL: the mask is shorter than the kernel's.
-        if error.raw_os_error() != Some(libc::EINVAL) || words >= WORDS_AT_MOST {
-            return Err(error);
-        }
-        words *= 2;
-    }
+    Ok(processors(&mask_of(thread)?))
 }
 
 /// The number of processors on which a thread may run, at least 1, without allocation; thread 0 is the caller, and
@@ -76,13 +47,19 @@ pub fn allowed_to(thread: u32) -> io::Result<Vec<u32>> {
 /// # Errors
 /// The kernel's refusal: `ESRCH` where the thread has ended, `EINVAL` on a kernel for more than 65,536 processors.
 pub fn count_allowed_to(thread: u32) -> Result<usize, Errno> {
+    let mask = mask_of(thread)?;
+    Ok(mask.iter().map(|word| word.count_ones() as usize).sum())
+}
+
+/// The mask of a thread, as [`count_allowed_to`] counts it.
+fn mask_of(thread: u32) -> Result<[u64; WORDS_AT_MOST], Errno> {
     let mut mask = [0_u64; WORDS_AT_MOST];
     let address = mask.as_mut_ptr().expose_provenance();
-    let arguments = [thread as usize, size_of_val(&mask), address, 0, 0, 0];
+    let arguments = [thread as usize, size_of_val(&mask), address];
     // SAFETY: the kernel writes at most as many bytes as the mask has, and nothing else. It leaves the words behind
     // its own mask as they are: zero.
     unsafe { call(libc::SYS_sched_getaffinity, arguments) }?;
-    Ok(mask.iter().map(|word| word.count_ones() as usize).sum())
+    Ok(mask)
 }
 
 fn processors(mask: &[u64]) -> Vec<u32> {

@@ -13,29 +13,29 @@
 
 use std::path::{Path, PathBuf};
 
+/// Where version 2 is mounted; a controller of version 1 has a directory of its name in the first one.
+const MOUNTS: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
+
 /// The files of a version in a group's directory.
 struct Files {
-    mounts: &'static [&'static str],
     limits: &'static [&'static str],
     usage: &'static str,
     files: [&'static str; 2],
 }
 
 const FIRST: Files = Files {
-    mounts: &["sys/fs/cgroup/memory"],
     limits: &["memory.limit_in_bytes"],
     usage: "memory.usage_in_bytes",
     files: ["total_inactive_file", "total_active_file"],
 };
 const SECOND: Files = Files {
-    mounts: &["sys/fs/cgroup", "sys/fs/cgroup/unified"],
     limits: &["memory.high", "memory.max"],
     usage: "memory.current",
     files: ["inactive_file", "active_file"],
 };
 
 /// Version 1 writes the largest number, rounded down to a page of any size, for "no limit"; version 2 writes `max`.
-const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+pub const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
 
 /// A control group with a limit on the memory of all its processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,22 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
+    /// `None` without a limit.
+    fn read(group: GroupDirectory) -> Option<Self> {
+        let files = if group.is_first { FIRST } else { SECOND };
+        let in_file = |name: &str| number(group.path.join(name));
+        let limits = files.limits.iter();
+        let limit = limits.filter_map(|name| in_file(name)).min()?;
+        let usage = in_file(files.usage)?;
+        (limit < UNLIMITED).then_some(Self {
+            name: group.name,
+            directory: group.path,
+            limit,
+            usage,
+            files: files.files,
+        })
+    }
+
     /// Bytes of cached files, which the kernel can drop without swap.
     #[must_use]
     pub fn cached_files(&self) -> u64 {
@@ -71,6 +87,13 @@ impl MemoryGroup {
 pub fn lines_of(root: &Path, process: u32) -> String {
     let file = root.join(format!("proc/{process}/cgroup"));
     std::fs::read_to_string(file).unwrap_or_default()
+}
+
+/// The group of version 2 of a process with these lines, as `/system.slice/app.service`; empty where there is none.
+#[must_use]
+pub fn unified_group(lines: &str) -> &str {
+    let group = lines.lines().find_map(|line| line.strip_prefix("0::"));
+    group.unwrap_or_default()
 }
 
 /// The directory of a process's group in the hierarchy that has the memory controller.
@@ -98,10 +121,10 @@ pub fn memory_hierarchy(root: &Path, lines: &str) -> Option<MemoryHierarchy> {
             is_first,
         };
         if controllers.split(',').any(|name| name == "memory") {
-            return Some(at(FIRST.mounts[0], true));
+            return Some(at("sys/fs/cgroup/memory", true));
         }
         if controllers.is_empty() {
-            let mut mounts = SECOND.mounts.iter().map(|mount| at(mount, false));
+            let mut mounts = MOUNTS.iter().map(|mount| at(mount, false));
             second = mounts.find(|found| {
                 let controllers = found.mount.join("cgroup.controllers");
                 let controllers = std::fs::read_to_string(controllers).unwrap_or_default();
@@ -112,18 +135,48 @@ pub fn memory_hierarchy(root: &Path, lines: &str) -> Option<MemoryHierarchy> {
     second
 }
 
-/// The groups with a limit that processes with these lines are in, from the group up.
+/// The directory of a control group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDirectory {
+    /// Its path.
+    pub path: PathBuf,
+    /// The path of the group in the hierarchy: `/system.slice/app.service`.
+    pub name: String,
+    /// True of version 1.
+    pub is_first: bool,
+}
+
+/// The directories in which a controller may have files for processes with these lines: the directories of their group and of each group
+/// above it, from the group up. A machine may have one controller in version 1 and another in version 2. In a container the group's path
+/// may be the machine's, and only the mount itself is visible.
+pub fn directories(
+    root: &Path,
+    lines: &str,
+    controller: &str,
+) -> impl Iterator<Item = GroupDirectory> {
+    memberships(lines).flat_map(move |(controllers, group)| {
+        let is_first = controllers.split(',').any(|name| name == controller);
+        let mounts = match controllers {
+            _ if is_first => vec![root.join(MOUNTS[0]).join(controller)],
+            "" => MOUNTS.map(|mount| root.join(mount)).to_vec(),
+            _ => Vec::new(),
+        };
+        mounts.into_iter().flat_map(move |mount| {
+            let groups = Path::new(group).ancestors();
+            groups.map(move |group| GroupDirectory {
+                path: mount.join(group),
+                name: format!("/{}", group.display()),
+                is_first,
+            })
+        })
+    })
+}
+
+/// The groups with a limit that hold processes with these lines, from the group up.
 #[must_use]
 pub fn limited(root: &Path, lines: &str) -> Vec<MemoryGroup> {
-    let limited = memberships(lines).flat_map(|(controllers, group)| {
-        let files = match controllers {
-            "" => SECOND,
-            named if named.split(',').any(|name| name == "memory") => FIRST,
-            _ => return Vec::new(),
-        };
-        files.limited(root, Path::new(group))
-    });
-    limited.collect()
+    let groups = directories(root, lines, "memory");
+    groups.filter_map(MemoryGroup::read).collect()
 }
 
 /// The controllers and the group of each line (`4:cpu,memory:/a`), without the slash at the beginning; none of a line in another form.
@@ -132,33 +185,6 @@ fn memberships(lines: &str) -> impl Iterator<Item = (&str, &str)> {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
         Some((controllers, group.trim_start_matches('/')))
     })
-}
-
-impl Files {
-    fn limited(&self, root: &Path, group: &Path) -> Vec<MemoryGroup> {
-        let in_mount = |mount: &&str| {
-            let mount = root.join(mount);
-            let groups = group.ancestors();
-            groups.filter_map(move |group| self.read(&mount, group))
-        };
-        self.mounts.iter().flat_map(in_mount).collect()
-    }
-
-    fn read(&self, mount: &Path, group: &Path) -> Option<MemoryGroup> {
-        let directory = mount.join(group);
-        let limits = self.limits.iter();
-        let limit = limits
-            .filter_map(|name| number(directory.join(name)))
-            .min()?;
-        let usage = number(directory.join(self.usage))?;
-        (limit < UNLIMITED).then(|| MemoryGroup {
-            name: format!("/{}", group.display()),
-            directory,
-            limit,
-            usage,
-            files: self.files,
-        })
-    }
 }
 
 /// The number in a file; `None` for `max`.

@@ -9,6 +9,8 @@
 #![allow(unsafe_code)]
 
 pub mod system_call;
+pub mod memory;
+pub mod clock;
 pub mod descriptor;
 pub mod affinity;
 pub mod signal;
@@ -25,11 +27,9 @@ pub mod robust_list;
 pub mod spawn;
 pub mod heap;
 pub mod swap;
-pub mod swap_room;
 pub mod perf;
 pub mod pagemap;
 pub mod userfaultfd;
-pub mod memory;
 pub mod policy;
 pub mod node_memory;
 pub mod pages;

@@ -77,7 +77,7 @@ pub unsafe fn reserve_again(address: usize, bytes: usize) -> Result<()> {
 /// The caller owns the range.
 pub unsafe fn unmap(address: usize, bytes: usize) -> Result<()> {
     // SAFETY: the caller's promise.
-    unsafe { call(libc::SYS_munmap, [address, bytes, 0, 0, 0, 0]) }.map(|_| ())
+    unsafe { call(libc::SYS_munmap, [address, bytes]) }.map(|_| ())
 }
 
 /// `mremap(2)`. Returns the new address.
@@ -94,7 +94,7 @@ pub unsafe fn remap(
     flags: i32,
     new_address: usize,
 ) -> Result<usize> {
-    let arguments = [address, bytes, new_bytes, flags as usize, new_address, 0];
+    let arguments = [address, bytes, new_bytes, flags as usize, new_address];
     // SAFETY: the caller's promise.
     unsafe { call(libc::SYS_mremap, arguments) }
 }
@@ -107,7 +107,7 @@ pub unsafe fn remap(
 /// # Safety
 /// The caller owns the range.
 pub unsafe fn protect(address: usize, bytes: usize, protection: i32) -> Result<()> {
-    let arguments = [address, bytes, protection as usize, 0, 0, 0];
+    let arguments = [address, bytes, protection as usize];
     // SAFETY: the caller's promise.
     unsafe { call(libc::SYS_mprotect, arguments) }.map(|_| ())
 }
@@ -120,7 +120,7 @@ pub unsafe fn protect(address: usize, bytes: usize, protection: i32) -> Result<(
 /// # Safety
 /// The caller owns the range: some advice discards contents.
 pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
-    let arguments = [address, bytes, advice as usize, 0, 0, 0];
+    let arguments = [address, bytes, advice as usize];
     // SAFETY: the caller's promise.
     unsafe { call(libc::SYS_madvise, arguments) }.map(|_| ())
 }
@@ -144,9 +144,6 @@ pub fn residency(address: usize, pages: &mut [u8]) {
         address,
         pages.len() * PAGE_BYTES,
         pages.as_mut_ptr().expose_provenance(),
-        0,
-        0,
-        0,
     ];
     // SAFETY: mincore reads no memory of the range, and writes one byte for each of its pages.
     let _ = unsafe { call(libc::SYS_mincore, arguments) };

@@ -35,12 +35,23 @@ pub struct MappedRange<'a> {
     pub name: &'a [u8],
 }
 
+impl MappedRange<'_> {
+    /// True for what the kernel maps for itself.
+    #[must_use]
+    pub fn is_of_kernel(&self) -> bool {
+        let known: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"];
+        known.iter().any(|name| self.name.starts_with(name))
+    }
+}
+
 /// The mappings in the text, by address as the kernel lists them.
 pub fn mapped_ranges(text: &[u8]) -> impl Iterator<Item = MappedRange<'_>> {
     text.split(|byte| *byte == b'\n').filter_map(mapped_range)
 }
 
-fn mapped_range(line: &[u8]) -> Option<MappedRange<'_>> {
+/// The mapping in a line of the text; `None` for a malformed line.
+#[must_use]
+pub fn mapped_range(line: &[u8]) -> Option<MappedRange<'_>> {
     let (addresses, rest) = word(line)?;
     let (access, rest) = word(rest)?;
     let (offset, rest) = word(rest)?;

@@ -4,9 +4,11 @@
 //!
 //! Documentation: `Documentation/admin-guide/mm/pagemap.rst` in the kernel.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
 
 /// `struct page_region` of `linux/fs.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,21 +63,6 @@ const PAGEMAP_SCAN: libc::c_ulong = 3 << 30
     | (b'f' as libc::c_ulong) << 8
     | 16;
 
-/// Finds runs of resident pages (present, and not the shared page of zeros) in `start..end` of the process
-/// behind an open pagemap, as many as `regions` has room for. Returns the number found and the address at which
-/// the walk stopped.
-///
-/// # Errors
-/// `ENOTTY` or `EINVAL`: the kernel is older than 6.7. `ESRCH`-like failures: the process has ended.
-pub fn present_regions(
-    pagemap: impl AsFd,
-    start: u64,
-    end: u64,
-    regions: &mut [Region],
-) -> io::Result<(usize, u64)> {
-    regions_of(pagemap, start, end, Wanted::RESIDENT, regions)
-}
-
 /// The pages that a scan finds and the facts that it reports of them, as sets of the categories above.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -119,7 +106,7 @@ pub fn walk(
 ) -> io::Result<u64> {
     let mut at = range.start;
     while at < range.end {
-        let (count, walked) = regions_of(&pagemap, at, range.end, wanted, regions)?;
+        let (count, walked) = scan(&pagemap, at..range.end, wanted, regions)?;
         regions[..count].iter().for_each(&mut each);
         // Linux 6.18 reports the end of the 512th run as the end of the walk where it found more.
         let last = regions[..count].last().map_or(0, |region| region.end);
@@ -132,19 +119,22 @@ pub fn walk(
     Ok(at)
 }
 
-/// Finds runs of matching pages, as [`present_regions`] does of resident ones.
-fn regions_of(
+/// Finds runs of matching pages in a range of the process behind an open pagemap, as many as `regions` has room for. Returns the number
+/// found and the address at which the walk stopped.
+///
+/// # Errors
+/// `ENOTTY` or `EINVAL`: the kernel is older than 6.7. `ESRCH`-like failures: the process has ended.
+pub fn scan(
     pagemap: impl AsFd,
-    start: u64,
-    end: u64,
+    range: Range<u64>,
     wanted: Wanted,
     regions: &mut [Region],
 ) -> io::Result<(usize, u64)> {
     let mut argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
         flags: 0,
-        start,
-        end,
+        start: range.start,
+        end: range.end,
         walk_end: 0,
         vec: regions.as_mut_ptr().expose_provenance() as u64,
         vec_len: regions.len() as u64,
@@ -170,9 +160,43 @@ fn regions_of(
     Ok(((found as usize).min(regions.len()), argument.walk_end))
 }
 
+/// Passes the address and the entry of each page of a range, with pages of `page` bytes, to `each`. False if not all pages have an entry:
+/// the process has ended.
+///
+/// # Errors
+/// The range is beyond the address space, or the process has ended.
+pub fn read_entries(
+    pagemap: &File,
+    range: Range<u64>,
+    page: u64,
+    mut each: impl FnMut(u64, u64),
+) -> io::Result<bool> {
+    let mut bytes = vec![0; 64 << 10];
+    let (mut at, end) = (range.start / page, range.end.div_ceil(page));
+    while at < end {
+        let length = (8 * (end - at)).min(bytes.len() as u64) as usize;
+        let read = pagemap.read_at(&mut bytes[..length], at * 8)?;
+        if read < 8 {
+            return Ok(false);
+        }
+        for entry in bytes[..read].chunks_exact(8) {
+            each(at * page, entry.try_into().map_or(0, u64::from_ne_bytes));
+            at += 1;
+        }
+    }
+    Ok(true)
+}
+
+/// An entry as the categories of a scan: bit 63 is set for a present page, 62 for a page in swap, and 61 for one of a file or of shared
+/// memory. It does not show huge pages.
+#[must_use]
+pub const fn categories(entry: u64) -> u64 {
+    ((entry >> 63) * PRESENT) | ((entry >> 62 & 1) * SWAPPED) | ((entry >> 61 & 1) * FILE)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Region, present_regions};
+    use super::{Region, Wanted, scan};
     use std::fs::File;
 
     /// Prints and passes on a kernel older than 6.7: there the ioctl does not exist.
@@ -184,13 +208,15 @@ mod tests {
         let start = (data.as_ptr() as u64).next_multiple_of(page as u64);
         let end = start + 62 * page as u64;
         let mut regions = [Region::default(); 8];
-        let (found, walked) = match present_regions(&pagemap, start, end, &mut regions) {
+        let resident =
+            |range, regions: &mut [Region]| scan(&pagemap, range, Wanted::RESIDENT, regions);
+        let (found, walked) = match resident(start..end, &mut regions) {
             Err(error) => return isotherm_skip::skip!("PAGEMAP_SCAN: {error}"),
             Ok(result) => result,
         };
         let bytes: u64 = regions[..found].iter().map(|r| r.end - r.start).sum();
         assert_eq!((bytes, walked), (end - start, end));
-        let (found, _) = present_regions(&pagemap, 4096, 8192, &mut regions).expect("scans");
+        let (found, _) = resident(4096..8192, &mut regions).expect("scans");
         assert_eq!(found, 0);
     }
 }

@@ -33,7 +33,7 @@ use ring::Ring;
 pub use counter::PerfCounter;
 
 /// The event to open, and the content of each sample.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfEventAttributes {
     /// `perf_event_attr.type`: a `PERF_TYPE_*` or the number in a PMU's `type` file.
     pub kind: u32,
@@ -90,12 +90,17 @@ impl PerfEventAttributes {
 
     /// A hardware event of a PMU that reports data addresses.
     #[must_use]
-    pub fn precise(kind: u32, configs: [u64; 3], period: u64, precise: u8) -> Self {
+    pub fn precise(
+        kind: u32,
+        [config, config1, config2]: [u64; 3],
+        period: u64,
+        precise: u8,
+    ) -> Self {
         Self {
             kind,
-            config: configs[0],
-            config1: configs[1],
-            config2: configs[2],
+            config,
+            config1,
+            config2,
             precise,
             address: true,
             weight: true,
@@ -119,19 +124,9 @@ impl PerfEventAttributes {
     fn software(period: u64) -> Self {
         Self {
             kind: abi::PERF_TYPE_SOFTWARE,
-            config: 0,
-            config1: 0,
-            config2: 0,
             period,
-            precise: 0,
             exclude_kernel: true,
-            address: false,
-            weight: false,
-            physical: None,
-            registers: 0,
-            tasks: false,
-            aux_bytes: 0,
-            leader: None,
+            ..Self::default()
         }
     }
 
@@ -209,6 +204,13 @@ fn counting((kind, config): (u32, u64)) -> abi::perf_event_attr {
     let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
     attr.read_format = u64::from(times);
     attr
+}
+
+/// Makes an event begin at once, and for its thread or processor alone.
+fn begin_at_once(attr: &mut abi::perf_event_attr) {
+    attr.set_disabled(0);
+    attr.set_enable_on_exec(0);
+    attr.set_inherit(0);
 }
 
 /// The general registers of this machine, as `asm/perf_regs.h` numbers them.
@@ -393,10 +395,7 @@ impl Opened {
                 offset,
                 bytes: size,
                 truncated,
-                pid,
-                tid,
-                time_ns,
-                cpu,
+                origin,
             } = record
             else {
                 continue;
@@ -404,10 +403,7 @@ impl Opened {
             let taken = aux.take(&self.ring, offset, size);
             is_well &= taken.is_some();
             traces.push(AuxTrace {
-                pid,
-                tid,
-                time_ns,
-                cpu,
+                origin,
                 truncated,
                 bytes: taken.unwrap_or_default(),
             });

@@ -37,6 +37,12 @@ pub enum MempolicyMode {
     WeightedInterleave = 6,
 }
 
+impl From<MempolicyMode> for u32 {
+    fn from(mode: MempolicyMode) -> Self {
+        mode as Self
+    }
+}
+
 /// A set of nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeMask([u64; NODE_WORDS]);
@@ -75,10 +81,10 @@ impl NodeMask {
 pub fn set_for_range(
     address: usize,
     bytes: usize,
-    mode: MempolicyMode,
+    mode: impl Into<u32>,
     nodes: &NodeMask,
 ) -> Result<()> {
-    bind(address, bytes, mode as u32, nodes, 0)
+    bind(address, bytes, mode.into(), nodes, 0)
 }
 
 /// As [`set_for_range`], and moves the resident pages that no other process shares.
@@ -88,31 +94,10 @@ pub fn set_for_range(
 pub fn set_and_move(
     address: usize,
     bytes: usize,
-    mode: MempolicyMode,
+    mode: impl Into<u32>,
     nodes: &NodeMask,
 ) -> Result<()> {
-    bind(address, bytes, mode as u32, nodes, MOVE)
-}
-
-/// As [`set_for_range`], with the kernel's number of a mode (`MPOL_*`).
-///
-/// # Errors
-/// As [`set_for_range`].
-pub fn set_by_number(address: usize, bytes: usize, mode: u32, nodes: &NodeMask) -> Result<()> {
-    bind(address, bytes, mode, nodes, 0)
-}
-
-/// As [`set_by_number`], and moves the resident pages that no other process shares.
-///
-/// # Errors
-/// As [`set_for_range`].
-pub fn set_and_move_by_number(
-    address: usize,
-    bytes: usize,
-    mode: u32,
-    nodes: &NodeMask,
-) -> Result<()> {
-    bind(address, bytes, mode, nodes, MOVE)
+    bind(address, bytes, mode.into(), nodes, MOVE)
 }
 
 fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize) -> Result<()> {
@@ -135,14 +120,7 @@ fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize)
 /// forbids the call.
 pub fn node_of(address: usize) -> Result<u32> {
     let mut node = 0_i32;
-    let arguments = [
-        (&raw mut node) as usize,
-        0,
-        0,
-        address,
-        NODE | OF_ADDRESS,
-        0,
-    ];
+    let arguments = [(&raw mut node) as usize, 0, 0, address, NODE | OF_ADDRESS];
     // SAFETY: the kernel writes one integer, which lives here; there is no mask.
     unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
     u32::try_from(node).map_err(|_| Errno::INVAL)
@@ -164,7 +142,6 @@ mod tests {
             MASK_BITS,
             address,
             OF_ADDRESS,
-            0,
         ];
         // SAFETY: the kernel writes the number and as many bits as stated less one, both live here.
         unsafe { call(libc::SYS_get_mempolicy, arguments) }?;

@@ -42,17 +42,19 @@ impl ProcessHandle {
     /// Whether it has ended, reaped or not.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.ends_within(Duration::ZERO)
+        self.ends_within(Duration::ZERO) == Ok(true)
     }
 
-    /// Waits for its end, at most this time and until a signal arrives here. Whether it has ended, reaped or not.
-    #[must_use]
-    pub fn ends_within(&self, span: Duration) -> bool {
+    /// Waits for its end, at most this time. Whether it has ended, reaped or not.
+    ///
+    /// # Errors
+    /// `EINTR`: a signal arrived here.
+    pub fn ends_within(&self, span: Duration) -> Result<bool, Errno> {
         let limit = Timespec {
             tv_sec: span.as_secs() as i64,
             tv_nsec: i64::from(span.subsec_nanos()),
         };
-        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
+        Ok(poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))? > 0)
     }
 }
 

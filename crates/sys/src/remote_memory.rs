@@ -61,8 +61,6 @@ pub fn advise(
         vectors.as_ptr().expose_provenance(),
         vectors.len(),
         advice as usize,
-        0,
-        0,
     ];
     // SAFETY: the kernel reads the list, which lives until the call returns; each kind of advice leaves contents as they are, in
     // any process.
@@ -88,7 +86,6 @@ pub fn touch(process: u32, addresses: &[usize]) -> Result<usize> {
         1,
         remote.as_ptr().expose_provenance(),
         count,
-        0,
     ];
     // SAFETY: the kernel writes at most `count` bytes to `bytes`, which has room for them, and reads both lists, which live until
     // the call returns.

@@ -21,9 +21,6 @@ pub fn robust_list(thread: u32) -> Result<usize> {
         thread as usize,
         ptr::from_mut(&mut head).expose_provenance(),
         ptr::from_mut(&mut bytes).expose_provenance(),
-        0,
-        0,
-        0,
     ];
     // SAFETY: both pointers are to live variables of the types that the call writes; it only reads kernel state.
     unsafe { call(libc::SYS_get_robust_list, arguments) }?;

@@ -297,8 +297,3 @@ impl StagedCopy {
         self.pool.count(|slot| slot.state == State::Ready) + 2 < self.settings.units.max(4)
     }
 }
-
-fn now_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}

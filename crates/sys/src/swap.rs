@@ -15,7 +15,7 @@ const PREFER: usize = 0x8000;
 /// `EPERM`, `EINVAL` where it is no swap area, `EBUSY` where it is in use.
 pub fn on(area: &CStr, priority: u8) -> Result<()> {
     let path = area.as_ptr().expose_provenance();
-    let arguments = [path, PREFER | usize::from(priority), 0, 0, 0, 0];
+    let arguments = [path, PREFER | usize::from(priority)];
     // SAFETY: the path ends with a zero and lives until the call returns.
     unsafe { call(libc::SYS_swapon, arguments) }.map(|_| ())
 }
@@ -27,7 +27,7 @@ pub fn on(area: &CStr, priority: u8) -> Result<()> {
 pub fn off(area: &CStr) -> Result<()> {
     let path = area.as_ptr().expose_provenance();
     // SAFETY: the path ends with a zero and lives until the call returns.
-    unsafe { call(libc::SYS_swapoff, [path, 0, 0, 0, 0, 0]) }.map(|_| ())
+    unsafe { call(libc::SYS_swapoff, [path]) }.map(|_| ())
 }
 
 #[cfg(test)]

@@ -13,11 +13,18 @@ pub use rustix::io::{Errno, Result};
 ///
 /// # Safety
 /// As the system call itself.
-#[cfg(target_arch = "x86_64")]
-pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+#[inline]
+pub unsafe fn call<const GIVEN: usize>(
+    number: libc::c_long,
+    given: [usize; GIVEN],
+) -> Result<usize> {
+    const { assert!(GIVEN <= 6) };
+    let mut arguments = [0; 6];
+    arguments[..GIVEN].copy_from_slice(&given);
     let answer: isize;
     // SAFETY: the kernel clobbers only rax, rcx and r11, all named; what the call does to memory
     // is the caller's promise.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
         asm!(
             "syscall",
@@ -33,21 +40,9 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
             options(nostack),
         );
     }
-    check(answer)
-}
-
-/// Makes system call `number`. Returns the kernel's result.
-///
-/// # Errors
-/// The kernel's error number.
-///
-/// # Safety
-/// As the system call itself.
-#[cfg(target_arch = "aarch64")]
-pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
-    let answer: isize;
     // SAFETY: the kernel keeps every register but x0; what the call does to memory is the
     // caller's promise.
+    #[cfg(target_arch = "aarch64")]
     unsafe {
         asm!(
             "svc 0",

@@ -31,9 +31,9 @@ use core::num::NonZeroU64;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
 use crate::descriptor::Descriptor;
+use crate::memory;
 
 /// Bytes of the guard below the stack.
 const GUARD: usize = 64 << 10;
@@ -61,18 +61,10 @@ impl Stack {
     /// The error of `mmap` or `mprotect`, `ENOMEM` as a rule.
     pub fn map(bytes: usize) -> Result<Self, Errno> {
         let total = GUARD + bytes + 2 * STORAGE;
-        // SAFETY: a fresh mapping at an address that the kernel chooses; nothing refers to it.
-        let base = unsafe {
-            rustix::mm::mmap_anonymous(
-                core::ptr::null_mut(),
-                total,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )?
-        };
+        let base = memory::fresh(total)?;
         // SAFETY: the first bytes of the mapping just made, which no code uses yet.
-        unsafe { rustix::mm::mprotect(base, GUARD, MprotectFlags::empty())? };
-        let top = base as usize + GUARD + bytes;
+        unsafe { memory::protect(base, GUARD, libc::PROT_NONE)? };
+        let top = base + GUARD + bytes;
         let thread_pointer = top + STORAGE;
         // On x86-64 the first word at the thread pointer, and the third, point to itself.
         for word in [0, 2] {
@@ -84,7 +76,7 @@ impl Stack {
             };
         }
         Ok(Self {
-            base: base as usize,
+            base,
             top,
             thread_pointer,
         })
@@ -96,10 +88,9 @@ impl Stack {
     /// No thread runs on the stack, and none is started on it any more.
     pub unsafe fn unmap(self) {
         let bytes = self.thread_pointer + STORAGE - self.base;
-        let base = core::ptr::with_exposed_provenance_mut(self.base);
         // SAFETY: the whole mapping that `map` made; by the caller's promise no thread uses it. Where the kernel
         // refuses (at its limit of mappings), the memory stays mapped.
-        let _ = unsafe { rustix::mm::munmap(base, bytes) };
+        let _ = unsafe { memory::unmap(self.base, bytes) };
     }
 }
 

@@ -11,14 +11,15 @@
 //! Manual: `userfaultfd(2)`, `ioctl_userfaultfd(2)`, `Documentation/admin-guide/mm/userfaultfd.rst`.
 
 use core::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::ioctl::{self, IntegerSetter, Opcode, Updater, opcode};
+use rustix::ioctl::{self, Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
 use crate::descriptor::Descriptor;
+use crate::system_call::call;
 
 /// `UFFD_API`, the only version of the interface so far.
 const API: u64 = 0xaa;
@@ -134,7 +135,9 @@ impl Userfaultfd {
     /// # Errors
     /// [`OpenError`], which states which of the two is missing.
     pub fn open() -> Result<Self, OpenError> {
-        let descriptor = Self::descriptor().map_err(OpenError::Unavailable)?;
+        let opened = Self {
+            descriptor: Self::descriptor().map_err(OpenError::Unavailable)?,
+        };
         let mut request = ApiRequest {
             api: API,
             features: FEATURE_MOVE,
@@ -142,14 +145,8 @@ impl Userfaultfd {
         };
         // SAFETY: UFFDIO_API is a raw ioctl; the opcode's argument is `struct uffdio_api`, whose
         // layout `ApiRequest` has, and the kernel writes only that struct.
-        let answer = unsafe {
-            ioctl::ioctl(
-                &descriptor,
-                Updater::<IOCTL_API, ApiRequest>::new(&mut request),
-            )
-        };
-        match answer {
-            Ok(()) => Ok(Self { descriptor }),
+        match unsafe { opened.request::<IOCTL_API, _>(&mut request) } {
+            Ok(()) => Ok(opened),
             Err(Errno::INVAL) => Err(OpenError::NoMove),
             Err(error) => Err(OpenError::Unavailable(error)),
         }
@@ -169,12 +166,13 @@ impl Userfaultfd {
         let access = OFlags::RDWR | OFlags::CLOEXEC;
         let device = rustix::fs::open(c"/dev/userfaultfd", access, Mode::empty())?;
         let device = Descriptor::from(device);
+        let number = device.as_raw_fd() as usize;
+        let arguments = [number, IOCTL_NEW as usize, flags.bits() as usize];
         // SAFETY: USERFAULTFD_IOC_NEW takes the flags by value and touches no memory; it returns a new
         // descriptor that no other code owns.
         unsafe {
-            let request =
-                NewDescriptor(IntegerSetter::<IOCTL_NEW>::new_usize(flags.bits() as usize));
-            ioctl::ioctl(&device, request).map(Descriptor::from)
+            let made = call(libc::SYS_ioctl, arguments)?;
+            Ok(OwnedFd::from_raw_fd(made as RawFd).into())
         }
     }
 
@@ -307,33 +305,6 @@ impl Userfaultfd {
 impl AsFd for Userfaultfd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
-    }
-}
-
-/// `USERFAULTFD_IOC_NEW`: flags in, descriptor out.
-struct NewDescriptor(IntegerSetter<IOCTL_NEW>);
-
-// SAFETY: the implementation forwards to `IntegerSetter`, which passes the flags by value, and takes ownership
-// of the descriptor that this opcode returns and no other code knows.
-unsafe impl ioctl::Ioctl for NewDescriptor {
-    type Output = OwnedFd;
-
-    const IS_MUTATING: bool = false;
-
-    fn opcode(&self) -> Opcode {
-        self.0.opcode()
-    }
-
-    fn as_ptr(&mut self) -> *mut core::ffi::c_void {
-        self.0.as_ptr()
-    }
-
-    unsafe fn output_from_ptr(
-        output: ioctl::IoctlOutput,
-        _: *mut core::ffi::c_void,
-    ) -> rustix::io::Result<OwnedFd> {
-        // SAFETY: the kernel has just made this descriptor for this call.
-        Ok(unsafe { OwnedFd::from_raw_fd(output) })
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use isotherm_model::units::Bytes;
 
 use crate::cpu_list;
+use crate::sysfs::{entries, number, text};
 
 /// Of a shared cache of a virtual machine, this much is expected for each of its processors. The guest sees the whole
 /// cache of the host, of whose cores it has a few: a Xeon that listed 260 MiB served 1 to 4 MiB to two processors. Server
@@ -95,17 +96,15 @@ impl Cache {
 
 /// The caches of a processor that hold data.
 fn data_caches(root: &Path, cpu: u32) -> Vec<Cache> {
-    let directory = root.join(format!("sys/devices/system/cpu/cpu{cpu}/cache"));
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let caches = entries.filter_map(|entry| {
-        let text = |name| std::fs::read_to_string(entry.path().join(name)).ok();
-        if text("type").is_some_and(|kind| kind.trim() == "Instruction") {
+    let caches = entries(&root.join(format!("sys/devices/system/cpu/cpu{cpu}/cache")));
+    let caches = caches.iter().filter_map(|cache| {
+        let text = |name| text(&cache.join(name));
+        if text("type").is_some_and(|kind| kind == "Instruction") {
             return None;
         }
-        let level = text("level")?.trim().parse().ok()?;
         Some(Cache {
-            level,
-            bytes: size(text("size")?.trim())?,
+            level: number(&cache.join("level"))?,
+            bytes: size(&text("size")?)?,
             shared_by: text("shared_cpu_list").unwrap_or_else(|| cpu.to_string()),
         })
     });

@@ -1,5 +1,9 @@
-//! Parses and prints the kernel's lists of processors and nodes, such as `0-3,8,10-11`, for the
-//! readers of sysfs.
+//! Parses and prints the kernel's lists of processors and nodes, such as `0-3,8,10-11`, and reads such a list from a file; [`online_cpus`]
+//! reads that of the online processors.
+
+use std::path::Path;
+
+use crate::sysfs::text;
 
 /// Largest number accepted: beyond any machine, so a broken file cannot use much memory.
 const LARGEST: u32 = 1 << 16;
@@ -24,6 +28,12 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// The list in a file; `None` where it cannot be read or is invalid.
+#[must_use]
+pub fn read(path: &Path) -> Option<Vec<u32>> {
+    parse(&text(path)?)
+}
+
 /// Prints a list in the kernel's format: `0-2,8`. Consecutive numbers become a range.
 #[must_use]
 pub fn print(numbers: &[u32]) -> String {
@@ -39,10 +49,8 @@ pub fn print(numbers: &[u32]) -> String {
 /// The online processors of sysfs under this root; without that file, processor numbers up to the
 /// count that this program may use.
 #[must_use]
-pub fn online_cpus(root: &std::path::Path) -> Vec<u32> {
-    let text = std::fs::read_to_string(root.join("sys/devices/system/cpu/online"));
-    let cpus = text.ok().and_then(|text| parse(text.trim()));
-    cpus.unwrap_or_else(|| {
+pub fn online_cpus(root: &Path) -> Vec<u32> {
+    read(&root.join("sys/devices/system/cpu/online")).unwrap_or_else(|| {
         let count = std::thread::available_parallelism().map_or(1, usize::from);
         (0..count as u32).collect()
     })

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use isotherm_model::loaded_latency::LoadPoint;
-use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersError};
+use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers, TiersError};
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::grouping::{self, Group, Speed, View};
@@ -130,9 +130,10 @@ fn without_nodes_measured(
         reason: format!("{}; {}", speed.words, tier.reason),
         ..with_speed(tier, &[speed])
     });
-    let tiers = Tiers::new(tiers.collect())
-        .map_err(|error| DetectError::Contradiction(root.display().to_string(), error))?;
-    Ok(Detected { tiers, ..detected })
+    Ok(Detected {
+        tiers: consistent(root, tiers.collect())?,
+        ..detected
+    })
 }
 
 /// The nodes with memory that this process may use.
@@ -144,23 +145,21 @@ fn usable(nodes: &[Node], limits: &ResourceLimits) -> Vec<Node> {
 const NO_NODES: &str = "the kernel reports no memory nodes; all memory is treated as one tier";
 
 fn without_nodes(root: &Path) -> Result<Detected, DetectError> {
-    let machine = || root.display().to_string();
     let bytes = meminfo::total_bytes(&root.join("proc/meminfo"));
-    let bytes = Bytes(bytes.ok_or_else(|| DetectError::NoMemory(machine()))?);
+    let no_memory = || DetectError::NoMemory(root.display().to_string());
+    let bytes = Bytes(bytes.ok_or_else(no_memory)?);
     let limits = limits::read(root);
-    let tier = tier(
-        "memory".to_owned(),
-        vec![0],
-        bytes,
-        NO_NODES.to_owned(),
-        &limits,
-    );
-    let tiers = Tiers::new(vec![tier]);
+    let tier = tier("memory", vec![0], bytes, NO_NODES, &limits);
     Ok(Detected {
-        tiers: tiers.map_err(|error| DetectError::Contradiction(machine(), error))?,
+        tiers: consistent(root, vec![tier])?,
         nodes: Vec::new(),
         notes: limit_note(&limits).into_iter().collect(),
     })
+}
+
+fn consistent(root: &Path, tiers: Vec<Tier>) -> Result<Tiers, DetectError> {
+    let contradiction = |error| DetectError::Contradiction(root.display().to_string(), error);
+    Tiers::new(tiers).map_err(contradiction)
 }
 
 /// Groups the nodes by their speeds in a view.
@@ -189,8 +188,7 @@ fn placed(
     let names = names(groups.len());
     let tiers = groups.iter().zip(names);
     let tiers = tiers.map(|(group, name)| of_group(name, group, &usable, &seen, &limits));
-    let tiers = Tiers::new(tiers.collect())
-        .map_err(|error| DetectError::Contradiction(root.display().to_string(), error))?;
+    let tiers = consistent(root, tiers.collect())?;
     let mut notes: Vec<String> = limit_note(&limits).into_iter().collect();
     notes.extend(nodes.iter().flat_map(disbelieved));
     let nodes = nodes.iter().map(|node| place(node, &groups, &limits));
@@ -276,7 +274,7 @@ fn of_group(
         .sum();
     let known: Vec<&Speed> = numbers.iter().filter_map(|node| speeds.get(node)).collect();
     let is_known = known.len() == numbers.len();
-    let tier = tier(name, numbers, bytes, reason(group), limits);
+    let tier = tier(&name, numbers, bytes, &reason(group), limits);
     match is_known {
         true => with_speed(tier, &known),
         false => tier,
@@ -300,24 +298,9 @@ fn reason(group: &Group) -> String {
     }
 }
 
-fn tier(
-    name: String,
-    nodes: Vec<u32>,
-    bytes: Bytes,
-    reason: String,
-    limits: &ResourceLimits,
-) -> Tier {
-    Tier {
-        name,
-        kind: TierKind::Nodes(nodes),
-        capacity: limits.memory.map_or(bytes, |limit| bytes.min(limit)),
-        placement: Placement::Preferred,
-        latency: None,
-        read_bandwidth: None,
-        write_bandwidth: None,
-        loaded: Vec::new(),
-        reason,
-    }
+fn tier(name: &str, nodes: Vec<u32>, bytes: Bytes, reason: &str, limits: &ResourceLimits) -> Tier {
+    let capacity = limits.memory.map_or(bytes, |limit| bytes.min(limit));
+    Tier::unmeasured(name, TierKind::Nodes(nodes), capacity, reason)
 }
 
 /// The nodes under equal shares of a load; nothing where they were not measured at the same loads.

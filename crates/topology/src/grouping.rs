@@ -40,7 +40,7 @@ pub enum View {
 }
 
 /// The known speed of a node in the current view.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Speed {
     /// Nanoseconds of a load.
     pub latency: Option<f64>,
@@ -357,18 +357,17 @@ const TOLD_TOLERANCE: f64 = 1.22;
 /// The speed of a node in the view of its nearest processors.
 fn own(node: &Node) -> Option<Speed> {
     let figures = node.figures.as_ref()?;
-    let speed = Speed {
+    let mut speed = Speed {
         latency: figures.latency.map(|latency| latency.0 as f64),
         read: figures.read.map(|read| read as f64),
         write: figures.write.map(|write| write as f64),
         tolerance: TOLD_TOLERANCE,
         // Persistent memory with the figures of DRAM: the firmware copied them.
         kind: usize::from(rank(node.make.as_ref())),
-        loaded: Vec::new(),
-        words: String::new(),
+        ..Speed::default()
     };
-    let words = format!("HMAT ({}): {}", figures.access, figures_in_words(&speed));
-    Some(Speed { words, ..speed })
+    speed.words = format!("HMAT ({}): {}", figures.access, figures_in_words(&speed));
+    Some(speed)
 }
 
 /// The speed of a node in the view of `from`'s processors. The kernel has figures only for the
@@ -394,19 +393,18 @@ fn from_node(node: &Node, from: u32, nodes: &[Node]) -> Option<Speed> {
     let capped = |own: Option<f64>, link: Option<u64>| {
         own.map(|own| link.map_or(own, |link| own.min(link as f64)))
     };
-    let own = speed.words.clone();
-    let seen = Speed {
+    let mut seen = Speed {
         latency: speed.latency.map(|latency| latency * factor),
         read: capped(speed.read, link.and_then(|link| link.read)),
         write: capped(speed.write, link.and_then(|link| link.write)),
-        words: String::new(),
         ..speed
     };
-    let words = format!(
-        "{own} from its nearest processors; at distance {distance} from node {from} estimated as {}",
+    seen.words = format!(
+        "{} from its nearest processors; at distance {distance} from node {from} estimated as {}",
+        seen.words,
         figures_in_words(&seen)
     );
-    Some(Speed { words, ..seen })
+    Some(seen)
 }
 
 /// `100 ns, 102 GB/s`.

@@ -19,6 +19,7 @@
 //! bound.
 #![forbid(unsafe_code)]
 
+pub mod sysfs;
 pub mod cpu_list;
 pub mod caches;
 mod detect;
@@ -36,5 +37,5 @@ pub use devices::{
     DeviceSource, Inventory, MemoryBlocks, MemoryDevice, dmi_device, inventory, inventory_of_file,
 };
 pub use grouping::View;
-pub use swap::{SwapArea, SwapMedium, SwapSpace, Zram, Zswap, swap};
+pub use swap::{SwapArea, SwapMedium, SwapSpace, Zram, Zswap, swap, swap_room};
 pub use tiers_file::{FileError, TiersFile, parse, print, read_file};

@@ -5,8 +5,10 @@
 use std::path::Path;
 
 use isotherm_model::units::Bytes;
+use isotherm_sys::control_group::{UNLIMITED, directories};
 
 use crate::cpu_list;
+use crate::sysfs::text;
 
 /// Limits that the kernel enforces on this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,8 +40,7 @@ pub fn read(root: &Path) -> ResourceLimits {
         .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
         .and_then(cpu_list::parse);
     // The root of the hierarchy has no such file, and an empty file means the parent's value.
-    let by_group = CPUSET
-        .texts(root)
+    let by_group = in_groups(root, "cpuset", CPUSET)
         .find_map(|text| cpu_list::parse(&text).filter(|nodes| !nodes.is_empty()));
     let nodes = match (by_status, by_group) {
         (Some(mut nodes), Some(group)) => {
@@ -57,65 +58,22 @@ pub fn read(root: &Path) -> ResourceLimits {
 /// The tightest limit from this process's control group up to the root of the hierarchy.
 #[must_use]
 pub fn memory(root: &Path) -> Option<Bytes> {
-    let limits = MEMORY.texts(root).filter_map(|text| text.parse().ok());
+    let limits = in_groups(root, "memory", MEMORY).filter_map(|text| text.parse().ok());
     limits.filter(|bytes| *bytes < UNLIMITED).min().map(Bytes)
 }
 
-/// Version 1 writes the largest number, rounded down to a page of any size, for "no limit"; version
-/// 2 writes `max`.
-const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+/// The file of a limit in version 1 and in version 2.
+type LimitFiles = [&'static str; 2];
 
-const MEMORY: Controller = Controller {
-    name: "memory",
-    second: "memory.max",
-    first: "memory.limit_in_bytes",
-};
-const CPUSET: Controller = Controller {
-    name: "cpuset",
-    second: "cpuset.mems.effective",
-    first: "cpuset.effective_mems",
-};
+const MEMORY: LimitFiles = ["memory.limit_in_bytes", "memory.max"];
+const CPUSET: LimitFiles = ["cpuset.effective_mems", "cpuset.mems.effective"];
 
-/// A controller, and its limit file in version 2 and in version 1.
-struct Controller {
-    name: &'static str,
-    second: &'static str,
-    first: &'static str,
-}
-
-impl Controller {
-    /// The contents of the file in this process's control group and each group above it, innermost
-    /// first. A machine may have one controller in version 1 and another in version 2.
-    fn texts(&self, root: &Path) -> impl Iterator<Item = String> {
-        let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-        let mut texts = Vec::new();
-        for line in groups.lines() {
-            // `4:memory:/box/app` in version 1, `0::/box/app` in version 2.
-            let Some((controllers, group)) = line
-                .split_once(':')
-                .and_then(|(_, rest)| rest.split_once(":/"))
-            else {
-                continue;
-            };
-            let mount = root.join("sys/fs/cgroup");
-            if controllers.is_empty() {
-                texts.extend(upwards(&mount, group, self.second));
-            } else if controllers.split(',').any(|name| name == self.name) {
-                texts.extend(upwards(&mount.join(self.name), group, self.first));
-            }
-        }
-        texts.into_iter()
-    }
-}
-
-/// The text of a file in a group and in each group above it. In a container the group's path may be
-/// the machine's, and only the mount itself is visible.
-fn upwards(mount: &Path, group: &str, file: &str) -> Vec<String> {
-    mount
-        .join(group)
-        .ancestors()
-        .take_while(|path| path.starts_with(mount))
-        .filter_map(|path| std::fs::read_to_string(path.join(file)).ok())
-        .map(|text| text.trim().to_owned())
-        .collect()
+/// The contents of the file of a controller in this process's control group and each group above it, innermost first.
+fn in_groups(root: &Path, controller: &str, files: LimitFiles) -> impl Iterator<Item = String> {
+    let lines = text(&root.join("proc/self/cgroup")).unwrap_or_default();
+    let groups: Vec<_> = directories(root, &lines, controller).collect();
+    groups.into_iter().filter_map(move |group| {
+        let [first, second] = files;
+        text(&group.path.join(if group.is_first { first } else { second }))
+    })
 }

@@ -152,17 +152,14 @@ pub fn measure(
     let steps = with_cpus
         .iter()
         .map(|target| 2 + thread_counts(target.cpus.len()).len());
-    let mut progress = Progress {
-        done: 0,
-        total: steps.sum::<usize>() * with_memory.len(),
-        watch,
-    };
     let mut run = Run {
         root,
         settings,
         with_cpus: &with_cpus,
         notes: &mut notes,
-        progress: &mut progress,
+        done: 0,
+        total: steps.sum::<usize>() * with_memory.len(),
+        watch,
         least_ran: 1.0,
     };
     let mut pairs = Vec::new();
@@ -265,13 +262,20 @@ fn targets(
     found.into_iter().map(target).collect()
 }
 
-struct Progress<'a> {
+/// A measurement in progress.
+struct Run<'a> {
+    root: &'a Path,
+    settings: MeasureSettings,
+    with_cpus: &'a [&'a Target],
+    notes: &'a mut Vec<String>,
     done: usize,
     total: usize,
     watch: &'a mut dyn FnMut(MeasureStep) -> ControlFlow<()>,
+    /// The smallest share of their time for which the threads of a bandwidth trial had a processor.
+    least_ran: f64,
 }
 
-impl Progress<'_> {
+impl Run<'_> {
     fn step(
         &mut self,
         cpu_node: u32,
@@ -291,20 +295,7 @@ impl Progress<'_> {
             ControlFlow::Break(()) => Err(MeasureError::Interrupted),
         }
     }
-}
 
-/// A measurement in progress.
-struct Run<'a, 'b> {
-    root: &'a Path,
-    settings: MeasureSettings,
-    with_cpus: &'a [&'a Target],
-    notes: &'a mut Vec<String>,
-    progress: &'a mut Progress<'b>,
-    /// The smallest share of their time for which the threads of a bandwidth trial had a processor.
-    least_ran: f64,
-}
-
-impl Run<'_, '_> {
     /// The pairs of one node's memory with all processors; none, and a note, where the memory
     /// cannot be allocated there.
     fn memory_node(&mut self, target: &Target, is_only: bool) -> Result<Vec<Pair>, MeasureError> {
@@ -319,7 +310,7 @@ impl Run<'_, '_> {
         chase::line_up(memory.words());
         for from in self.with_cpus {
             let figure = MeasuredFigure::Latency;
-            self.progress.step(from.number, target.number, figure)?;
+            self.step(from.number, target.number, figure)?;
             let latency = chase::latency(memory.words(), from.cpus[0], self.settings.chase)
                 .map_err(MeasureError::Pinning)?;
             pairs.push(Pair {
@@ -333,8 +324,8 @@ impl Run<'_, '_> {
         for (from, pair) in self.with_cpus.iter().zip(&mut pairs) {
             for threads in thread_counts(from.cpus.len()) {
                 let count = u32::try_from(threads).unwrap_or(u32::MAX);
-                self.progress
-                    .step(from.number, target.number, MeasuredFigure::Bandwidth(count))?;
+                let figure = MeasuredFigure::Bandwidth(count);
+                self.step(from.number, target.number, figure)?;
                 let cpus = &from.cpus[..threads];
                 let (rates, ran) = stream::rates(memory.words(), cpus, self.settings.trial)
                     .map_err(MeasureError::Pinning)?;
@@ -357,7 +348,7 @@ impl Run<'_, '_> {
         chase::line_up(&mut words[..half]);
         for (from, pair) in self.with_cpus.iter().zip(pairs) {
             let figure = MeasuredFigure::LoadedLatency;
-            self.progress.step(from.number, memory_node, figure)?;
+            self.step(from.number, memory_node, figure)?;
             pair.loaded = load::points(words, &from.cpus, self.settings.trial)
                 .map_err(MeasureError::Pinning)?;
         }
@@ -427,12 +418,7 @@ fn check_place(memory: &mut NodeMemory, node: u32) -> Result<(), String> {
 
 /// Bytes of this process in transparent huge pages.
 fn huge_bytes(root: &Path) -> u64 {
-    let text = std::fs::read_to_string(root.join("proc/self/smaps_rollup")).unwrap_or_default();
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("AnonHugePages:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    kib.unwrap_or(0).saturating_mul(1024)
+    meminfo::bytes(&root.join("proc/self/smaps_rollup"), "AnonHugePages:").unwrap_or(0)
 }
 
 /// Nodes form one tier while their scores differ by no more than this factor: runs on one memory
@@ -452,21 +438,20 @@ pub(crate) fn speeds(pairs: &[Pair], view: View) -> BTreeMap<u32, Speed> {
         if latency <= 0.0 || read <= 0.0 {
             continue;
         }
-        let speed = Speed {
+        let mut speed = Speed {
             latency: Some(latency),
             read: Some(read),
             write: Some(pair.most(|rates| rates.write) as f64).filter(|write| *write > 0.0),
             tolerance: MEASURED_TOLERANCE,
-            kind: 0,
             loaded: pair.loaded.clone(),
-            words: String::new(),
+            ..Speed::default()
         };
         let words = figures_in_words(&speed);
-        let words = format!("measured from node {}: {words}", pair.cpu_node);
+        speed.words = format!("measured from node {}: {words}", pair.cpu_node);
         let score = latency / read;
         let known = best.get(&pair.memory_node);
         if known.is_none_or(|(known, _)| score < *known) {
-            best.insert(pair.memory_node, (score, Speed { words, ..speed }));
+            best.insert(pair.memory_node, (score, speed));
         }
     }
     let speeds = best.into_iter();

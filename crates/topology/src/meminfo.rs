@@ -26,8 +26,14 @@ pub fn free_bytes(path: &Path) -> Option<u64> {
 }
 
 /// Bytes of the line that begins with a name, as in `MemFree:`, if the file exists and has it.
-pub(crate) fn bytes(path: &Path, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(path).ok()?;
+#[must_use]
+pub fn bytes(path: &Path, name: &str) -> Option<u64> {
+    bytes_in(&std::fs::read_to_string(path).ok()?, name)
+}
+
+/// As [`bytes`], in the text of such a file.
+#[must_use]
+pub fn bytes_in(text: &str, name: &str) -> Option<u64> {
     // The name is a whole word: "Active(file):" is also the end of "Inactive(file):".
     let value = |line: &str| {
         let mut words = line

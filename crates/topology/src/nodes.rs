@@ -22,10 +22,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_model::units::{Bytes, Nanos};
 
+use crate::sysfs::{entries, number, numbered, text};
 use crate::{cpu_list, meminfo};
 
 /// A node of memory, of processors, or of both.
@@ -129,7 +130,12 @@ pub fn read(root: &Path) -> Vec<Node> {
     let path = |number: u32| directory.join(format!("node{number}"));
     let with_cpus: BTreeMap<u32, Vec<u32>> = numbers
         .iter()
-        .map(|number| (*number, node_list(&path(*number).join("cpulist"))))
+        .map(|number| {
+            (
+                *number,
+                cpu_list::read(&path(*number).join("cpulist")).unwrap_or_default(),
+            )
+        })
         .collect();
     let kernel_tiers = kernel_tiers(root);
     let makes = makes(root);
@@ -160,40 +166,6 @@ pub fn read(root: &Path) -> Vec<Node> {
         }
     };
     numbers.iter().map(node).collect()
-}
-
-/// The numbers `n` of the entries `{prefix}n` of a directory, in order.
-pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| {
-            entry
-                .file_name()
-                .to_str()?
-                .strip_prefix(prefix)?
-                .parse()
-                .ok()
-        })
-        .collect();
-    numbers.sort_unstable();
-    // `node01` and `node1` have the same number.
-    numbers.dedup();
-    numbers
-}
-
-pub(crate) fn text(path: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    Some(text.trim().to_owned())
-}
-
-fn number(path: PathBuf) -> Option<u64> {
-    text(&path)?.parse().ok()
-}
-
-fn node_list(path: &Path) -> Vec<u32> {
-    text(path)
-        .and_then(|text| cpu_list::parse(&text))
-        .unwrap_or_default()
 }
 
 /// The columns are the online nodes in order. A different number of columns means that a node was
@@ -243,7 +215,7 @@ fn read_figures(
 ) -> (Option<Figures>, Vec<String>) {
     let mut wrong = Vec::new();
     let mut figure = |name: &str, unit: &str, range: &std::ops::RangeInclusive<u64>| {
-        let value = number(directory.join(name)).filter(|value| *value > 0)?;
+        let value = number(&directory.join(name)).filter(|value| *value > 0)?;
         if !range.contains(&value) {
             wrong.push(format!(
                 "{access} reports a {name} of {value} {unit}, which no memory has"
@@ -272,26 +244,22 @@ fn kernel_tiers(root: &Path) -> BTreeMap<u32, u32> {
     let tiers = numbered(&directory, "memory_tier").into_iter();
     tiers
         .flat_map(|tier| {
-            let nodes = node_list(&directory.join(format!("memory_tier{tier}/nodelist")));
-            nodes.into_iter().map(move |node| (node, tier))
+            let nodes = cpu_list::read(&directory.join(format!("memory_tier{tier}/nodelist")));
+            nodes.into_iter().flatten().map(move |node| (node, tier))
         })
         .collect()
 }
 
 /// The kind of memory of each node that a driver made, from the device's path in sysfs.
 fn makes(root: &Path) -> BTreeMap<u32, Make> {
-    let directory = root.join("sys/bus/dax/devices");
-    let entries = std::fs::read_dir(&directory)
-        .into_iter()
-        .flatten()
-        .flatten();
     let mut makes = BTreeMap::new();
-    for entry in entries {
-        let node = number(entry.path().join("target_node")).and_then(|node| node.try_into().ok());
-        let (Some(node), Ok(place)) = (node, std::fs::read_link(entry.path())) else {
+    for device in entries(&root.join("sys/bus/dax/devices")) {
+        let node = number(&device.join("target_node")).and_then(|node| node.try_into().ok());
+        let (Some(node), Ok(place)) = (node, std::fs::read_link(&device)) else {
             continue;
         };
-        let name = entry.file_name().to_string_lossy().into_owned();
+        let name = device.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().into_owned();
         let place = place.to_string_lossy();
         let make = match () {
             () if place.contains("/ndbus") || place.contains("e820_pmem") => Make::Persistent(name),
@@ -316,20 +284,16 @@ fn in_package(root: &Path) -> Option<String> {
 }
 
 fn huge_pages(path: &Path) -> Vec<HugePages> {
-    let directory = path.join("hugepages");
-    let entries = std::fs::read_dir(&directory)
-        .into_iter()
-        .flatten()
-        .flatten();
-    let mut sizes: Vec<HugePages> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let kib = name
+    let mut sizes: Vec<HugePages> = entries(&path.join("hugepages"))
+        .iter()
+        .filter_map(|pages| {
+            let kib = pages
+                .file_name()?
                 .to_str()?
                 .strip_prefix("hugepages-")?
                 .strip_suffix("kB")?;
             let size = kib.parse::<u64>().ok()?.checked_mul(1024)?;
-            let count = |name| number(entry.path().join(name)).unwrap_or(0);
+            let count = |name| number(&pages.join(name)).unwrap_or(0);
             Some(HugePages {
                 size: Bytes(size),
                 total: count("nr_hugepages"),

@@ -19,7 +19,12 @@ use std::path::{Path, PathBuf};
 use isotherm_model::units::Bytes;
 
 use crate::meminfo;
-use crate::nodes::text;
+use crate::sysfs::{chosen, text};
+
+/// Room to keep free on a device with a limit, because further sizes of compressed pages take groups of pages of their own; an eighth of a
+/// small limit.
+const RESERVE: Bytes = Bytes(1 << 20);
+const RESERVE_PART: u64 = 8;
 
 /// The places to which the kernel can move pages that are not in use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +70,8 @@ pub struct Zram {
     pub stored: Bytes,
     /// Bytes of memory that it takes for them.
     pub memory: Bytes,
+    /// Bytes of memory that it may take; `None` without a limit.
+    pub limit: Option<Bytes>,
 }
 
 /// The compressed cache before swap on disks.
@@ -80,6 +87,28 @@ pub struct Zswap {
     pub memory: Bytes,
 }
 
+impl SwapArea {
+    /// Bytes of pages that still have room, if a limit of the device allows them.
+    fn free(&self) -> Bytes {
+        self.size.saturating_sub(self.used)
+    }
+
+    /// Bytes of pages that it has room for, even if none of them can be compressed.
+    fn room(&self) -> Bytes {
+        let SwapMedium::Zram(Zram {
+            memory,
+            limit: Some(limit),
+            ..
+        }) = self.medium
+        else {
+            return self.free();
+        };
+        let reserve = RESERVE.min(Bytes(limit.0 / RESERVE_PART));
+        let below_limit = limit.saturating_sub(memory).saturating_sub(reserve);
+        self.free().min(below_limit)
+    }
+}
+
 impl SwapSpace {
     /// True where swapped pages stay in memory, compressed: on zram, or by zswap before any area.
     #[must_use]
@@ -91,8 +120,7 @@ impl SwapSpace {
     /// Bytes of pages that still have room.
     #[must_use]
     pub fn free(&self) -> Bytes {
-        let free = |area: &SwapArea| area.size.0.saturating_sub(area.used.0);
-        Bytes(self.areas.iter().map(free).fold(0, u64::saturating_add))
+        self.areas.iter().map(SwapArea::free).sum()
     }
 
     /// For a warning where pages found no room: why nothing more is paged out.
@@ -135,13 +163,23 @@ impl SwapSpace {
 /// The swap areas and zswap of the machine whose file system is mounted at `root`.
 #[must_use]
 pub fn swap(root: &Path) -> SwapSpace {
+    SwapSpace {
+        areas: areas(root),
+        zswap: zswap(root),
+    }
+}
+
+/// Bytes of pages that all areas of this machine have room for, even if none of them can be compressed; 0 without an area.
+#[must_use]
+pub fn swap_room(root: &Path) -> Bytes {
+    areas(root).iter().map(SwapArea::room).sum()
+}
+
+fn areas(root: &Path) -> Vec<SwapArea> {
     let listed = std::fs::read_to_string(root.join("proc/swaps")).unwrap_or_default();
     // The first line names the columns.
     let areas = listed.lines().skip(1).filter_map(|line| area(root, line));
-    SwapSpace {
-        areas: areas.collect(),
-        zswap: zswap(root),
-    }
+    areas.collect()
 }
 
 /// `/dev/zram0 partition 262140 1024 100`, sizes in KiB.
@@ -187,17 +225,11 @@ fn zram(root: &Path, name: &str) -> Option<Zram> {
     // Bytes of pages, bytes when compressed, bytes of memory with the allocator's loss, their limit or 0.
     let mut size = |skipped| sizes.nth(skipped)?.parse().ok();
     Some(Zram {
-        algorithm: chosen(&text(&device.join("comp_algorithm")).unwrap_or_default()),
+        algorithm: chosen(&device.join("comp_algorithm")).unwrap_or_default(),
         stored: Bytes(size(0)?),
         memory: Bytes(size(1)?),
+        limit: size(0).filter(|limit| *limit > 0).map(Bytes),
     })
-}
-
-/// The word in brackets, as in `lzo [lz4] zstd`; empty where there is none.
-fn chosen(words: &str) -> String {
-    let inside = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
-    let mut words = words.split_ascii_whitespace();
-    words.find_map(inside).unwrap_or_default()
 }
 
 fn zswap(root: &Path) -> Option<Zswap> {
@@ -222,7 +254,7 @@ mod tests {
     use isotherm_model::units::Bytes;
     use tempfile::TempDir;
 
-    use super::{SwapMedium, SwapSpace, Zram, swap};
+    use super::{SwapMedium, SwapSpace, Zram, swap, swap_room};
 
     fn machine(files: &[(&str, &str)]) -> TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -254,6 +286,7 @@ mod tests {
             algorithm: "lz4".into(),
             stored: Bytes(4 << 20),
             memory: Bytes(2 << 20),
+            limit: None,
         };
         assert_eq!(area.path, Path::new("/dev/zram1"));
         assert_eq!(area.medium, SwapMedium::Zram(zram));
@@ -299,5 +332,31 @@ mod tests {
             SwapMedium::Device,
             "no sizes of zram"
         );
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    fn room(swaps: &str, mm_stat: &str) -> u64 {
+        let swaps = format!("{HEADING}{swaps}");
+        let root = machine(&[("proc/swaps", &swaps), ("sys/block/zram1/mm_stat", mm_stat)]);
+        swap_room(root.path()).0
+    }
+
+    #[test]
+    fn all_areas_together_have_what_they_do_not_hold() {
+        let swaps =
+            "/dev/zram1 partition 65536 1024 100\n/swap\\040file file 2048 0 -2\nnonsense\n";
+        assert_eq!(room(swaps, "0 0 0 0 0 0 0 0 0\n"), 63 * MIB + 2 * MIB);
+        assert_eq!(swap_room(Path::new("/nowhere")), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_device_with_a_limit_has_no_more_than_that() {
+        let zram = "/dev/zram1 partition 65536 1024 100\n";
+        let sizes = |taken: u64, limit: u64| format!("9 9 {taken} {limit} 0 0 0 0 0\n");
+        assert_eq!(room(zram, &sizes(5 * MIB, 20 * MIB)), 14 * MIB);
+        assert_eq!(room(zram, &sizes(5 * MIB, 200 * MIB)), 63 * MIB);
+        assert_eq!(room(zram, &sizes(MIB, 4 * MIB)), 5 * MIB / 2);
+        assert_eq!(room(zram, &sizes(20 * MIB, 20 * MIB)), 0);
     }
 }

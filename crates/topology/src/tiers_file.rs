@@ -46,6 +46,7 @@ use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_sys::files::read_input_text;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -53,23 +54,13 @@ use super::measure::{Pair, Rates};
 pub use write::print;
 
 /// Why a tiers or a devices file was rejected: `machine.toml:4: "12" is not a size ...`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {why}")]
 pub struct FileError {
-    path: String,
-    line: Option<usize>,
+    /// The file, and the line where it has one.
+    place: String,
     why: String,
 }
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.path, self.why),
-            None => write!(f, "{}: {}", self.path, self.why),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
 
 /// The contents of a tiers file.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,8 +148,7 @@ pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
 /// The text of a file that describes the machine.
 pub(crate) fn text_of(path: &Path) -> Result<String, FileError> {
     read_input_text(path, FILE_AT_MOST).map_err(|error| FileError {
-        path: path.display().to_string(),
-        line: None,
+        place: path.display().to_string(),
         why: error.to_string(),
     })
 }
@@ -169,10 +159,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, FileError> {
 /// As [`read_file`].
 pub fn parse(text: &str, path: &str) -> Result<TiersFile, FileError> {
     let at = Place { text, path };
-    let file: FileTables = toml::from_str(text).map_err(|error| {
-        let start = error.span().map(|span| span.start);
-        at.error(start, error.message().to_owned())
-    })?;
+    let file: FileTables = at.tables()?;
     let mut tiers = Vec::with_capacity(file.tier.len());
     for tier in file.tier {
         let start = tier.span().start;
@@ -194,16 +181,22 @@ pub(crate) struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The tables of the file.
+    pub(crate) fn tables<T: DeserializeOwned>(&self) -> Result<T, FileError> {
+        toml::from_str(self.text).map_err(|error| {
+            let start = error.span().map(|span| span.start);
+            self.error(start, error.message().to_owned())
+        })
+    }
+
     pub(crate) fn error(&self, start: Option<usize>, why: String) -> FileError {
-        let line = start.map(|start| {
+        let mut place = self.path.to_owned();
+        if let Some(start) = start {
             let before = self.text.as_bytes().get(..start).unwrap_or_default();
-            before.iter().filter(|byte| **byte == b'\n').count() + 1
-        });
-        FileError {
-            path: self.path.to_owned(),
-            line,
-            why,
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            place += &format!(":{line}");
         }
+        FileError { place, why }
     }
 
     pub(crate) fn value<T: FromStr<Err: fmt::Display>>(

@@ -14,7 +14,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::io::{BufRead, ErrorKind, Read};
-use std::rc::Rc;
+use std::marker::PhantomData;
 
 use flate2::bufread::ZlibDecoder;
 use isotherm_model::profile::Profile;
@@ -39,35 +39,35 @@ const BETWEEN_REGIONS: u64 = 1 << 24;
 pub(crate) fn read(mut source: impl BufRead, file: &str, grain: Grain) -> Result<Profile, Error> {
     let head = source.fill_buf().map_err(|e| Error::read(file, e))?;
     let compressed = is_zlib(head);
-    let state = Rc::new(State {
+    let state = State {
         gatherer: RefCell::new(Gatherer::new(grain)),
         fault: RefCell::new(None),
         unmarked: Cell::new(0),
-    });
-    let metered = |inner| {
-        std::io::BufReader::new(Metered {
-            inner,
-            state: Rc::clone(&state),
-        })
+        record: Cell::new(0),
     };
-    let result = if compressed {
-        let decoder: Box<dyn Read + '_> = Box::new(ZlibDecoder::new(source));
-        stream(metered(decoder), &state)
-    } else {
-        let plain: Box<dyn Read + '_> = Box::new(source);
-        stream(metered(plain), &state)
+    let inner: Box<dyn Read + '_> = match compressed {
+        true => Box::new(ZlibDecoder::new(source)),
+        false => Box::new(source),
     };
-    result.map_err(|error| located(error, &state, file))?;
-    let gatherer = state.gatherer.replace(Gatherer::new(grain));
+    let metered = Metered {
+        inner,
+        state: &state,
+    };
+    let mut json = serde_json::Deserializer::from_reader(std::io::BufReader::new(metered));
+    let next_record = |()| {
+        state.record.update(|number| number + 1);
+        Ok(())
+    };
+    state
+        .list("a list of records", Part(Record(&state)), next_record)
+        .deserialize(&mut json)
+        .and_then(|()| json.end())
+        .map_err(|error| located(error, &state, file))?;
+    drop(json);
+    let gatherer = state.gatherer.into_inner();
     gatherer
         .finish()
         .map_err(|fault| fault.at(file, Place::Whole))
-}
-
-fn stream(source: impl Read, state: &State) -> Result<(), serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_reader(source);
-    Records(state).deserialize(&mut json)?;
-    json.end()
 }
 
 /// The two magic bytes of zlib: method 8 and a check that makes both a multiple of 31.
@@ -107,6 +107,9 @@ struct State {
     fault: RefCell<Option<Fault>>,
     /// Bytes since the last region.
     unmarked: Cell<u64>,
+    /// Number of the record that is read. Two records of one target (several schemes) start again at the same time, so it and not the
+    /// target distinguishes them.
+    record: Cell<u64>,
 }
 
 impl State {
@@ -116,15 +119,38 @@ impl State {
         self.fault.replace(Some(fault));
         E::custom(text)
     }
+
+    /// A list whose elements are read by `seed` and passed to `add` one by one. `expecting` names it in errors.
+    const fn list<S, F>(&self, expecting: &'static str, seed: S, add: F) -> Part<List<'_, S, F>> {
+        Part(List {
+            state: self,
+            expecting,
+            seed,
+            add,
+        })
+    }
+
+    /// Adds a region to those of its snapshot.
+    fn add_region(&self, regions: &mut Vec<Region>, raw: &RawRegion) -> Result<(), Fault> {
+        self.unmarked.set(0);
+        let region = Region::new(raw.start.0, raw.end.0, raw.nr_accesses.samples.0)?;
+        region.behind(regions.last())?;
+        regions.push(region);
+        if regions.len() as u64 > REGIONS {
+            let found = format!("a snapshot has more than {REGIONS} regions");
+            return Err(Fault::new(found, FORMAT));
+        }
+        Ok(())
+    }
 }
 
 /// A reader that counts the bytes between regions.
-struct Metered<R> {
-    inner: R,
-    state: Rc<State>,
+struct Metered<'a> {
+    inner: Box<dyn Read + 'a>,
+    state: &'a State,
 }
 
-impl<R: Read> Read for Metered<R> {
+impl Read for Metered<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let unmarked = &self.state.unmarked;
         if unmarked.get() > BETWEEN_REGIONS {
@@ -138,53 +164,48 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// The outer list.
-struct Records<'a>(&'a State);
+/// A part of the file that is read by a visitor with a state.
+#[derive(Clone, Copy)]
+struct Part<V>(V);
 
-impl<'de> DeserializeSeed<'de> for Records<'_> {
-    type Value = ();
+impl<'de, V: Visitor<'de>> DeserializeSeed<'de> for Part<V> {
+    type Value = V::Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<V::Value, D::Error> {
+        deserializer.deserialize_any(self.0)
     }
 }
 
-impl<'de> Visitor<'de> for Records<'_> {
+/// A list, as [`State::list`] makes it.
+struct List<'a, S, F> {
+    state: &'a State,
+    expecting: &'static str,
+    seed: S,
+    add: F,
+}
+
+impl<'de, S, F> Visitor<'de> for List<'_, S, F>
+where
+    S: DeserializeSeed<'de> + Copy,
+    F: FnMut(S::Value) -> Result<(), Fault>,
+{
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of records")
+        f.write_str(self.expecting)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut records: A) -> Result<(), A::Error> {
-        let mut number = 0;
-        while records
-            .next_element_seed(Record {
-                state: self.0,
-                number,
-            })?
-            .is_some()
-        {
-            number += 1;
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        while let Some(element) = list.next_element_seed(self.seed)? {
+            (self.add)(element).map_err(|fault| self.state.refuse(fault))?;
         }
         Ok(())
     }
 }
 
-/// One record: a target and its snapshots.
-struct Record<'a> {
-    state: &'a State,
-    /// Identifies the target if the record names none (physical memory).
-    number: u64,
-}
-
-impl<'de> DeserializeSeed<'de> for Record<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+/// One record: a target and its snapshots, which are gathered one by one.
+#[derive(Clone, Copy)]
+struct Record<'a>(&'a State);
 
 impl<'de> Visitor<'de> for Record<'_> {
     type Value = ();
@@ -194,15 +215,14 @@ impl<'de> Visitor<'de> for Record<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut record: A) -> Result<(), A::Error> {
-        // Two records of one target (several schemes) start again at the same time, so the number
-        // of the record and not the target distinguishes them.
-        let target = self.number;
+        let Self(state) = self;
         let mut found = false;
         while let Some(key) = record.next_key::<String>()? {
             if key == "snapshots" {
                 found = true;
-                let state = self.state;
-                record.next_value_seed(Snapshots { state, target })?;
+                let gather = |snapshot| state.gatherer.borrow_mut().add(&snapshot);
+                let one = Part(OneSnapshot(state));
+                record.next_value_seed(state.list("a list of snapshots", one, gather))?;
             } else {
                 record.next_value::<IgnoredAny>()?;
             }
@@ -214,50 +234,9 @@ impl<'de> Visitor<'de> for Record<'_> {
     }
 }
 
-/// The snapshots of a record, gathered one by one.
-struct Snapshots<'a> {
-    state: &'a State,
-    target: u64,
-}
-
-impl<'de> DeserializeSeed<'de> for Snapshots<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Snapshots<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of snapshots")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut snapshots: A) -> Result<(), A::Error> {
-        let (state, target) = (self.state, self.target);
-        while let Some(snapshot) = snapshots.next_element_seed(OneSnapshot { state, target })? {
-            let added = state.gatherer.borrow_mut().add(&snapshot);
-            added.map_err(|fault| state.refuse(fault))?;
-        }
-        Ok(())
-    }
-}
-
 /// One snapshot.
-struct OneSnapshot<'a> {
-    state: &'a State,
-    target: u64,
-}
-
-impl<'de> DeserializeSeed<'de> for OneSnapshot<'_> {
-    type Value = Snapshot;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Snapshot, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
+#[derive(Clone, Copy)]
+struct OneSnapshot<'a>(&'a State);
 
 impl<'de> Visitor<'de> for OneSnapshot<'_> {
     type Value = Snapshot;
@@ -267,6 +246,7 @@ impl<'de> Visitor<'de> for OneSnapshot<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Snapshot, A::Error> {
+        let Self(state) = self;
         let mut start = None;
         let mut end = None;
         let mut regions = None;
@@ -274,51 +254,22 @@ impl<'de> Visitor<'de> for OneSnapshot<'_> {
             match key.as_str() {
                 "start_time" => start = Some(fields.next_value::<Number>()?.0),
                 "end_time" => end = Some(fields.next_value::<Number>()?.0),
-                "regions" => regions = Some(fields.next_value_seed(Regions(self.state))?),
+                "regions" => {
+                    let list = regions.insert(Vec::new());
+                    let add = |raw: RawRegion| state.add_region(list, &raw);
+                    let raw = PhantomData::<RawRegion>;
+                    fields.next_value_seed(state.list("a list of regions", raw, add))?;
+                }
                 _ => drop(fields.next_value::<IgnoredAny>()?),
             }
         }
         let missing = A::Error::missing_field;
         Ok(Snapshot {
-            target: self.target,
+            target: state.record.get(),
             start: Nanos(start.ok_or_else(|| missing("start_time"))?),
             end: Nanos(end.ok_or_else(|| missing("end_time"))?),
             regions: regions.ok_or_else(|| missing("regions"))?,
         })
-    }
-}
-
-/// The regions of a snapshot.
-struct Regions<'a>(&'a State);
-
-impl<'de> DeserializeSeed<'de> for Regions<'_> {
-    type Value = Vec<Region>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<Region>, D::Error> {
-        deserializer.deserialize_seq(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Regions<'_> {
-    type Value = Vec<Region>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of regions")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Region>, A::Error> {
-        let mut regions: Vec<Region> = Vec::new();
-        while let Some(raw) = list.next_element::<RawRegion>()? {
-            self.0.unmarked.set(0);
-            let region = Region::new(raw.start.0, raw.end.0, raw.nr_accesses.samples.0);
-            let region = region.and_then(|region| region.behind(regions.last()).map(|()| region));
-            regions.push(region.map_err(|fault| self.0.refuse(fault))?);
-            if regions.len() as u64 > REGIONS {
-                let found = format!("a snapshot has more than {REGIONS} regions");
-                return Err(self.0.refuse(Fault::new(found, FORMAT)));
-            }
-        }
-        Ok(regions)
     }
 }
 

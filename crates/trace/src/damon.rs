@@ -18,13 +18,13 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::{Epoch, Extent, Process, SourceReport};
-use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
+use isotherm_model::batch::{Epoch, Process, SourceReport};
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
 use crate::error::Fault;
-use crate::grain::Grain;
+use crate::grain::{Grain, add_site};
 use crate::site_hash::site_hash;
 
 /// Bytes of a page, the unit in which DAMON samples.
@@ -81,8 +81,8 @@ pub(crate) struct Snapshot {
     pub(crate) regions: Vec<Region>,
 }
 
-/// Gathers snapshots.
-#[derive(Debug)]
+/// Gathers snapshots into a profile.
+#[derive(Debug, Default)]
 pub(crate) struct Gatherer {
     grain: Grain,
     /// Targets in the order of their appearance, and the end of the last snapshot of each.
@@ -99,13 +99,7 @@ impl Gatherer {
     pub(crate) fn new(grain: Grain) -> Self {
         Self {
             grain,
-            targets: BTreeMap::new(),
-            first: None,
-            last: Nanos::ZERO,
-            heat: BTreeMap::new(),
-            areas: BTreeMap::new(),
-            snapshots: 0,
-            regions: 0,
+            ..Self::default()
         }
     }
 
@@ -119,10 +113,8 @@ impl Gatherer {
         let epoch = moment / self.grain.epoch.0.max(1);
         let number = u32::try_from(epoch).ok().filter(|_| epoch < EPOCHS);
         let Some(number) = number else {
-            let found = format!(
-                "the snapshot at {} ns ends in epoch {epoch}",
-                snapshot.start.0
-            );
+            let start = snapshot.start.0;
+            let found = format!("the snapshot at {start} ns ends in epoch {epoch}");
             let expected = format!("at most {EPOCHS} epochs (choose longer ones)");
             return Err(Fault::new(found, expected));
         };
@@ -138,21 +130,17 @@ impl Gatherer {
 
     /// The process that represents a target; its snapshots must come in the order of time.
     fn process(&mut self, snapshot: &Snapshot) -> Result<Process, Fault> {
-        if snapshot.end < snapshot.start {
-            let found = format!(
-                "the snapshot ends at {} ns, before it starts at {} ns",
-                snapshot.end.0, snapshot.start.0
-            );
+        let (start, ends) = (snapshot.start.0, snapshot.end.0);
+        if ends < start {
+            let found = format!("the snapshot ends at {ends} ns, before it starts at {start} ns");
             return Err(Fault::new(found, "an end after the start"));
         }
         let pid = u32::try_from(self.targets.len()).unwrap_or(u32::MAX);
         let unseen = (Process { pid, image: 0 }, Nanos::ZERO);
         let (process, end) = self.targets.entry(snapshot.target).or_insert(unseen);
         if snapshot.start < *end {
-            let found = format!(
-                "the snapshot starts at {} ns, before the end of the last one at {} ns",
-                snapshot.start.0, end.0
-            );
+            let before = format!("before the end of the last one at {} ns", end.0);
+            let found = format!("the snapshot starts at {start} ns, {before}");
             return Err(Fault::new(found, "snapshots in the order of time"));
         }
         *end = snapshot.end;
@@ -260,42 +248,23 @@ impl Gatherer {
 
 /// The name of an area: its process and first address.
 fn area_site(process: Process, start: u64) -> SiteId {
-    site_hash(
-        [u64::from(process.pid), start]
-            .iter()
-            .flat_map(|word| word.to_le_bytes()),
-    )
+    let words = [u64::from(process.pid), start].into_iter();
+    site_hash(words.flat_map(u64::to_le_bytes))
 }
 
 /// Adds a site for an area, resident in every epoch.
 fn add_area(profile: &mut Profile, process: Process, start: u64, end: u64) {
-    let bytes = Bytes(end - start);
-    let id = area_site(process, start);
-    profile.sites.push(Site {
+    let site = Site {
         frames: vec![Frame {
             offset: start,
             function: Some(format!("area 0x{start:x}-0x{end:x}")),
             ..Frame::default()
         }]
         .into(),
-        peak_rss: bytes,
-        first_seen: u32::try_from(profile.sites.len()).unwrap_or(u32::MAX),
-        ..Site::new(id, SiteKind::Mapping)
-    });
-    profile.extents.push(Extent {
-        process,
-        site: id,
-        address: start,
-        bytes,
-        resident: bytes,
-        tier: None,
-    });
-    let epochs = profile.epochs.iter().map(|span| span.epoch);
-    profile.resident.extend(epochs.map(|epoch| Resident {
-        epoch,
-        site: id,
-        bytes,
-    }));
+        peak_rss: Bytes(end - start),
+        ..Site::new(area_site(process, start), SiteKind::Mapping)
+    };
+    add_site(profile, site, process, start);
 }
 
 /// The covered ranges: they neither overlap nor touch, sorted by first address.

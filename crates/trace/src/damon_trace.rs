@@ -126,25 +126,19 @@ pub(crate) fn read(source: impl BufRead, file: &str, grain: Grain) -> Result<Pro
         let Some(event) = parse(&line) else {
             continue;
         };
-        let event = event.map_err(|fault| lines.error(fault))?;
-        let begun = open
+        let event = lines.checked(event)?;
+        let mut begun = open
             .take()
             .unwrap_or_else(|| Open::new(&event, lines.number(), ends.get(&event.target).copied()));
         if (begun.snapshot.target, begun.regions) != (event.target, event.regions) {
             return Err(lines.error_at(begun.cut_short(), begun.line));
         }
-        let mut begun = begun;
         let before = begun.snapshot.regions.last();
-        event
-            .region
-            .behind(before)
-            .map_err(|fault| lines.error(fault))?;
+        lines.checked(event.region.behind(before))?;
         begun.snapshot.regions.push(event.region);
         if begun.is_whole() {
             ends.insert(begun.snapshot.target, begun.snapshot.end);
-            gatherer
-                .add(&begun.snapshot)
-                .map_err(|fault| lines.error(fault))?;
+            lines.checked(gatherer.add(&begun.snapshot))?;
         } else {
             open = Some(begun);
         }
@@ -152,9 +146,8 @@ pub(crate) fn read(source: impl BufRead, file: &str, grain: Grain) -> Result<Pro
     if let Some(begun) = open {
         return Err(lines.error_at(begun.cut_short(), begun.line));
     }
-    gatherer
-        .finish()
-        .map_err(|fault| fault.at(file, Place::Whole))
+    let profile = gatherer.finish();
+    profile.map_err(|fault| fault.at(file, Place::Whole))
 }
 
 #[cfg(test)]

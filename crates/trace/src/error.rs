@@ -6,19 +6,20 @@ use std::io;
 
 /// Why a file could not be read, in one sentence: `app.csv:12: the time "-5" is negative; expected a time of zero or more`, or
 /// `perf.data: at byte 4096: ...` for a format without lines.
-#[derive(Debug)]
-pub struct Error {
-    /// Name of the file as given by the caller.
-    pub file: String,
-    /// Place in the file.
-    pub place: Place,
-    /// The kind of error.
-    pub kind: TraceErrorKind,
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    /// An error for a file that the system could not read.
+    pub(crate) fn read(file: &str, source: io::Error) -> Self {
+        Self(format!("{file}: cannot be read: {source}"))
+    }
 }
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Place {
     /// The file as a whole.
     Whole,
     /// A line, from 1.
@@ -27,54 +28,12 @@ pub enum Place {
     Offset(u64),
 }
 
-/// The kinds of error.
-#[derive(Debug)]
-pub enum TraceErrorKind {
-    /// The content does not follow the format.
-    Malformed {
-        /// The text found, as a clause.
-        found: String,
-        /// The form expected, as a phrase that names the remedy if there is one.
-        expected: String,
-    },
-    /// The system could not read the file.
-    Read(io::Error),
-}
-
-impl fmt::Display for Error {
+impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        match self.place {
-            Place::Whole => {}
-            Place::Line(line) => write!(f, ":{line}")?,
-            Place::Offset(offset) => write!(f, ": at byte {offset}")?,
-        }
-        match &self.kind {
-            TraceErrorKind::Malformed { found, expected } => {
-                write!(f, ": {found}; expected {expected}")
-            }
-            TraceErrorKind::Read(source) => write!(f, ": cannot be read: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    /// The cause of the system's error; that error itself is already part of the text.
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.kind {
-            TraceErrorKind::Read(source) => source.source(),
-            TraceErrorKind::Malformed { .. } => None,
-        }
-    }
-}
-
-impl Error {
-    /// An error for a file that the system could not read.
-    pub(crate) fn read(file: &str, source: io::Error) -> Self {
-        Self {
-            file: file.to_owned(),
-            place: Place::Whole,
-            kind: TraceErrorKind::Read(source),
+        match self {
+            Self::Whole => Ok(()),
+            Self::Line(line) => write!(f, ":{line}"),
+            Self::Offset(offset) => write!(f, ": at byte {offset}"),
         }
     }
 }
@@ -96,14 +55,8 @@ impl Fault {
 
     /// The error with its place.
     pub(crate) fn at(self, file: &str, place: Place) -> Error {
-        Error {
-            file: file.to_owned(),
-            place,
-            kind: TraceErrorKind::Malformed {
-                found: self.found,
-                expected: self.expected,
-            },
-        }
+        let Self { found, expected } = self;
+        Error(format!("{file}{place}: {found}; expected {expected}"))
     }
 }
 

@@ -2,7 +2,9 @@
 //! there would be too many, and the length of epochs for DAMON's (MemProf's have one epoch). `meta` and `add_site` make what all these
 //! profiles have: the name of the tool, and sites of one range each.
 
-use isotherm_model::profile::Meta;
+use isotherm_model::batch::{Extent, Process};
+use isotherm_model::profile::{EpochSpan, Meta, Profile, Resident};
+use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
 
 /// Length of epochs and size of chunks for a profile from a file that has neither.
@@ -31,4 +33,25 @@ pub(crate) fn meta(source: &str) -> Meta {
         machine: vec![("imported_from".to_owned(), source.to_owned())],
         ..Meta::default()
     }
+}
+
+/// Adds a site whose memory is one range, which begins at this address and is resident in every epoch.
+pub(crate) fn add_site(profile: &mut Profile, mut site: Site, process: Process, address: u64) {
+    site.first_seen = u32::try_from(profile.sites.len()).unwrap_or(u32::MAX);
+    let (id, bytes) = (site.id, site.peak_rss);
+    profile.sites.push(site);
+    profile.extents.push(Extent {
+        process,
+        site: id,
+        address,
+        bytes,
+        resident: bytes,
+        tier: None,
+    });
+    let resident = |span: &EpochSpan| Resident {
+        epoch: span.epoch,
+        site: id,
+        bytes,
+    };
+    profile.resident.extend(profile.epochs.iter().map(resident));
 }

@@ -48,8 +48,8 @@ use isotherm_model::profile::Profile;
 use isotherm_sys::files::open_input;
 
 pub use accesses::{Accesses, Tally};
-use error::Fault;
-pub use error::{Error, Place, TraceErrorKind};
+pub use error::Error;
+use error::{Fault, Place};
 pub use format::{Format, HEAD};
 pub use grain::Grain;
 pub use replay::{Cut, Replay};
@@ -120,7 +120,7 @@ pub fn accesses(
     Ok(match format {
         Format::Text => Accesses::new(text::Text::new(source, name), name),
         Format::PerfScript => {
-            let samples = Samples::new(perf_script::PerfScript::new(source, name));
+            let samples = Samples::new(perf_script::samples(source, name));
             Accesses::new(samples, name)
         }
         Format::PerfData => {

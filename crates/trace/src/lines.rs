@@ -39,10 +39,8 @@ impl<R: BufRead> Lines<R> {
             Ok(_) => self.number += 1,
         }
         if self.buffer.len() > LONGEST {
-            return Err(self.error(Fault::new(
-                format!("the line is longer than {LONGEST} bytes"),
-                "lines of text",
-            )));
+            let found = format!("the line is longer than {LONGEST} bytes");
+            return Err(self.error(Fault::new(found, "lines of text")));
         }
         for end in [b'\n', b'\r'] {
             if self.buffer.last() == Some(&end) {
@@ -60,6 +58,11 @@ impl<R: BufRead> Lines<R> {
     /// An error in the line that was read last.
     pub(crate) fn error(&self, fault: Fault) -> Error {
         self.error_at(fault, self.number)
+    }
+
+    /// The value, or its fault as an error in the line that was read last.
+    pub(crate) fn checked<T>(&self, value: Result<T, Fault>) -> Result<T, Error> {
+        value.map_err(|fault| self.error(fault))
     }
 
     /// An error in an earlier line.

@@ -47,15 +47,6 @@ enum About {
     Other,
 }
 
-/// A list or map that is open.
-#[derive(Clone, Debug)]
-enum Level {
-    /// With the key of the next value.
-    Map(About, Option<String>),
-    /// With the key of the list.
-    List(String),
-}
-
 /// True where the line begins a profile of this format.
 pub(crate) fn is_heading(line: &str) -> bool {
     ["HeapProfileRecords:", "MemprofProfile:"].contains(&line.trim_end())
@@ -67,12 +58,15 @@ pub(crate) fn read(
     file: &str,
     grain: Grain,
 ) -> Result<Profile, Error> {
-    let mut reader = Reader::default();
-    let mut events = Events::new(source, file);
-    while let Some((event, line)) = events.next_event()? {
-        reader
-            .take(event, line)
-            .map_err(|fault| fault.at(file, Place::Line(line)))?;
+    let mut reader = Reader {
+        events: Events::new(source, file),
+        file,
+        line: 0,
+        draft: Stack::default(),
+        sites: BTreeMap::new(),
+    };
+    while let Some(event) = reader.next()? {
+        reader.value(event, "", (false, 0))?;
     }
     if reader.sites.is_empty() {
         let expected = "AllocSites (`llvm-profdata show --memory PROFILE` prints them)";
@@ -82,111 +76,101 @@ pub(crate) fn read(
 }
 
 /// The records read so far.
-#[derive(Debug, Default)]
-struct Reader {
-    open: Vec<Level>,
-    draft: Stack,
-    frame: Frame,
-    /// First line of the site.
+struct Reader<'a, R: BufRead> {
+    events: Events<R>,
+    file: &'a str,
+    /// Line of the last event.
     line: u64,
+    draft: Stack,
     sites: BTreeMap<SiteId, Stack>,
 }
 
-impl Reader {
-    fn take(&mut self, event: Event, line: u64) -> Result<(), Fault> {
-        match event {
-            Event::MapStart => self.map_starts(line)?,
-            Event::ListStart => {
-                let key = self.key();
-                self.push(Level::List(key))?;
-            }
-            Event::End => self.ends()?,
-            Event::Scalar(text) => self.scalar(text)?,
-        }
-        Ok(())
+impl<R: BufRead + 'static> Reader<'_, R> {
+    fn next(&mut self) -> Result<Option<Event>, Error> {
+        let next = self.events.next_event()?;
+        Ok(next.map(|(event, line)| {
+            self.line = line;
+            event
+        }))
     }
 
-    fn push(&mut self, level: Level) -> Result<(), Fault> {
-        if self.open.len() >= DEPTH {
+    /// The next event of a map or list; `None` at its end.
+    fn next_within(&mut self) -> Result<Option<Event>, Error> {
+        Ok(self.next()?.filter(|event| *event != Event::End))
+    }
+
+    fn wrong(&self, fault: Fault) -> Error {
+        fault.at(self.file, Place::Line(self.line))
+    }
+
+    /// Reads the rest of a value that begins with this event. `key` is that of the value, or of the list that contains it.
+    fn value(
+        &mut self,
+        begin: Event,
+        key: &str,
+        (in_site, depth): (bool, usize),
+    ) -> Result<(), Error> {
+        if matches!(begin, Event::Scalar(_) | Event::End) {
+            return Ok(());
+        }
+        if depth >= DEPTH {
             let found = format!("lists and maps are nested {DEPTH} deep");
-            return Err(Fault::new(found, "a profile, which nests seven"));
+            return Err(self.wrong(Fault::new(found, "a profile, which nests seven")));
         }
-        self.open.push(level);
+        if begin == Event::MapStart {
+            return self.map(key, (in_site, depth + 1));
+        }
+        while let Some(event) = self.next_within()? {
+            self.value(event, key, (in_site, depth + 1))?;
+        }
         Ok(())
     }
 
-    /// The key of the value that begins here, or of the list that contains it.
-    fn key(&self) -> String {
-        match self.open.last() {
-            Some(Level::Map(_, key)) => key.clone().unwrap_or_default(),
-            Some(Level::List(key)) => key.clone(),
-            None => String::new(),
-        }
-    }
-
-    fn is_within(&self, about: About) -> bool {
-        let is = |level: &Level| matches!(level, Level::Map(what, _) if *what == about);
-        self.open.iter().any(is)
-    }
-
-    fn map_starts(&mut self, line: u64) -> Result<(), Fault> {
-        let in_site = self.is_within(About::Site);
-        let about = match self.key().as_str() {
+    fn map(&mut self, key: &str, (in_site, depth): (bool, usize)) -> Result<(), Error> {
+        let begin = self.line;
+        let about = match key {
             "AllocSites" if !in_site => About::Site,
             "Callstack" if in_site => About::Frame,
             "MemInfoBlock" if in_site => About::Block,
             _ => About::Other,
         };
+        if about == About::Site {
+            self.draft = Stack::default();
+        }
+        let within = (in_site || about == About::Site, depth);
+        let mut frame = Frame::default();
+        while let Some(event) = self.next_within()? {
+            let Event::Scalar(key) = event else {
+                self.value(event, "", within)?;
+                continue;
+            };
+            let Some(value) = self.next_within()? else {
+                break;
+            };
+            let field = match (about, value) {
+                (About::Frame, Event::Scalar(text)) => frame_field(&mut frame, &key, text),
+                (About::Block, Event::Scalar(text)) => block_field(&mut self.draft, &key, &text),
+                (_, value) => {
+                    self.value(value, &key, within)?;
+                    Ok(())
+                }
+            };
+            field.map_err(|fault| self.wrong(fault))?;
+        }
         match about {
-            About::Site => {
-                self.draft = Stack::default();
-                self.line = line;
-            }
-            About::Frame => self.frame = Frame::default(),
+            About::Frame => self.draft.frames.push(frame),
+            About::Site => self.keep(begin).map_err(|fault| self.wrong(fault))?,
             About::Block | About::Other => {}
         }
-        self.push(Level::Map(about, None))
-    }
-
-    fn ends(&mut self) -> Result<(), Fault> {
-        match self.open.pop() {
-            Some(Level::Map(About::Frame, _)) => {
-                self.draft.frames.push(std::mem::take(&mut self.frame));
-            }
-            Some(Level::Map(About::Site, _)) => self.keep()?,
-            _ => {}
-        }
-        self.value_is_over();
         Ok(())
-    }
-
-    fn value_is_over(&mut self) {
-        if let Some(Level::Map(_, key)) = self.open.last_mut() {
-            *key = None;
-        }
-    }
-
-    fn scalar(&mut self, text: String) -> Result<(), Fault> {
-        let Some(Level::Map(about, key)) = self.open.last_mut() else {
-            return Ok(());
-        };
-        let Some(key) = key.take() else {
-            *key = Some(text);
-            return Ok(());
-        };
-        match about {
-            About::Frame => frame_field(&mut self.frame, &key, text),
-            About::Block => block_field(&mut self.draft, &key, &text),
-            About::Site | About::Other => Ok(()),
-        }
     }
 
     /// Keeps a complete site, which begins in this line. An inlined function's sites are printed again with its callers; the
     /// copies are equal and count once. A stack with other numbers is added.
-    fn keep(&mut self) -> Result<(), Fault> {
+    fn keep(&mut self, begin: u64) -> Result<(), Fault> {
         let draft = std::mem::take(&mut self.draft);
         let wrong = |what: &str| {
-            let found = format!("the site that begins in line {} has no {what}", self.line);
+            let found = format!("the site that begins in line {begin} has no {what}");
             Fault::new(found, BLOCK)
         };
         if draft.frames.is_empty() {

@@ -33,10 +33,8 @@ const TIME: &str = "a decimal number of zero or more, below 584 years";
 /// An address: hexadecimal after `0x`, else decimal.
 pub(crate) fn address(text: &str) -> Result<u64, Fault> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    match digits {
-        Some(digits) => hexadecimal(digits).ok_or_else(|| wrong_address(text)),
-        None => decimal(text).ok_or_else(|| wrong_address(text)),
-    }
+    let number = digits.map_or_else(|| decimal(text), hexadecimal);
+    number.ok_or_else(|| wrong_address(text))
 }
 
 /// An address in hexadecimal digits, with or without `0x`.
@@ -46,13 +44,12 @@ pub(crate) fn hexadecimal_address(text: &str) -> Result<u64, Fault> {
 }
 
 fn wrong_address(text: &str) -> Fault {
-    let found = if text.starts_with('-') {
-        format!("the address {} is negative", shown(text))
-    } else {
-        format!("the address {} is no number of 64 bits", shown(text))
+    let what = match text.starts_with('-') {
+        true => "is negative",
+        false => "is no number of 64 bits",
     };
     Fault::new(
-        found,
+        format!("the address {} {what}", shown(text)),
         "an address: decimal, or hexadecimal as in 0x7ffff7fe4b70 (bare hexadecimal in a column \
          called address_hex)",
     )

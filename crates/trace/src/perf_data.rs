@@ -18,7 +18,7 @@ use linux_perf_data::linux_perf_event_reader::RecordType;
 use linux_perf_data::{PerfFile, PerfFileReader, PerfFileRecord, PerfRecordIter};
 
 use crate::error::{Error, Fault, Place};
-use crate::sample::{Sample, Source};
+use crate::sample::Sample;
 use layout::{Event, HEADER_BYTES, Stop};
 
 /// The first bytes of every accepted file.
@@ -91,9 +91,12 @@ impl<R: BufRead + Seek> PerfData<R> {
     }
 }
 
-impl<R: BufRead + Seek> Source for PerfData<R> {
-    fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
-        guarded(|| self.next_record()).map_err(|fault| fault.at(&self.file, Place::Whole))
+impl<R: BufRead + Seek> Iterator for PerfData<R> {
+    type Item = Result<Sample, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = guarded(|| self.next_record()).transpose()?;
+        Some(next.map_err(|fault| fault.at(&self.file, Place::Whole)))
     }
 }
 

@@ -16,7 +16,7 @@ use std::io::BufRead;
 use crate::error::{Error, Fault, shown};
 use crate::lines::Lines;
 use crate::number;
-use crate::sample::{Sample, Source};
+use crate::sample::Sample;
 use crate::text::is_comment;
 
 const LINE: &str =
@@ -25,17 +25,10 @@ const LINE: &str =
 /// names that look like hexadecimal.
 const SHORTEST_POINTER: usize = 5;
 
-/// The kind of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Line {
-    Sample(Sample),
-    /// A caller of the sample above, a comment, a record of another kind.
-    Other,
-}
-
-fn parse(line: &str) -> Result<Line, Fault> {
+/// The sample of a line; `None` for a caller of the sample above, a comment, a record of another kind.
+fn parse(line: &str) -> Result<Option<Sample>, Fault> {
     if is_comment(line) {
-        return Ok(Line::Other);
+        return Ok(None);
     }
     let words: Vec<&str> = line.split_whitespace().collect();
     let stamp = words.iter().enumerate().skip(1);
@@ -44,7 +37,7 @@ fn parse(line: &str) -> Result<Line, Fault> {
         .next()
     else {
         return match words.first().and_then(|word| number::hexadecimal(word)) {
-            Some(_) => Ok(Line::Other),
+            Some(_) => Ok(None),
             None => Err(Fault::new(format!("{} holds no time", shown(line)), LINE)),
         };
     };
@@ -55,7 +48,7 @@ fn parse(line: &str) -> Result<Line, Fault> {
     let Some(event) = event else {
         let other = rest.iter().any(|word| word.starts_with("PERF_RECORD_"));
         return match other {
-            true => Ok(Line::Other),
+            true => Ok(None),
             false => Err(Fault::new("no event follows the time", LINE)),
         };
     };
@@ -66,7 +59,7 @@ fn parse(line: &str) -> Result<Line, Fault> {
         ));
     }
     let behind = &rest[event + 1..];
-    Ok(Line::Sample(Sample {
+    Ok(Some(Sample {
         pid,
         time,
         address: data_address(behind).filter(|address| *address != 0),
@@ -76,10 +69,8 @@ fn parse(line: &str) -> Result<Line, Fault> {
 
 /// The number before the time and the processor: `71` or `71/72`, process and thread.
 fn pid(before: &[&str]) -> Result<u32, Fault> {
-    let word = before
-        .iter()
-        .rev()
-        .find(|word| !(word.starts_with('[') && word.ends_with(']')));
+    let mut words = before.iter().rev();
+    let word = words.find(|word| !(word.starts_with('[') && word.ends_with(']')));
     let word = word.copied().unwrap_or("");
     let pid = word.split('/').next().unwrap_or("");
     // The idle tasks of a processor have no process: perf prints -1 for an unknown one.
@@ -121,42 +112,36 @@ fn is_write(event: &str, line: &str) -> bool {
 
 /// True where the line is a sample of this format.
 pub(crate) fn is_sample(line: &str) -> bool {
-    matches!(parse(line), Ok(Line::Sample(_)))
+    matches!(parse(line), Ok(Some(_)))
 }
 
-/// Samples of `perf script` output.
-pub(crate) struct PerfScript<R> {
-    lines: Lines<R>,
+/// The samples of `perf script` output.
+pub(crate) fn samples<R: BufRead>(
+    source: R,
+    file: &str,
+) -> impl Iterator<Item = Result<Sample, Error>> + use<R> {
+    let mut lines = Lines::new(source, file);
+    std::iter::from_fn(move || next_sample(&mut lines).transpose())
 }
 
-impl<R: BufRead> PerfScript<R> {
-    pub(crate) fn new(source: R, file: &str) -> Self {
-        Self {
-            lines: Lines::new(source, file),
+fn next_sample(lines: &mut Lines<impl BufRead>) -> Result<Option<Sample>, Error> {
+    while let Some(line) = lines.next_line()? {
+        let parsed = parse(&line);
+        if let Some(sample) = lines.checked(parsed)? {
+            return Ok(Some(sample));
         }
     }
-}
-
-impl<R: BufRead> Source for PerfScript<R> {
-    fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
-        while let Some(line) = self.lines.next_line()? {
-            let parsed = parse(&line);
-            if let Line::Sample(sample) = parsed.map_err(|fault| self.lines.error(fault))? {
-                return Ok(Some(sample));
-            }
-        }
-        Ok(None)
-    }
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, parse};
+    use super::parse;
 
     fn address(behind: &str) -> Option<u64> {
         let line = format!("app 7/8 [001] 1.5: 1 cpu/mem-loads/: {behind}");
         match parse(&line) {
-            Ok(Line::Sample(sample)) => sample.address,
+            Ok(Some(sample)) => sample.address,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -194,7 +179,7 @@ mod tests {
             ("a 1 1.0: ibs_op//: 10 10142 |OP STORE|LVL", true),
             ("a 1 1.0: page-faults:u: 10 7ffff7fe5a07", false),
         ] {
-            let Ok(Line::Sample(sample)) = parse(text) else {
+            let Ok(Some(sample)) = parse(text) else {
                 panic!("{text} is no sample");
             };
             assert_eq!(sample.write, write, "{text}");
@@ -204,15 +189,15 @@ mod tests {
     #[test]
     fn names_of_programs_may_hold_blanks_and_callers_are_passed_over() {
         let line = "Web Content 12/13 [000] 1.5: event: 10";
-        let Ok(Line::Sample(sample)) = parse(line) else {
+        let Ok(Some(sample)) = parse(line) else {
             panic!("{line} is no sample");
         };
         assert_eq!(sample.pid, 12);
         for line in ["", "# comment", "\t  7fad7c47425d main (/bin/app)"] {
-            assert_eq!(parse(line), Ok(Line::Other), "{line}");
+            assert_eq!(parse(line), Ok(None), "{line}");
         }
         let lost = "a 1 [000] 1.5: PERF_RECORD_LOST lost 5";
-        assert_eq!(parse(lost), Ok(Line::Other));
+        assert_eq!(parse(lost), Ok(None));
     }
 
     #[test]

@@ -149,16 +149,11 @@ impl Replay {
             }
             Recording::Accesses { accesses, ahead } => {
                 let mut hits = Hits::new();
-                let mut pending = ahead.take();
-                let mut read_any = pending.is_some();
-                loop {
-                    let seen = match pending.take() {
-                        Some(seen) => seen,
-                        None => match next_seen(accesses, self.cut.epoch)? {
-                            Some(seen) => seen,
-                            None => break,
-                        },
-                    };
+                let mut read_any = false;
+                while let Some(seen) = match ahead.take() {
+                    None => next_seen(accesses, self.cut.epoch)?,
+                    known => known,
+                } {
                     read_any = true;
                     if seen.epoch >= EPOCHS {
                         return Err(self.too_long());
@@ -186,18 +181,18 @@ impl Replay {
         for (process, address) in hits.keys() {
             let last = address.saturating_add(bytes - 1);
             let unit = self.cut.unit.0;
-            let starts = (address / unit..=last / unit).map(|number| number * unit);
-            let process = *process;
-            self.units
-                .extend(starts.map(|start| Unit { process, start }));
+            let units = (address / unit..=last / unit).map(|number| Unit {
+                process: *process,
+                start: number * unit,
+            });
+            // A range may be as large as the address space: what is too much is known before all of it is taken.
+            self.units.extend(units.take(UNITS + 1));
             if self.units.len() > UNITS {
                 let found = format!("more than {UNITS} units of {unit} bytes were accessed");
                 return Err(self.fault(found, "larger units"));
             }
         }
-        let sum = hits
-            .values()
-            .fold(0_u64, |sum, one| sum.saturating_add(*one));
+        let sum = hits.values().copied().fold(0, u64::saturating_add);
         self.report.taken = self.report.taken.saturating_add(sum);
         self.report.usable = self.report.taken;
         let number = self.next;
@@ -238,7 +233,7 @@ impl Replay {
     fn accesses(&self, hits: &Hits, bytes: u64) -> Vec<ObservedAccess> {
         let source = match &self.recording {
             Recording::Accesses { .. } => SourceKind::Trace,
-            Recording::Sums { .. } => SourceKind::Damon,
+            Recording::Sums { profile, .. } => source_of(profile),
         };
         let access = |((process, start), hits): (&(Process, u64), &u64)| ObservedAccess {
             bytes: Bytes(bytes),
@@ -261,6 +256,14 @@ impl Iterator for Replay {
     }
 }
 
+/// The source of a profile that was read from one file.
+fn source_of(profile: &Profile) -> SourceKind {
+    let mut names = profile.sources.iter().map(|source| &source.name);
+    names
+        .find_map(|name| SourceKind::from_word(name))
+        .unwrap_or(SourceKind::Damon)
+}
+
 fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<SeenChunk>, Error> {
     let Some(access) = accesses.next().transpose()? else {
         return Ok(None);
@@ -279,8 +282,11 @@ fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<SeenChunk>,
 mod tests {
     use super::{Cut, Replay};
     use crate::{Format, Grain, Trace, accesses, profile};
-    use isotherm_model::source_kind::ProfilingMethod;
-    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
+    use isotherm_model::site::SiteId;
+    use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
+    use isotherm_model::units::{Accesses, Bytes, Nanos};
     use isotherm_model::watch::Observation;
     use std::io::Cursor;
 
@@ -390,6 +396,49 @@ mod tests {
             ProfilingMethod::AccessedBits
         );
         assert_eq!(replay.footprint(), Bytes(2 << 20));
+    }
+
+    /// The replay of a profile with one access of this source to a range as large as the profile's chunks.
+    fn of_one_access(source: &str, chunk: Bytes) -> Replay {
+        let mut profile = Profile::new(Meta {
+            chunk,
+            ..Meta::default()
+        });
+        profile.sources = vec![SourceReport {
+            name: source.to_owned(),
+            ..SourceReport::default()
+        }];
+        profile.epochs = vec![EpochSpan {
+            epoch: Epoch(0),
+            span: CUT.epoch,
+        }];
+        profile.heat = vec![Heat {
+            epoch: Epoch(0),
+            process: Process { pid: 7, image: 0 },
+            site: SiteId(9),
+            address: 0,
+            object: None,
+            accesses: Accesses(3),
+            streamed: Accesses(0),
+            served: Accesses(0),
+        }];
+        Replay::new(Trace::Profile(Box::new(profile)), "m", CUT)
+    }
+
+    #[test]
+    fn sums_keep_the_source_that_counted_them() {
+        for source in [SourceKind::MemProf, SourceKind::Damon] {
+            let seen = all(&mut of_one_access(source.word(), CUT.unit));
+            let access = seen[0].accesses[0];
+            assert_eq!((access.source, access.unit), (source, source.unit(false)));
+        }
+    }
+
+    #[test]
+    fn a_range_as_large_as_the_address_space_ends_with_a_sentence() {
+        let mut replay = of_one_access("memprof", Bytes(1 << 57));
+        let error = replay.next().expect("one").expect_err("too large");
+        assert!(error.to_string().contains("larger units"), "{error}");
     }
 
     #[test]

@@ -20,12 +20,6 @@ pub(crate) struct Sample {
     pub(crate) write: bool,
 }
 
-/// A format that yields samples.
-pub(crate) trait Source {
-    /// The next sample; `None` after the last one.
-    fn next_sample(&mut self) -> Result<Option<Sample>, Error>;
-}
-
 /// The samples of a source that have an address, as accesses.
 pub(crate) struct Samples<S> {
     source: S,
@@ -50,9 +44,9 @@ impl<S> Samples<S> {
     }
 }
 
-impl<S: Source> Reader for Samples<S> {
+impl<S: Iterator<Item = Result<Sample, Error>>> Reader for Samples<S> {
     fn next_access(&mut self) -> Result<Option<Access>, Error> {
-        while let Some(sample) = self.source.next_sample()? {
+        while let Some(sample) = self.source.next().transpose()? {
             self.tally.records += 1;
             let Some(address) = sample.address else {
                 self.tally.without_address += 1;
@@ -85,17 +79,8 @@ impl<S: Source> Reader for Samples<S> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sample, Samples, Source};
+    use super::{Sample, Samples};
     use crate::accesses::Reader;
-    use crate::error::Error;
-
-    struct Given(std::vec::IntoIter<Sample>);
-
-    impl Source for Given {
-        fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
-            Ok(self.0.next())
-        }
-    }
 
     #[test]
     fn late_samples_keep_their_place_and_those_without_an_address_are_counted() {
@@ -110,7 +95,7 @@ mod tests {
             sample(3, 11, None),
             sample(2, 5, Some(128)),
         ];
-        let mut samples = Samples::new(Given(given.into_iter()));
+        let mut samples = Samples::new(given.into_iter().map(Ok));
         let mut seen = Vec::new();
         while let Some(access) = samples.next_access().expect("the source knows no errors") {
             seen.push((access.time.0, access.address));

@@ -32,39 +32,19 @@ const TIME_COLUMNS: [(&str, u64); 4] = [
 const HEADER: &str =
     "a header such as `time_us,address,access` (time_s, time_ms, time_us or time_ns)";
 
-/// The separator between two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Separator {
-    Comma,
-    Tab,
-    Blanks,
-}
-
-impl Separator {
-    /// The separator of a header.
-    fn of(header: &str) -> Self {
-        if header.contains(',') {
-            Self::Comma
-        } else if header.contains('\t') {
-            Self::Tab
-        } else {
-            Self::Blanks
-        }
-    }
-
-    fn split(self, line: &str) -> Vec<&str> {
-        match self {
-            Self::Comma => line.split(',').map(str::trim).collect(),
-            Self::Tab => line.split('\t').map(str::trim).collect(),
-            Self::Blanks => line.split_whitespace().collect(),
-        }
+/// The values of a line; `None` separates them by blanks.
+fn split(line: &str, separator: Option<char>) -> Vec<&str> {
+    match separator {
+        Some(separator) => line.split(separator).map(str::trim).collect(),
+        None => line.split_whitespace().collect(),
     }
 }
 
 /// The columns of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Columns {
-    separator: Separator,
+    /// The separator between two values; `None` for blanks.
+    separator: Option<char>,
     /// The names, for messages.
     names: String,
     count: usize,
@@ -78,8 +58,8 @@ struct Columns {
 
 impl Columns {
     fn parse(header: &str) -> Result<Self, Fault> {
-        let separator = Separator::of(header);
-        let names = separator.split(header);
+        let separator = [',', '\t'].into_iter().find(|c| header.contains(*c));
+        let names = split(header, separator);
         let mut time = None;
         let mut address = None;
         let mut access = None;
@@ -116,7 +96,7 @@ impl Columns {
     }
 
     fn access(&self, line: &str) -> Result<Access, Fault> {
-        let values = self.separator.split(line);
+        let values = split(line, self.separator);
         if values.len() != self.count {
             let found = format!("the line has {} values", values.len());
             let expected = format!("{}, as in the header: {}", self.count, self.names);
@@ -135,10 +115,8 @@ impl Columns {
 }
 
 fn wrong_unit(name: &str) -> Fault {
-    let found = format!(
-        "the time column {} has no unit, or an unknown one",
-        shown(name)
-    );
+    let name = shown(name);
+    let found = format!("the time column {name} has no unit, or an unknown one");
     Fault::new(found, "time_s, time_ms, time_us or time_ns")
 }
 
@@ -189,10 +167,8 @@ impl<R: BufRead> Text<R> {
         if access.time.0 >= time {
             return Ok(());
         }
-        let found = format!(
-            "the time {} ns is before the {time} ns of line {line}",
-            access.time.0
-        );
+        let now = access.time.0;
+        let found = format!("the time {now} ns is before the {time} ns of line {line}");
         Err(Fault::new(found, "lines in the order of time (sort them)"))
     }
 }
@@ -207,17 +183,13 @@ impl<R: BufRead> Reader for Text<R> {
                 continue;
             }
             let Some(columns) = &self.columns else {
-                match Columns::parse(&line) {
-                    Ok(columns) => self.columns = Some(columns),
-                    Err(fault) => return Err(self.lines.error(fault)),
-                }
+                let columns = Columns::parse(&line);
+                self.columns = Some(self.lines.checked(columns)?);
                 continue;
             };
-            let access = columns
-                .access(&line)
-                .map_err(|fault| self.lines.error(fault))?;
-            self.in_order(&access)
-                .map_err(|fault| self.lines.error(fault))?;
+            let access = columns.access(&line);
+            let access = self.lines.checked(access)?;
+            self.lines.checked(self.in_order(&access))?;
             self.last = (access.time.0, self.lines.number());
             self.tally.records += 1;
             return Ok(Some(access));
@@ -231,12 +203,12 @@ impl<R: BufRead> Reader for Text<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Columns, Separator, is_write};
+    use super::{Columns, is_write};
 
     #[test]
     fn columns_stand_in_any_order_and_others_are_passed_over() {
         let columns = Columns::parse("access address_hex size time_ms").unwrap();
-        assert_eq!(columns.separator, Separator::Blanks);
+        assert_eq!(columns.separator, None);
         let access = columns.access("W   7fff0000 8  1.5").unwrap();
         assert_eq!(
             (access.time.0, access.address, access.write),

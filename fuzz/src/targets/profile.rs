@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use isotherm_act::callers::caller;
-use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::plan::{Value, Weight};
@@ -181,8 +182,8 @@ fn sensitivity() -> SensitivityRuns {
 
 /// Accesses to a page of an object of this site.
 fn heat(epoch: Epoch, process: Process, site: u64) -> Heat {
-    let range = ObjectRange {
-        address: site << 21,
+    let range = AddressRange {
+        start: site << 21,
         bytes: Bytes(1 << 20),
     };
     Heat {

@@ -5,61 +5,37 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 use isotherm_sys::memory;
 use isotherm_sys::staged::UNIT_BYTES;
 
 use crate::page::{PAGE_BYTES, Progress, Words, fill};
 
-/// The kind of memory of an area.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Private anonymous, 4 KiB pages.
-    Small,
-    /// Private anonymous, huge pages where the kernel gives them.
-    Huge,
-    /// As `Small`, moved by the paper's two copies while its writers pause.
-    Paper,
-    /// As `Small`, locked by `mlock` while it is moved.
-    Locked,
-    /// Shared anonymous.
-    Shared,
-    /// A file, mapped shared.
-    File,
-    /// A file, mapped private.
-    PrivateFile,
-    /// Private hugetlb pages.
-    Hugetlb,
+isotherm_model::variant_words! {
+    /// The kind of memory of an area, with its name in the output.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// Private anonymous, 4 KiB pages.
+        Small = "small",
+        /// Private anonymous, huge pages where the kernel gives them.
+        Huge = "huge",
+        /// As `Small`, moved by the paper's two copies while its writers pause.
+        Paper = "paper",
+        /// As `Small`, locked by `mlock` while it is moved.
+        Locked = "locked",
+        /// Shared anonymous.
+        Shared = "shared",
+        /// A file, mapped shared.
+        File = "file",
+        /// A file, mapped private.
+        PrivateFile = "private-file",
+        /// Private hugetlb pages.
+        Hugetlb = "hugetlb",
+    }
 }
 
 impl Kind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::Small,
-        Self::Huge,
-        Self::Paper,
-        Self::Locked,
-        Self::Shared,
-        Self::File,
-        Self::PrivateFile,
-        Self::Hugetlb,
-    ];
-
-    /// Its name in the output.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Huge => "huge",
-            Self::Paper => "paper",
-            Self::Locked => "locked",
-            Self::Shared => "shared",
-            Self::File => "file",
-            Self::PrivateFile => "private-file",
-            Self::Hugetlb => "hugetlb",
-        }
-    }
-
     /// Whether a forked child has the pages as they were at the fork. The kernel may take a child's hugetlb
     /// pages away when it has no more.
     pub const fn is_private(self) -> bool {
@@ -89,8 +65,8 @@ pub struct Area {
     progress: Vec<Progress>,
     /// First page number; no two areas share a page number.
     first_page: u64,
-    visitors: AtomicUsize,
-    closed: AtomicBool,
+    /// Held for reading by threads that visit, for writing by a mover without protection.
+    gate: RwLock<()>,
     _file: Option<File>,
 }
 
@@ -113,8 +89,7 @@ impl Area {
                 .map(|_| Progress::default())
                 .collect(),
             first_page,
-            visitors: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
+            gate: RwLock::new(()),
             _file: file,
         };
         for page in 0..area.pages() {
@@ -154,21 +129,14 @@ impl Area {
 
     /// Runs `visit` unless the area is closed.
     pub fn visit<R>(&self, visit: impl FnOnce() -> R) -> Option<R> {
-        self.visitors.fetch_add(1, Ordering::SeqCst);
-        let answer = (!self.closed.load(Ordering::SeqCst)).then(visit);
-        self.visitors.fetch_sub(1, Ordering::SeqCst);
-        answer
+        let _open = self.gate.try_read().ok()?;
+        Some(visit())
     }
 
     /// Runs `work` while no thread visits: for movers without protection.
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
-        self.closed.store(true, Ordering::SeqCst);
-        while self.visitors.load(Ordering::SeqCst) > 0 {
-            std::thread::yield_now();
-        }
-        let answer = work();
-        self.closed.store(false, Ordering::SeqCst);
-        answer
+        let _closed = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        work()
     }
 
     /// Locks the area in memory, or unlocks it.

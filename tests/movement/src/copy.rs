@@ -5,10 +5,9 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use isotherm_movement::nodes;
-use isotherm_sys::staged::PageKind;
 use serde_json::json;
 
-use crate::field::Field;
+use crate::field::{Field, page_kind};
 use crate::output::say;
 use crate::rereading::Rereading;
 use crate::ways::Way;
@@ -32,13 +31,9 @@ pub struct CopyArgs {
 /// Measures every way in turn and prints one JSON object.
 pub fn run(args: &CopyArgs) -> Result<()> {
     let bytes = args.mib << 20;
-    let field = Field::new(bytes, args.huge)?;
-    let target = Field::new(bytes, args.huge)?;
-    let kind = if args.huge {
-        PageKind::Huge
-    } else {
-        PageKind::Small
-    };
+    let kind = page_kind(args.huge);
+    let field = Field::new(bytes, kind)?;
+    let target = Field::new(bytes, kind)?;
     let nodes = nodes::with_memory();
     let mut ways = Way::all(&nodes, kind, args.threads)?;
     let huge_before = field.huge_bytes()?;
@@ -60,7 +55,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
     let rates = ways.iter().map(|way| {
         let rates: Vec<f64> = way.seconds.iter().map(|s| gibibytes / s).collect();
         json!({
-            "way": way.name(),
+            "way": way.name,
             "gib_a_second": rates,
             "bytes_left": way.left,
             "huge_bytes_after": way.huge_after,

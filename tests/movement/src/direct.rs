@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
-use isotherm_sys::memory;
-use isotherm_sys::staged::UNIT_BYTES;
+use isotherm_sys::staged::{PageKind, UNIT_BYTES};
+
+use crate::field::Field;
 
 /// Bytes of the file and of the memory it is read into.
 const BYTES: usize = 4 * UNIT_BYTES;
@@ -21,7 +22,8 @@ const BLOCK: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Direct {
     file: File,
-    start: usize,
+    /// Only `read(2)` and raw reads touch it.
+    memory: Field,
 }
 
 fn byte(at: usize) -> u8 {
@@ -44,17 +46,13 @@ impl Direct {
             .open(&path);
         std::fs::remove_file(&path)?;
         let file = direct.context("the file system of the folder has no direct I/O")?;
-        let space = memory::fresh(BYTES + UNIT_BYTES)
-            .map_err(|error| anyhow::anyhow!("mapping memory: {error:?}"))?;
-        let start = space.next_multiple_of(UNIT_BYTES);
-        // SAFETY: the range was mapped above; the advice discards nothing.
-        let _ = unsafe { memory::advise(start, BYTES, libc::MADV_NOHUGEPAGE) };
-        Ok(Self { file, start })
+        let memory = Field::new(BYTES, PageKind::Small)?;
+        Ok(Self { file, memory })
     }
 
     /// The addresses of the memory.
     pub const fn range(&self) -> Range<usize> {
-        self.start..self.start + BYTES
+        self.memory.start..self.memory.start + BYTES
     }
 
     /// Reads blocks at random until `stop`; returns blocks read, and the number of wrong ones.
@@ -63,7 +61,7 @@ impl Direct {
         let (mut blocks, mut wrong) = (0, 0);
         while !stop.load(Ordering::Relaxed) {
             let at = random.usize(..BYTES / BLOCK) * BLOCK;
-            let block = std::ptr::with_exposed_provenance_mut::<u8>(self.start + at);
+            let block = std::ptr::with_exposed_provenance_mut::<u8>(self.memory.start + at);
             // SAFETY: in bounds of memory that this thread alone reads and writes.
             let read = unsafe {
                 std::ptr::write_bytes(block, 0, BLOCK);

@@ -3,27 +3,40 @@
 use anyhow::Result;
 use isotherm_sys::memory;
 use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, walk};
-use isotherm_sys::staged::UNIT_BYTES;
+use isotherm_sys::staged::{PageKind, UNIT_BYTES};
 
-/// Fully resident memory.
+/// The size of pages that `--huge` asks for.
+pub fn page_kind(huge: bool) -> PageKind {
+    if huge {
+        PageKind::Huge
+    } else {
+        PageKind::Small
+    }
+}
+
+/// The advice that makes a range one of such pages, where the kernel follows it.
+pub fn advice(kind: PageKind) -> i32 {
+    match kind {
+        PageKind::Small => libc::MADV_NOHUGEPAGE,
+        PageKind::Huge => libc::MADV_HUGEPAGE,
+    }
+}
+
+/// Fully resident memory on unit boundaries, which is never unmapped.
+#[derive(Debug)]
 pub struct Field {
     pub start: usize,
     pub bytes: usize,
 }
 
 impl Field {
-    pub fn new(bytes: usize, huge: bool) -> Result<Self> {
+    pub fn new(bytes: usize, kind: PageKind) -> Result<Self> {
         let error = |error| anyhow::anyhow!("mapping {bytes} bytes: {error:?}");
         let space = memory::fresh(bytes + UNIT_BYTES).map_err(error)?;
         let start = space.next_multiple_of(UNIT_BYTES);
-        let advice = if huge {
-            libc::MADV_HUGEPAGE
-        } else {
-            libc::MADV_NOHUGEPAGE
-        };
         // SAFETY: the range was mapped above, and is written once as bytes.
         unsafe {
-            let _ = memory::advise(start, bytes, advice);
+            let _ = memory::advise(start, bytes, advice(kind));
             std::ptr::write_bytes(start as *mut u8, 0x5a, bytes);
         }
         Ok(Self { start, bytes })

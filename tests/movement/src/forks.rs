@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use isotherm_movement::fork_lock::ForkLock;
+use isotherm_sys::staged::Exclusion as _;
 
 use crate::area::Area;
 use crate::page::wrong_in_child;
@@ -31,13 +32,13 @@ pub fn fork_often(
                     .collect()
             })
             .collect();
-        lock.close();
+        lock.enter();
         // SAFETY: the child reads memory, calls nothing of the C library but `_exit`, and leaves.
         let child = unsafe { libc::fork() };
         if child == 0 {
             look(areas, &done);
         }
-        lock.open();
+        lock.leave();
         if child < 0 {
             bail!("fork: {}", std::io::Error::last_os_error());
         }

@@ -1,6 +1,7 @@
 //! Moves random ranges of the areas by random executors.
 
 use std::fmt::Write;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -13,8 +14,8 @@ use isotherm_model::units::Bytes;
 use isotherm_movement::fork_lock::ForkLock;
 use isotherm_movement::placement::PlacementExecutor;
 use isotherm_movement::staged::Staged;
-use isotherm_movement::statistics::{Statistics, Totals};
-use isotherm_sys::staged::{PageKind, StagedCopy, StagedSettings, UNIT_BYTES};
+use isotherm_movement::statistics::{FATES, Totals};
+use isotherm_sys::staged::{Exclusion as _, PageKind, StagedCopy, StagedSettings, UNIT_BYTES};
 
 use crate::area::{Area, Kind};
 use crate::direct::Direct;
@@ -28,12 +29,32 @@ struct Mover<'a> {
     name: &'static str,
     /// Moves plain memory alone.
     staged: bool,
-    executor: Statistics<Box<dyn RangeExecutor + 'a>>,
+    executor: Box<dyn RangeExecutor + 'a>,
+    totals: Totals,
 }
 
-/// The executor as the others see it: boxed executors are executors.
-fn boxed<'a>(executor: impl RangeExecutor + 'a) -> Statistics<Box<dyn RangeExecutor + 'a>> {
-    Statistics::new(Box::new(executor))
+impl<'a> Mover<'a> {
+    fn new(name: &'static str, executor: impl RangeExecutor + 'a) -> Self {
+        Self {
+            name,
+            staged: false,
+            executor: Box::new(executor),
+            totals: Totals::default(),
+        }
+    }
+
+    fn carry_out(&mut self, range: Range<usize>, node: NodeId) {
+        let range = AddressRange {
+            start: range.start as u64,
+            bytes: Bytes(range.len() as u64),
+        };
+        let outcome = self.executor.carry_out(RangeAction {
+            process: Process::default(),
+            range,
+            node,
+        });
+        self.totals.add(&outcome);
+    }
 }
 
 /// Moves until `stop`; returns a table of the results.
@@ -59,7 +80,7 @@ pub fn move_often(
         if let Some(direct) = direct
             && random.u8(..8) == 0
         {
-            mover.executor.carry_out(action(direct.range(), node));
+            mover.carry_out(direct.range(), node);
             continue;
         }
         if mover.staged && !area.kind.is_plain() {
@@ -67,7 +88,7 @@ pub fn move_often(
         }
         let range = some_of(area, mover.staged, &mut random);
         let lock = area.kind == Kind::Locked && area.lock(true).is_ok();
-        mover.executor.carry_out(action(range, node));
+        mover.carry_out(range, node);
         if lock {
             locked += 1;
             let _ = area.lock(false);
@@ -78,24 +99,12 @@ pub fn move_often(
 
 fn movers(lock: &ForkLock) -> Vec<Mover<'_>> {
     let mut movers = vec![
-        Mover {
-            name: "kernel migration",
-            staged: false,
-            executor: boxed(Migration::new(Kernel::default())),
-        },
-        Mover {
-            name: "placement",
-            staged: false,
-            executor: boxed(PlacementExecutor),
-        },
+        Mover::new("kernel migration", Migration::new(Kernel::default())),
+        Mover::new("placement", PlacementExecutor),
     ];
     match swap_areas() {
         0 => say(format_args!("without page-out: this machine has no swap")),
-        _ => movers.push(Mover {
-            name: "page-out and back",
-            staged: false,
-            executor: boxed(OutAndBack::default()),
-        }),
+        _ => movers.push(Mover::new("page-out and back", OutAndBack::default())),
     }
     let settings = StagedSettings {
         even_if_there: true,
@@ -103,30 +112,18 @@ fn movers(lock: &ForkLock) -> Vec<Mover<'_>> {
     };
     match StagedCopy::open(settings) {
         Ok(copier) => movers.push(Mover {
-            name: "staged copy",
             staged: true,
             // SAFETY: the areas are touched through atomics alone, and the memory of direct I/O by `read(2)` and
             // raw reads. Neither is ever unmapped, and areas are locked by the one thread that also moves.
-            executor: boxed(unsafe { Staged::new(copier, lock) }),
+            ..Mover::new("staged copy", unsafe { Staged::new(copier, lock) })
         }),
         Err(error) => say(format_args!("without staged copy: {error}")),
     }
     movers
 }
 
-fn action(range: std::ops::Range<usize>, node: NodeId) -> RangeAction {
-    RangeAction {
-        process: Process::default(),
-        range: AddressRange {
-            start: range.start as u64,
-            bytes: Bytes(range.len() as u64),
-        },
-        node,
-    }
-}
-
 /// A random part of an area: some units for a staged copy, any pages for the kernel.
-fn some_of(area: &Area, staged: bool, random: &mut fastrand::Rng) -> std::ops::Range<usize> {
+fn some_of(area: &Area, staged: bool, random: &mut fastrand::Rng) -> Range<usize> {
     let grain = if staged && random.bool() {
         UNIT_BYTES
     } else {
@@ -144,9 +141,9 @@ fn move_alone(areas: &[Area], lock: &ForkLock) -> Result<u64> {
     let Some(area) = areas.iter().find(|area| area.kind == Kind::Paper) else {
         return Ok(0);
     };
-    lock.close();
+    lock.enter();
     let moved = area.alone(|| by_two_copies(area));
-    lock.open();
+    lock.leave();
     moved
 }
 
@@ -169,26 +166,11 @@ pub fn move_unprotected(areas: &[Area]) -> Result<()> {
 }
 
 fn table(movers: &[Mover<'_>], by_paper: u64, locked: u64) -> String {
-    let mut text = format!(
-        "{:18} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}   MiB\n",
-        "executor", "moved", "there", "busy", "denied", "not tried", "placed"
-    );
+    let columns = FATES.map(|fate| format!(" {fate:>9}")).concat();
+    let mut text = format!("{:18}{columns}   MiB\n", "executor");
     for mover in movers {
-        let Totals {
-            moved,
-            already_there,
-            busy,
-            denied,
-            not_attempted,
-            requested,
-            ..
-        } = mover.executor.totals;
-        let columns = [moved, already_there, busy, denied, not_attempted, requested];
-        let _ = write!(text, "{:18}", mover.name);
-        for bytes in columns {
-            let _ = write!(text, " {:>9}", bytes.0 >> 20);
-        }
-        text.push('\n');
+        let mebibytes = FATES.map(|fate| format!(" {:>9}", mover.totals.of(fate).0 >> 20));
+        let _ = writeln!(text, "{:18}{}", mover.name, mebibytes.concat());
     }
     let _ = write!(text, "{:18} {:>9}", "two copies, alone", by_paper >> 20);
     let _ = write!(text, "\nmoves tried while locked {locked}");

@@ -1,7 +1,7 @@
 //! Pages ranges of this process out to swap and back, in turn.
 
 use isotherm_act::movement::page_out::PageOut;
-use isotherm_act::movement::page_out::system::SwapKernel;
+use isotherm_act::movement::system::Kernel;
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::paged::{IN_MEMORY, PAGED_OUT};
@@ -16,14 +16,14 @@ pub(crate) fn swap_areas() -> usize {
 
 /// Pages two of three ranges out and the third back in, because writers bring their pages back themselves.
 pub(crate) struct OutAndBack {
-    inner: PageOut<SwapKernel>,
+    inner: PageOut<Kernel>,
     turn: u32,
 }
 
 impl Default for OutAndBack {
     fn default() -> Self {
         Self {
-            inner: PageOut::new(SwapKernel::default()),
+            inner: PageOut::new(Kernel::default()),
             turn: 0,
         }
     }

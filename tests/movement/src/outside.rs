@@ -13,7 +13,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_movement::statistics::Statistics;
+use isotherm_movement::statistics::Totals;
 use isotherm_movement::{nodes, whole_process};
 use isotherm_observe::clock::MachineClock;
 
@@ -36,17 +36,21 @@ pub fn run(args: &OutsideArgs) -> Result<()> {
         time_a_second: Nanos(500_000_000),
     };
     let migration = Migration::new(Kernel::default());
-    let mut executor = Statistics::new(Limit::new(migration, MachineClock, allowance));
+    let mut executor = Limit::new(migration, MachineClock, allowance);
+    let mut totals = Totals::default();
     for node in nodes::with_memory().into_iter().cycle() {
         let Ok(actions) = whole_process::actions(process, NodeId(node)) else {
             break;
         };
-        executor.execute(&actions);
-        if executor.totals.asked().0 == 0 {
+        executor
+            .execute(&actions)
+            .iter()
+            .for_each(|it| totals.add(it));
+        if totals.asked().0 == 0 {
             break;
         }
     }
-    say(format_args!("{:?}", executor.totals));
+    say(format_args!("{totals:?}"));
     Ok(())
 }
 

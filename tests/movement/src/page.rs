@@ -53,7 +53,13 @@ pub type Words = [AtomicU64; WORDS];
 
 /// Writes a page for the first time.
 pub fn fill(words: &Words, page: u64) {
-    write_words(words, page, 0);
+    let mut sum = 0_u64;
+    for (word, cell) in words[..WORDS - 1].iter().enumerate() {
+        let new = value(page, word, 0);
+        cell.store(new, Ordering::Relaxed);
+        sum = sum.wrapping_add(new);
+    }
+    words[WORDS - 1].store(sum, Ordering::Release);
 }
 
 /// Checks every word of the last write and writes the next. Only the page's owner may.
@@ -117,16 +123,6 @@ impl Progress {
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Acquire)
     }
-}
-
-fn write_words(words: &Words, page: u64, sequence: u64) {
-    let mut sum = 0_u64;
-    for (word, cell) in words[..WORDS - 1].iter().enumerate() {
-        let new = value(page, word, sequence);
-        cell.store(new, Ordering::Relaxed);
-        sum = sum.wrapping_add(new);
-    }
-    words[WORDS - 1].store(sum, Ordering::Release);
 }
 
 #[cfg(test)]

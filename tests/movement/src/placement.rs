@@ -24,7 +24,7 @@ impl RangeExecutor for PlacementExecutor {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         let fate = match place(action.range, MempolicyMode::Preferred, action.node) {
             Ok(()) => Fate::Requested,
-            Err(error) => Fate::Denied(format!("the policy was refused ({error})")),
+            Err(error) => Fate::Denied(format!("the policy was refused ({error})").into()),
         };
         RangeOutcome::whole(action, fate)
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::{PageRun, PageSystem, Refusal};
+use isotherm_act::movement::system::{PageRun, PageSystem, ProcessSystem, Refusal};
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::outcome::Fate;
@@ -29,12 +29,10 @@ pub struct PlanArgs {
 /// are as fragmented as possible.
 struct Instantly {
     began: Instant,
-    calls: u64,
 }
 
 impl PageSystem for Instantly {
     fn nodes_of(&mut self, _: u32, _: &[usize], status: &mut [i32]) -> Result<(), Errno> {
-        self.calls += 1;
         status.fill(0);
         Ok(())
     }
@@ -46,7 +44,6 @@ impl PageSystem for Instantly {
         node: NodeId,
         status: &mut [i32],
     ) -> Result<usize, Refusal> {
-        self.calls += 1;
         for (address, status) in addresses.iter().zip(status) {
             let busy = (address / PAGE_BYTES).is_multiple_of(16);
             *status = if busy { -libc::EBUSY } else { node.0 as i32 };
@@ -61,7 +58,9 @@ impl PageSystem for Instantly {
     fn split(&mut self, _: u32, _: u64) -> Result<(), Refusal> {
         Ok(())
     }
+}
 
+impl ProcessSystem for Instantly {
     fn has_ended(&mut self, _: u32) -> bool {
         false
     }
@@ -75,7 +74,6 @@ impl PageSystem for Instantly {
 pub fn run(args: &PlanArgs) -> Result<()> {
     let kernel = Instantly {
         began: Instant::now(),
-        calls: 0,
     };
     let mut migration = Migration::new(kernel);
     let action = RangeAction {

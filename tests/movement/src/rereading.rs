@@ -63,13 +63,14 @@ fn read_pages(field: &Field) {
 mod tests {
     use super::{PAGE_BYTES, Rereading};
     use crate::field::Field;
+    use isotherm_sys::staged::PageKind;
 
     /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_PAGE_FAULTS`: the kernel counts them without hardware.
     const PAGE_FAULTS: (u32, u64) = (1, 2);
 
     #[test]
     fn each_page_is_read_once() {
-        let field = Field::new(6 << 20, false).expect("memory");
+        let field = Field::new(6 << 20, PageKind::Small).expect("memory");
         let mut rereading = Rereading::by(PAGE_FAULTS);
         if let Some(obstacle) = rereading.obstacle() {
             return isotherm_skip::skip!("a counter of page faults: {obstacle}");
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn an_event_that_no_machine_has_is_no_count() {
-        let field = Field::new(2 << 20, false).expect("memory");
+        let field = Field::new(2 << 20, PageKind::Small).expect("memory");
         let mut rereading = Rereading::by((u32::MAX, 0));
         assert!(rereading.obstacle().is_some());
         assert_eq!(rereading.count(&field), None);

@@ -44,8 +44,8 @@ fn fate_of(fate: UnitFate) -> Fate {
     match fate {
         UnitFate::Moved(_) => Fate::Moved,
         UnitFate::AlreadyThere => Fate::AlreadyThere,
-        UnitFate::Busy(why) => Fate::Busy(why.to_owned()),
-        UnitFate::Denied(why) => Fate::Denied(why.to_owned()),
+        UnitFate::Busy(why) => Fate::Busy(why.into()),
+        UnitFate::Denied(why) => Fate::Denied(why.into()),
         UnitFate::NotTouched => Fate::NotAttempted(Reason::NotTouched),
         UnitFate::NotAttempted(why) => Fate::NotAttempted(why.into()),
     }

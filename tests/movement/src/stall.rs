@@ -11,12 +11,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use isotherm_movement::fork_lock::ForkLock;
 use isotherm_movement::nodes;
-use isotherm_sys::memory;
 use isotherm_sys::staged::{StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
 use serde_json::json;
 
+use crate::field::{Field, page_kind};
 use crate::output::say;
-use crate::page::PAGE_BYTES;
 
 #[derive(Debug, Args)]
 pub struct StallArgs {
@@ -59,13 +58,13 @@ pub fn run(args: &StallArgs) -> Result<()> {
     };
     let mut mover = StagedCopy::open(settings).context("opening the staged copy")?;
     let shared = Shared {
-        start: field(args.huge)?,
+        start: Field::new(UNITS * UNIT_BYTES, page_kind(args.huge))?.start,
         unit: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
         longest: AtomicU64::new(0),
         writes: AtomicU64::new(0),
     };
-    let (node, lock) = (nodes::with_memory()[0], ForkLock::new());
+    let (node, lock) = (nodes::with_memory()[0], ForkLock::default());
     let (mut stalls, mut stops, mut moved) = (Vec::new(), Vec::new(), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| shared.hammer());
@@ -127,27 +126,6 @@ impl Shared {
             self.writes.fetch_add(1, Ordering::SeqCst);
         }
     }
-}
-
-fn field(huge: bool) -> Result<usize> {
-    let bytes = UNITS * UNIT_BYTES;
-    let error = |error| anyhow::anyhow!("mapping memory: {error:?}");
-    let start = memory::fresh(bytes + UNIT_BYTES)
-        .map_err(error)?
-        .next_multiple_of(UNIT_BYTES);
-    let advice = if huge {
-        libc::MADV_HUGEPAGE
-    } else {
-        libc::MADV_NOHUGEPAGE
-    };
-    // SAFETY: the range was mapped above.
-    unsafe {
-        let _ = memory::advise(start, bytes, advice);
-        for page in (start..start + bytes).step_by(PAGE_BYTES) {
-            (page as *mut u64).write_volatile(1);
-        }
-    }
-    Ok(start)
 }
 
 /// Median, 99th percentile and largest, in microseconds.

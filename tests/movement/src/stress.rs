@@ -59,7 +59,11 @@ pub fn run(args: &StressArgs) -> Result<()> {
     let direct = Direct::new(&args.folder)
         .map_err(|error| say(format_args!("without direct I/O: {error:#}")))
         .ok();
-    let (tally, stop, lock) = (Tally::default(), AtomicBool::new(false), ForkLock::new());
+    let (tally, stop, lock) = (
+        Tally::default(),
+        AtomicBool::new(false),
+        ForkLock::default(),
+    );
     std::thread::scope(|scope| -> Result<()> {
         start_crowd(scope, args, &areas, &tally, &stop, seed);
         let forks = scope.spawn(|| forks::fork_often(&areas, &lock, &stop, seed ^ 1));

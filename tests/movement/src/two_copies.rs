@@ -9,6 +9,8 @@ use isotherm_sys::memory;
 use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 use isotherm_sys::staged::{PageKind, UNIT_BYTES};
 
+use crate::field::advice;
+
 /// Moves a range in the paper's form, by the given number of threads. The mapping is replaced; its pages are of
 /// `kind`.
 ///
@@ -63,15 +65,11 @@ pub unsafe fn copy(from: usize, to: usize, bytes: usize, threads: usize) {
 fn fresh_at(address: usize, bytes: usize, node: u32, kind: PageKind) -> memory::Result<()> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    let advice = match kind {
-        PageKind::Small => libc::MADV_NOHUGEPAGE,
-        PageKind::Huge => libc::MADV_HUGEPAGE,
-    };
     // SAFETY: callers own the range, and have a copy of its content.
     unsafe {
         memory::map(address, bytes, access, flags, -1, 0)?;
         // A kernel without huge pages or nodes refuses; the pages then stay as they are.
-        let _ = memory::advise(address, bytes, advice);
+        let _ = memory::advise(address, bytes, advice(kind));
         if let Some(nodes) = NodeMask::of(&[node]) {
             let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);
         }

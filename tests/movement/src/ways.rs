@@ -33,20 +33,10 @@ enum Mover {
     MovePages,
 }
 
-impl Mover {
-    const fn word(&self) -> &'static str {
-        match self {
-            Self::Memcpy => "memcpy",
-            Self::Staged(_) => "staged",
-            Self::TwoCopies => "two copies",
-            Self::Mbind => "mbind",
-            Self::MovePages => "move_pages",
-        }
-    }
-}
-
 /// A way to move a field, and its results.
 pub struct Way {
+    /// The name in tables.
+    pub name: &'static str,
     mover: Mover,
     kind: PageKind,
     threads: usize,
@@ -74,14 +64,15 @@ impl Way {
         let mut staged = StagedCopy::open(settings)?;
         staged.fill(nodes[0], kind, 8);
         let mut movers = vec![
-            Mover::Memcpy,
-            Mover::Staged(Box::new(staged)),
-            Mover::TwoCopies,
+            ("memcpy", Mover::Memcpy),
+            ("staged", Mover::Staged(Box::new(staged))),
+            ("two copies", Mover::TwoCopies),
         ];
         if nodes.len() > 1 {
-            movers.extend([Mover::Mbind, Mover::MovePages]);
+            movers.extend([("mbind", Mover::Mbind), ("move_pages", Mover::MovePages)]);
         }
-        let way = |mover| Self {
+        let way = |(name, mover)| Self {
+            name,
             mover,
             kind,
             threads,
@@ -93,12 +84,7 @@ impl Way {
         Ok(movers.into_iter().map(way).collect())
     }
 
-    /// The name in tables.
-    pub const fn name(&self) -> &'static str {
-        self.mover.word()
-    }
-
-    /// Whether the field is on another node after it.
+    /// Whether the way moves the field; `memcpy` leaves it where it is.
     pub const fn moves(&self) -> bool {
         !matches!(self.mover, Mover::Memcpy)
     }
@@ -156,7 +142,7 @@ unsafe fn by_staged_copy(mover: &mut StagedCopy, field: &Field, node: u32) -> u6
     let range = field.start..field.start + field.bytes;
     // SAFETY: the caller's promise.
     unsafe {
-        mover.move_range(range, node, &ForkLock::new(), |part, fate| {
+        mover.move_range(range, node, &ForkLock::default(), |part, fate| {
             if !matches!(fate, UnitFate::Moved(_)) {
                 left += part.len() as u64;
             }

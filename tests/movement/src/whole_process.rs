@@ -11,6 +11,7 @@ use std::io;
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::units::Bytes;
+use isotherm_sys::memory_map::{MappedRange, mapped_ranges};
 
 /// One action for each mapping of the process, in the order of addresses, without those that belong
 /// to the kernel (such as `[vdso]`).
@@ -18,51 +19,39 @@ use isotherm_model::units::Bytes;
 /// # Errors
 /// The process has ended, or its `maps` may not be read.
 pub fn actions(process: Process, node: NodeId) -> io::Result<Vec<RangeAction>> {
-    let text = fs::read_to_string(format!("/proc/{}/maps", process.pid))?;
-    let action = |range| RangeAction {
+    let text = fs::read(format!("/proc/{}/maps", process.pid))?;
+    let action = |mapping: MappedRange<'_>| RangeAction {
         process,
-        range,
+        range: AddressRange {
+            start: mapping.range.start,
+            bytes: Bytes(mapping.range.end - mapping.range.start),
+        },
         node,
     };
-    Ok(text.lines().filter_map(movable).map(action).collect())
+    let ours = mapped_ranges(&text).filter(|mapping| !is_of_kernel(mapping));
+    Ok(ours.map(action).collect())
 }
 
-/// The range of a line of `maps`: `7f00-7f10 rw-p 00000000 00:00 0    [heap]`.
-fn movable(line: &str) -> Option<AddressRange> {
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let start = u64::from_str_radix(start, 16).ok()?;
-    let end = u64::from_str_radix(end, 16).ok()?;
-    let name = words.nth(4).unwrap_or_default();
-    let of_kernel = ["[vdso]", "[vvar", "[vsyscall]", "[uprobes]"];
-    if of_kernel.iter().any(|known| name.starts_with(known)) {
-        return None;
-    }
-    Some(AddressRange {
-        start,
-        bytes: Bytes(end.checked_sub(start)?),
-    })
+fn is_of_kernel(mapping: &MappedRange<'_>) -> bool {
+    let names: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"];
+    names.iter().any(|known| mapping.name.starts_with(known))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{actions, movable};
+    use super::{actions, is_of_kernel};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::NodeId;
-    use isotherm_model::units::Bytes;
+    use isotherm_sys::memory_map::mapped_ranges;
 
     #[test]
     fn every_mapping_but_the_kernels_own_is_listed() {
-        let heap = movable("55d0-55f0 rw-p 00000000 00:00 0                  [heap]").unwrap();
-        assert_eq!((heap.start, heap.bytes), (0x55d0, Bytes(0x20)));
-        assert!(movable("7f00-7f10 r-xp 00000000 08:01 99  /usr/lib/libc.so.6").is_some());
-        assert_eq!(movable("7ffe-7fff r-xp 00000000 00:00 0  [vdso]"), None);
-        assert_eq!(
-            movable("7ffe-7fff r--p 00000000 00:00 0  [vvar_vclock]"),
-            None
-        );
-        assert_eq!(movable("nonsense"), None);
-        assert_eq!(movable("20-10 rw-p"), None);
+        let text = b"55d0-55f0 rw-p 00000000 00:00 0                  [heap]\n\
+            7f00-7f10 r-xp 00000000 08:01 99  /usr/lib/libc.so.6\n\
+            7ffe-7fff r-xp 00000000 00:00 0  [vdso]\n\
+            7ffe-7fff r--p 00000000 00:00 0  [vvar_vclock]\n";
+        let of_kernel: Vec<bool> = mapped_ranges(text).map(|it| is_of_kernel(&it)).collect();
+        assert_eq!(of_kernel, [false, false, true, true]);
     }
 
     #[test]

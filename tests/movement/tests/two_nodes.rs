@@ -150,7 +150,7 @@ fn staged_copy_brings_every_page_to_and_fro() {
         let field = Field::new(UNITS, huge);
         field.prefer(a);
         field.fill();
-        let lock = ForkLock::new();
+        let lock = ForkLock::default();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
         let mut staged = unsafe { Staged::new(mover, &lock) };
         for node in [b, a, b] {
@@ -254,7 +254,7 @@ fn a_full_node_is_said_and_nothing_is_lost() {
     );
     assert!(field.is_intact());
     if let Ok(mover) = StagedCopy::open(StagedSettings::DEFAULT) {
-        let lock = ForkLock::new();
+        let lock = ForkLock::default();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
         let mut staged = unsafe { Staged::new(mover, &lock) };
         let outcome = staged.carry_out(field.action(b));

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use tempfile::TempDir;
 
+use crate::archive::Archive;
 use crate::kit::Kit;
-use crate::payload::{MODULES, PROGRAMS, Payload, TOPOLOGY};
+use crate::payload::{MODULES, PROGRAMS, TOPOLOGY};
 use crate::serial::Serial;
 use crate::topology::Topology;
 
@@ -67,7 +68,7 @@ impl Guest {
     ///
     /// # Errors
     /// The emulator does not start, or the guest does not come up: the end of its output.
-    pub fn boot(kit: &Kit, topology: &Path, payload: Payload) -> Result<Self> {
+    pub fn boot(kit: &Kit, topology: &Path, payload: Archive) -> Result<Self> {
         let machine = Topology::read(topology)?;
         let folder = prepared(kit, topology, payload)?;
         let errors = File::create(folder.path().join("emulator.log"))
@@ -190,7 +191,7 @@ impl Drop for Guest {
 ///
 /// # Errors
 /// The emulator does not start or fails.
-pub fn shell(kit: &Kit, topology: &Path, payload: Payload) -> Result<()> {
+pub fn shell(kit: &Kit, topology: &Path, payload: Archive) -> Result<()> {
     let machine = Topology::read(topology)?;
     let folder = prepared(kit, topology, payload)?;
     let status = command(kit, &machine, folder.path())
@@ -203,7 +204,7 @@ pub fn shell(kit: &Kit, topology: &Path, payload: Payload) -> Result<()> {
 }
 
 /// A temporary folder with the guest's initial file system in it.
-fn prepared(kit: &Kit, topology: &Path, mut payload: Payload) -> Result<TempDir> {
+fn prepared(kit: &Kit, topology: &Path, mut payload: Archive) -> Result<TempDir> {
     let description = std::fs::read(topology)
         .with_context(|| format!("cannot read the topology {}", topology.display()))?;
     payload.file(TOPOLOGY, &description);
@@ -213,13 +214,12 @@ fn prepared(kit: &Kit, topology: &Path, mut payload: Payload) -> Result<TempDir>
     }
     payload.file("/init", INIT);
     payload.file(&format!("{PROGRAMS}/fill-node"), FILL_NODE);
-    let mut archive = payload.into_archive();
-    archive.link("/bin/sh", "busybox");
+    payload.link("/bin/sh", "busybox");
     let folder = tempfile::Builder::new()
         .prefix("isotherm-vm-")
         .tempdir()
         .context("cannot make a folder for the guest's files")?;
-    std::fs::write(folder.path().join("initrd"), archive.finished())
+    std::fs::write(folder.path().join("initrd"), payload.finished())
         .context("cannot write the guest's initial file system")?;
     Ok(folder)
 }

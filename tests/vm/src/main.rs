@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use isotherm_vm::archive::Archive;
 use isotherm_vm::guest::{self, Guest};
 use isotherm_vm::kit::Kit;
-use isotherm_vm::payload::{PROGRAMS, Payload};
+use isotherm_vm::payload::PROGRAMS;
 use isotherm_vm::topology;
 
 const USAGE: &str = "\
@@ -53,7 +54,7 @@ fn obey(words: &[String]) -> Result<u8> {
     if command != "shell" && command != "run" {
         bail!("there is no command {command}\n{USAGE}");
     }
-    let mut payload = Payload::default();
+    let mut payload = Archive::default();
     while let [option, file, rest @ ..] = words
         && option == "--with"
     {
@@ -91,7 +92,7 @@ fn find(topology: &str) -> Result<PathBuf> {
 }
 
 /// Adds a program under its own name, which is returned.
-fn add(payload: &mut Payload, path: &Path) -> Result<String> {
+fn add(payload: &mut Archive, path: &Path) -> Result<String> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.with_context(|| format!("{} is no file", path.display()))?;
     payload.program(path, name)?;
@@ -101,7 +102,7 @@ fn add(payload: &mut Payload, path: &Path) -> Result<String> {
 fn run(
     kit: &Kit,
     topology: &Path,
-    payload: Payload,
+    payload: Archive,
     name: &str,
     arguments: &[String],
 ) -> Result<u8> {

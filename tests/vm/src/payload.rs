@@ -14,38 +14,20 @@ pub const PROGRAMS: &str = "/isotherm/bin";
 /// File with the topology inside the guest.
 pub const TOPOLOGY: &str = "/isotherm/topology.toml";
 
-/// Files for a guest.
-#[derive(Clone, Debug, Default)]
-pub struct Payload {
-    archive: Archive,
-}
-
-impl Payload {
+impl Archive {
     /// Adds a program or library of this machine under [`PROGRAMS`], without its debug information
     /// and with every shared library that the loader finds for it.
     ///
     /// # Errors
     /// It cannot be read, or one of its libraries is missing on this machine.
     pub fn program(&mut self, path: &Path, name: &str) -> Result<()> {
-        self.archive
-            .file(&format!("{PROGRAMS}/{name}"), &stripped(path)?);
+        self.file(&format!("{PROGRAMS}/{name}"), &stripped(path)?);
         for library in libraries(path)? {
             let content = std::fs::read(&library)
                 .with_context(|| format!("cannot read {library}, which {name} needs"))?;
-            self.archive.file(&library, &content);
+            self.file(&library, &content);
         }
         Ok(())
-    }
-
-    /// Adds a file unchanged.
-    pub fn file(&mut self, path: &str, content: &[u8]) {
-        self.archive.file(path, content);
-    }
-
-    /// The entries, to which the guest's own are added.
-    #[must_use]
-    pub fn into_archive(self) -> Archive {
-        self.archive
     }
 }
 
@@ -101,9 +83,9 @@ mod tests {
 
     #[test]
     fn a_program_brings_its_loader_and_libraries_to_their_places() {
-        let mut payload = Payload::default();
-        payload.program(Path::new("/bin/ls"), "ls").unwrap();
-        let archive = payload.into_archive().finished();
+        let mut archive = Archive::default();
+        archive.program(Path::new("/bin/ls"), "ls").unwrap();
+        let archive = archive.finished();
         for name in ["isotherm/bin/ls\0", "libc.so.6\0", "ld-linux-x86-64.so.2\0"] {
             let is_there = archive
                 .windows(name.len())

@@ -55,8 +55,8 @@ fn check_package(repository: &Repository, package: &Package, row: Option<&Row>) 
         return vec![Finding::new(&package.manifest, 1, message)];
     };
     let forbidden = |used: &&Use| {
-        let wider_for_tests =
-            used.for_tests && (package.name == "isotherm" || used.name == ANY_TEST_MAY_USE);
+        let wider_for_tests = used.kind.as_deref() == Some("dev")
+            && (package.name == "isotherm" || used.name == ANY_TEST_MAY_USE);
         !may_use.contains(&used.name) && !wider_for_tests
     };
     let finding = |used: &Use| {
@@ -123,7 +123,8 @@ mod tests {
     fn package(name: &str, uses: &[(&str, bool)]) -> Package {
         let uses = uses.iter().map(|&(name, for_tests)| Use {
             name: name.to_owned(),
-            for_tests,
+            kind: for_tests.then(|| "dev".to_owned()),
+            ..Use::default()
         });
         Package {
             name: name.to_owned(),

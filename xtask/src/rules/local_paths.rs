@@ -15,22 +15,17 @@ const INVENTED: &[&str] = &["me/", "someone/", "user/"];
 const RECORDED: &[&str] = &["tests/machines/", "tests/traces/"];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, text) in repository.texts() {
-        if file.is_foreign() || RECORDED.iter().any(|root| file.path.starts_with(root)) {
-            continue;
-        }
-        for (index, line) in text.lines().enumerate() {
-            if let Some(root) = LOCAL.iter().find(|root| begins_a_path(line, root)) {
-                let message = format!(
-                    "{root} is a directory of one machine; use a path relative to the repository, \
-                     an argument, or a temporary directory"
-                );
-                findings.push(Finding::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    findings
+    let is_recorded = |path: &str| RECORDED.iter().any(|root| path.starts_with(root));
+    let findings = repository.lines().filter_map(|(file, number, line)| {
+        let root = LOCAL.iter().find(|root| begins_a_path(line, root))?;
+        let message = format!(
+            "{root} is a directory of one machine; use a path relative to the repository, \
+             an argument, or a temporary directory"
+        );
+        let is_ours = !file.is_foreign() && !is_recorded(&file.path);
+        is_ours.then(|| Finding::new(&file.path, number, message))
+    });
+    findings.collect()
 }
 
 /// `/x/` without an invented name after it, and without a longer path, variable or address before it: not in

@@ -4,7 +4,7 @@
 
 use crate::finding::Finding;
 use crate::repository::{Repository, RepositoryFile};
-use crate::tokens;
+use crate::tokens::{self, Spot};
 
 /// The crate of the program, which may exit.
 const PROGRAM: &str = "isotherm";
@@ -14,41 +14,29 @@ const EXITING: &[&str] = &["process::abort", "process::exit"];
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.rust_sources().filter(|(file, _)| is_ours(file)) {
-        let mut report = |line: usize, message: String| {
-            if !source.is_test_line(line) {
-                findings.push(Finding::new(&file.path, line, message));
+        let mut report = |spots: Vec<Spot<String>>, message: &dyn Fn(&str) -> Option<String>| {
+            for spot in spots.iter().filter(|it| !source.is_test_line(it.line)) {
+                let message = message(&spot.what);
+                findings.extend(message.map(|it| Finding::new(&file.path, spot.line, it)));
             }
         };
-        for call in tokens::macro_calls(&source.tokens) {
-            if PRINTING.contains(&call.what.as_str()) {
-                let help = match is_library(file) {
-                    true => "return a value or an error",
-                    false => "write and handle the error, as notes.rs does",
-                };
-                let what = call.what;
-                report(
-                    call.line,
-                    format!("{what}! panics where its output fails; {help}"),
-                );
-            }
-        }
-        for write in tokens::unwrapped_writes(&source.tokens) {
-            let what = write.what;
-            report(
-                write.line,
-                format!("{what} panics where the write fails; handle the error"),
-            );
-        }
-        let exits = tokens::paths(&source.tokens).into_iter();
-        for path in exits.filter(|_| is_library(file)) {
-            if EXITING.iter().any(|exit| path.what.ends_with(exit)) {
-                let what = path.what;
-                report(
-                    path.line,
-                    format!("a library must not use {what}; return a value or an error"),
-                );
-            }
-        }
+        let help = match is_library(file) {
+            true => "return a value or an error",
+            false => "write and handle the error, as notes.rs does",
+        };
+        report(tokens::macro_calls(&source.tokens), &|what| {
+            let prints = PRINTING.contains(&what);
+            prints.then(|| format!("{what}! panics where its output fails; {help}"))
+        });
+        report(tokens::unwrapped_writes(&source.tokens), &|what| {
+            Some(format!(
+                "{what} panics where the write fails; handle the error"
+            ))
+        });
+        report(tokens::paths(&source.tokens), &|what| {
+            let exits = is_library(file) && EXITING.iter().any(|exit| what.ends_with(exit));
+            exits.then(|| format!("a library must not use {what}; return a value or an error"))
+        });
     }
     findings
 }

@@ -12,16 +12,13 @@ const MARKS: &[&str] = &[
 ];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, text) in repository.texts().filter(|(file, _)| !file.is_foreign()) {
-        for (index, line) in text.lines().enumerate() {
-            if let Some(mark) = MARKS.iter().find(|mark| has_word(line, mark)) {
-                let message = format!("{mark} marks unfinished work; finish it, or open an issue");
-                findings.push(Finding::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    findings
+    let lines = repository.lines().filter(|(file, ..)| !file.is_foreign());
+    let findings = lines.filter_map(|(file, number, line)| {
+        let mark = MARKS.iter().find(|mark| has_word(line, mark))?;
+        let message = format!("{mark} marks unfinished work; finish it, or open an issue");
+        Some(Finding::new(&file.path, number, message))
+    });
+    findings.collect()
 }
 
 /// The word with no letter, digit or underscore beside it: the template of mktemp is not a mark.

@@ -10,23 +10,17 @@ const MARKS: &[&str] = &[concat!("\"skip", "ped: "), concat!("\"SK", "IP ")];
 const RECORDER: &str = "tests/skip/";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, source) in repository.rust_sources() {
-        let Some(text) = file.text.as_deref() else {
-            continue;
-        };
-        for (index, line) in text.lines().enumerate() {
-            let is_test = file.is_test_code() || source.is_test_line(index + 1);
-            if is_test
-                && MARKS.iter().any(|mark| line.contains(mark))
-                && !file.path.starts_with(RECORDER)
-            {
-                let message = "a test prints that it is skipped, but does not record it; use isotherm_skip::skip!";
-                findings.push(Finding::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    findings
+    let has_mark = |line: &str| MARKS.iter().any(|mark| line.contains(mark));
+    let lines = repository.lines().filter(|(.., line)| has_mark(line));
+    let findings = lines.filter_map(|(file, number, _)| {
+        let source = file.rust.as_ref()?.as_ref().ok()?;
+        let is_test = file.is_test_code() || source.is_test_line(number);
+        let message =
+            "a test prints that it is skipped, but does not record it; use isotherm_skip::skip!";
+        (is_test && !file.path.starts_with(RECORDER))
+            .then(|| Finding::new(&file.path, number, message))
+    });
+    findings.collect()
 }
 
 #[cfg(test)]

@@ -16,24 +16,17 @@ const LIFTED: &[&str] = &[
 ];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (file, text) in repository.texts() {
-        let Some(name) = file
-            .crate_name()
-            .filter(|name| !MAY_BE_UNSAFE.contains(name))
-        else {
-            continue;
-        };
-        for (index, line) in text.lines().enumerate() {
-            if LIFTED.iter().any(|lifted| line.contains(lifted)) {
-                let homes = MAY_BE_UNSAFE.join(", ");
-                let message =
-                    format!("`{name}` must not hold unsafe code; put a safe wrapper into {homes}");
-                findings.push(Finding::new(&file.path, index + 1, message));
-            }
-        }
-    }
-    findings
+    let lifts = |line: &str| LIFTED.iter().any(|lifted| line.contains(lifted));
+    let lines = repository.lines().filter(|(.., line)| lifts(line));
+    let findings = lines.filter_map(|(file, number, _)| {
+        let name = file.crate_name();
+        let name = name.filter(|name| !MAY_BE_UNSAFE.contains(name))?;
+        let homes = MAY_BE_UNSAFE.join(", ");
+        let message =
+            format!("`{name}` must not hold unsafe code; put a safe wrapper into {homes}");
+        Some(Finding::new(&file.path, number, message))
+    });
+    findings.collect()
 }
 
 #[cfg(test)]

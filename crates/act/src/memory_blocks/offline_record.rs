@@ -34,8 +34,7 @@ impl OfflineRecord {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(&self) -> Result<Vec<NodeBlocks>, BlockError> {
-        let read = self.0.read("node 1 block 40 movable", add);
-        read.map_err(|why| self.error(why))
+        Ok(self.0.read("node 1 block 40 movable", add)?)
     }
 
     /// Replaces the record; removes it where no block is left. The change is on disk before this returns.
@@ -51,14 +50,7 @@ impl OfflineRecord {
             node.blocks.iter().map(line).collect::<Vec<_>>()
         };
         let lines: Vec<String> = nodes.iter().flat_map(of_node).collect();
-        self.0.write(&lines).map_err(|error| self.error(error))
-    }
-
-    fn error(&self, why: impl ToString) -> BlockError {
-        BlockError::Record {
-            path: self.0.path.display().to_string(),
-            why: why.to_string(),
-        }
+        Ok(self.0.write(&lines)?)
     }
 }
 
@@ -68,10 +60,9 @@ fn add(nodes: &mut Vec<NodeBlocks>, words: &[&str]) -> Option<()> {
         return None;
     };
     let node = NodeId(node.parse().ok()?);
-    let mut zones = [BlockZone::Movable, BlockZone::Kernel].into_iter();
     let block = MemoryBlock {
         number: block.parse().ok()?,
-        zone: zones.find(|it| it.word() == *zone)?,
+        zone: BlockZone::from_word(zone)?,
     };
     match nodes.iter_mut().find(|it| it.node == node) {
         Some(known) => known.blocks.push(block),

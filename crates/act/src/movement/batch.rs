@@ -5,6 +5,8 @@
 //! (`lru_cache_disable`). With all processors busy that took 10 ms in a virtual machine, several times as long as the copy of 2 MiB. It
 //! blocks no page, so it is no reason for smaller batches: only the time beyond that of the shortest call counts.
 
+use isotherm_model::units::portion;
+
 /// The size of the next batch, estimated from the batches before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchSize {
@@ -50,11 +52,10 @@ impl BatchSize {
         }
         let added_ns = took_ns.saturating_sub(least_ns).max(1);
         let fits = match bytes.saturating_sub(least_bytes) {
-            // Nothing is known of further bytes yet: a larger batch will show it.
-            0 => u128::MAX,
-            further => u128::from(further) * u128::from(self.limit_ns / 2) / u128::from(added_ns),
+            // Nothing is known of further bytes yet; a larger batch will give a time for them.
+            0 => u64::MAX,
+            further => portion(further, self.limit_ns / 2, added_ns),
         };
-        let fits = u64::try_from(fits).unwrap_or(u64::MAX);
         self.bytes = fits.clamp(LEAST, MOST).min(self.bytes.saturating_mul(2));
     }
 }

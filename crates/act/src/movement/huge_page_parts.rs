@@ -27,7 +27,7 @@ pub(super) fn whole_pages(
     let range = outcome.action.range;
     let refused = match system.resident(process, range) {
         None if is_aligned(range) => return None,
-        None => Fate::Denied(UNKNOWN.to_owned()),
+        None => Fate::Denied(UNKNOWN.into()),
         Some(runs) => match split(system, process, range, runs) {
             Ok(runs) => return Some(runs),
             Err(fate) => fate,
@@ -54,17 +54,17 @@ fn split(
     let runs = system.resident(process, range).unwrap_or_default();
     match pages_to_split(&runs).is_empty() {
         true => Ok(runs),
-        false => Err(Fate::Busy(WHOLE.to_owned())),
+        false => Err(Fate::Busy(WHOLE.into())),
     }
 }
 
 fn fate_of(refusal: Refusal) -> Fate {
     match refusal {
         Refusal::DryRun => Fate::NotAttempted(Reason::DryRun),
-        Refusal::Kernel(Errno::SRCH) => Fate::NotAttempted("the process has ended".into()),
-        Refusal::Kernel(Errno::NOSYS) => Fate::Denied(OLD_KERNEL.to_owned()),
-        Refusal::Kernel(Errno::PERM) => Fate::Denied(NO_RIGHT.to_owned()),
-        Refusal::Kernel(_) => Fate::Busy(WHOLE.to_owned()),
+        Refusal::Kernel(Errno::SRCH) => Fate::ENDED,
+        Refusal::Kernel(Errno::NOSYS) => Fate::Denied(OLD_KERNEL.into()),
+        Refusal::Kernel(Errno::PERM) => Fate::Denied(NO_RIGHT.into()),
+        Refusal::Kernel(_) => Fate::Busy(WHOLE.into()),
     }
 }
 

@@ -12,7 +12,7 @@ use isotherm_abi::session::{MOVE_CHUNKS, MoverState};
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::{Clock, RangeExecutor};
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::Nanos;
 use isotherm_session::{MoveCommand, OpenFiles, SessionError, SessionFile};
 
 /// Interval at which the answer is polled. A chunk takes about half of it.
@@ -172,23 +172,14 @@ impl Copied {
         if self.moved.iter().all(|word| *word == 0) {
             return seen;
         }
-        let mut at = seen.action.range.start;
         let mut outcome = RangeOutcome::begin(seen.action);
-        for part in seen.parts {
-            let end = at.saturating_add(part.bytes.0);
-            if part.fate != Fate::AlreadyThere {
-                outcome.push(part.bytes, part.fate);
-                at = end;
-                continue;
-            }
-            while at < end {
-                let next = (at / CHUNK_BYTES + 1).saturating_mul(CHUNK_BYTES).min(end);
-                let fate = match self.holds(at) {
+        for (range, fate) in seen.ranges() {
+            for chunk in range.cut(CHUNK_BYTES) {
+                let fate = match *fate == Fate::AlreadyThere && self.holds(chunk.start) {
                     true => Fate::Moved,
-                    false => Fate::AlreadyThere,
+                    false => fate.clone(),
                 };
-                outcome.push(Bytes(next - at), fate);
-                at = next;
+                outcome.push(chunk.bytes, fate);
             }
         }
         outcome
@@ -207,6 +198,7 @@ mod tests {
     use isotherm_abi::session::{MoveRequest, SessionHeader};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId};
+    use isotherm_model::units::Bytes;
 
     /// The offset of a field of the request in a session file.
     macro_rules! at {

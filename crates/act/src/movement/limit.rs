@@ -7,12 +7,14 @@
 //! slices    [.......    ..    ..]  [........] [.......] [....]      the inner executor has a slice at a time
 //! ```
 
-use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::{Clock, RangeExecutor};
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Nanos, portion};
 
-const SECOND: u128 = 1_000_000_000;
+use super::pieces::in_pieces;
+
+const SECOND: u64 = 1_000_000_000;
 /// The smallest slice: one unit of a staged copy, one huge page.
 const LEAST: u64 = 2 << 20;
 /// The largest slice: the fastest method moves this much in some 10 ms.
@@ -31,7 +33,7 @@ impl Allowance {
     /// No limit: as fast as the executor moves.
     pub const UNLIMITED: Self = Self {
         bytes_a_second: Bytes(u64::MAX),
-        time_a_second: Nanos(SECOND as u64),
+        time_a_second: Nanos(SECOND),
     };
 }
 
@@ -98,28 +100,10 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
 
     /// The time that a slice costs: the longer of its times by both limits.
     fn cost(&self, moved: Bytes, took: Nanos) -> Nanos {
-        let share = |amount: u64, a_second: u64| {
-            let nanos = u128::from(amount) * SECOND / u128::from(a_second.max(1));
-            Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        };
+        let share = |amount, a_second| Nanos(portion(amount, SECOND, a_second));
         let by_bytes = share(moved.0, self.allowance.bytes_a_second.0);
         by_bytes.max(share(took.0, self.allowance.time_a_second.0))
     }
-}
-
-/// The pieces of an action, none across a multiple of `slice`, so that no unit is split.
-fn pieces(action: RangeAction, slice: u64) -> impl Iterator<Item = RangeAction> {
-    let end = action.range.end();
-    let next = move |at: u64| (at / slice * slice).saturating_add(slice).min(end);
-    let starts = std::iter::successors(Some(action.range.start), move |at| Some(next(*at)));
-    let starts = starts.take_while(move |start| *start < end);
-    starts.map(move |start| RangeAction {
-        range: AddressRange {
-            start,
-            bytes: Bytes(next(start) - start),
-        },
-        ..action
-    })
 }
 
 impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
@@ -132,30 +116,20 @@ impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
 
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let slice = self.slice_bytes();
-        let mut outcomes: Vec<RangeOutcome> =
-            actions.iter().copied().map(RangeOutcome::begin).collect();
-        let all = actions.iter().enumerate();
-        let all = all.flat_map(|(of, action)| pieces(*action, slice).map(move |piece| (of, piece)));
-        let (mut waiting, mut bytes) = (Vec::new(), 0);
-        let mut all = all.peekable();
-        while let Some((of, piece)) = all.next() {
-            bytes += piece.range.bytes.0;
-            waiting.push((of, piece));
-            let is_whole = all
-                .peek()
-                .is_none_or(|(_, next)| bytes + next.range.bytes.0 > slice);
-            if !is_whole {
-                continue;
+        in_pieces(actions, slice, |mut pieces| {
+            let mut outcomes = Vec::with_capacity(pieces.len());
+            while !pieces.is_empty() {
+                let mut bytes = 0;
+                let fits = pieces.iter().take_while(|piece| {
+                    bytes += piece.range.bytes.0;
+                    bytes <= slice
+                });
+                let (now, later) = pieces.split_at(fits.count().max(1));
+                outcomes.extend(self.slice(now));
+                pieces = later;
             }
-            let (owners, pieces): (Vec<usize>, Vec<RangeAction>) = waiting.drain(..).unzip();
-            for (of, outcome) in owners.into_iter().zip(self.slice(&pieces)) {
-                for part in outcome.parts {
-                    outcomes[of].push(part.bytes, part.fate);
-                }
-            }
-            bytes = 0;
-        }
-        outcomes
+            outcomes
+        })
     }
 }
 

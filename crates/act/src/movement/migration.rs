@@ -7,6 +7,7 @@
 //!
 //! Ranges of one process that go to one node share their calls, because each call has a cost of its own (`batch`).
 
+use std::borrow::Cow;
 use std::process;
 
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
@@ -26,9 +27,8 @@ const TRIES: usize = 3;
 /// A status that the kernel never writes.
 const UNWRITTEN: i32 = i32::MIN;
 
-const ENDED: Verdict = Verdict::NotAttempted("the process has ended");
-const FULL: Verdict = Verdict::Busy(NO_ROOM);
-const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
+const FULL: Fate = Fate::Busy(Cow::Borrowed(NO_ROOM));
+const IN_USE: Fate = Fate::Busy(Cow::Borrowed("in use by the kernel or a device"));
 
 /// Moves pages of any process with `move_pages`.
 #[derive(Debug)]
@@ -37,32 +37,6 @@ pub struct Migration<S> {
     size: BatchSize,
     /// True if a huge page of which a range has only a part is split first; else the whole page moves.
     splits: bool,
-}
-
-/// The result for a page; a [`Fate`] that is cheap to create a million times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Moved,
-    AlreadyThere,
-    Busy(&'static str),
-    Denied(&'static str),
-    DryRun,
-    NotTouched,
-    NotAttempted(&'static str),
-}
-
-impl From<Verdict> for Fate {
-    fn from(verdict: Verdict) -> Self {
-        match verdict {
-            Verdict::Moved => Self::Moved,
-            Verdict::AlreadyThere => Self::AlreadyThere,
-            Verdict::Busy(why) => Self::Busy(why.to_owned()),
-            Verdict::Denied(why) => Self::Denied(why.to_owned()),
-            Verdict::DryRun => Self::NotAttempted(Reason::DryRun),
-            Verdict::NotTouched => Self::NotAttempted(Reason::NotTouched),
-            Verdict::NotAttempted(why) => Self::NotAttempted(why.into()),
-        }
-    }
 }
 
 /// A page to move: small, or a huge one named by its first address.
@@ -81,7 +55,7 @@ struct Page {
 #[derive(Debug, Default)]
 struct Batch {
     pages: Vec<Page>,
-    verdicts: Vec<Verdict>,
+    fates: Vec<Fate>,
     bytes: u64,
 }
 
@@ -105,13 +79,13 @@ impl<S: PageSystem> Migration<S> {
 
     /// Decides every page of the batch. Returns the fate of the rest of the range if going on
     /// is useless.
-    fn move_batch(&mut self, process: u32, node: NodeId, batch: &mut Batch) -> Option<Verdict> {
+    fn move_batch(&mut self, process: u32, node: NodeId, batch: &mut Batch) -> Option<Fate> {
         let mut wanted: Vec<usize> = (0..batch.pages.len()).collect();
-        if let Err(verdict) = self.look(process, node, batch, &mut wanted) {
-            return Some(verdict);
+        if let Err(fate) = self.look(process, node, batch, &mut wanted) {
+            return Some(fate);
         }
         for at in &wanted {
-            batch.verdicts[*at] = IN_USE;
+            batch.fates[*at] = IN_USE;
         }
         for _ in 0..TRIES {
             let before = wanted.len();
@@ -136,7 +110,7 @@ impl<S: PageSystem> Migration<S> {
         node: NodeId,
         batch: &mut Batch,
         wanted: &mut Vec<usize>,
-    ) -> Option<Verdict> {
+    ) -> Option<Fate> {
         let addresses: Vec<usize> = wanted.iter().map(|at| batch.pages[*at].address).collect();
         let bytes = wanted.iter().map(|at| batch.pages[*at].bytes).sum();
         let mut status = vec![UNWRITTEN; wanted.len()];
@@ -147,7 +121,7 @@ impl<S: PageSystem> Migration<S> {
         let took_ns = self.system.now_ns().saturating_sub(begun_ns);
         if answer == Err(Refusal::DryRun) {
             for at in wanted.drain(..) {
-                batch.verdicts[at] = Verdict::DryRun;
+                batch.fates[at] = Fate::NotAttempted(Reason::DryRun);
             }
             return None;
         }
@@ -155,9 +129,11 @@ impl<S: PageSystem> Migration<S> {
         let mut left = Vec::new();
         for (at, status) in wanted.drain(..).zip(status) {
             match of_status(status, node) {
-                // Also the status of the second page of a huge one that was moved by its first.
-                None | Some(IN_USE) => left.push(at),
-                Some(verdict) => batch.verdicts[at] = verdict.as_result_of_moving(),
+                None => left.push(at),
+                // The second page of a huge page that was moved by its first one has this status, too.
+                Some(fate) if fate == IN_USE => left.push(at),
+                Some(Fate::AlreadyThere) => batch.fates[at] = Fate::Moved,
+                Some(fate) => batch.fates[at] = fate,
             }
         }
         *wanted = left;
@@ -169,7 +145,7 @@ impl<S: PageSystem> Migration<S> {
         // The kernel gave no status; some of the pages may be on the node nevertheless.
         let looked = self.look(process, node, batch, wanted);
         for at in wanted.iter() {
-            batch.verdicts[*at] = stop.unwrap_or(IN_USE);
+            batch.fates[*at] = stop.clone().unwrap_or(IN_USE);
         }
         looked.err().or(stop)
     }
@@ -182,29 +158,27 @@ impl<S: PageSystem> Migration<S> {
         node: NodeId,
         batch: &mut Batch,
         wanted: &mut Vec<usize>,
-    ) -> Result<(), Verdict> {
+    ) -> Result<(), Fate> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let first = batch.verdicts.is_empty();
-        batch
-            .verdicts
-            .resize(batch.pages.len(), Verdict::NotTouched);
+        let first = batch.fates.is_empty();
+        batch.fates.resize(batch.pages.len(), Fate::NOT_TOUCHED);
         let addresses: Vec<usize> = wanted.iter().map(|at| batch.pages[*at].address).collect();
         let mut status = vec![UNWRITTEN; wanted.len()];
         if let Err(error) = self.system.nodes_of(process, &addresses, &mut status) {
-            let verdict = of_call(error).unwrap_or(IN_USE);
+            let fate = of_call(error).unwrap_or(IN_USE);
             for at in wanted.drain(..) {
-                batch.verdicts[at] = verdict;
+                batch.fates[at] = fate.clone();
             }
-            return Err(verdict);
+            return Err(fate);
         }
         let mut left = Vec::new();
         for (at, status) in wanted.drain(..).zip(status) {
             match of_status(status, node) {
                 None => left.push(at),
-                Some(Verdict::AlreadyThere) if !first => batch.verdicts[at] = Verdict::Moved,
-                Some(verdict) => batch.verdicts[at] = verdict,
+                Some(Fate::AlreadyThere) if !first => batch.fates[at] = Fate::Moved,
+                Some(fate) => batch.fates[at] = fate,
             }
         }
         *wanted = left;
@@ -223,7 +197,7 @@ impl<S: PageSystem> Migration<S> {
         let own = first.process.pid == process::id();
         let process = if own { 0 } else { first.process.pid };
         if self.system.has_ended(process) {
-            rest_is(&mut outcomes, ENDED);
+            rest_is(&mut outcomes, &Fate::ENDED);
             return outcomes;
         }
         let listed = outcomes.iter_mut().map(|outcome| match self.splits {
@@ -257,21 +231,21 @@ impl<S: PageSystem> Migration<S> {
             at = last.range;
             let stop = self.move_batch(process, first.node, &mut batch);
             batch.report(&mut outcomes);
-            if let Some(verdict) = stop {
-                rest_is(&mut outcomes[..at], Verdict::NotTouched);
-                rest_is(&mut outcomes[at..], verdict);
+            if let Some(fate) = stop {
+                rest_is(&mut outcomes[..at], &Fate::NOT_TOUCHED);
+                rest_is(&mut outcomes[at..], &fate);
                 return outcomes;
             }
         }
-        rest_is(&mut outcomes, Verdict::NotTouched);
+        rest_is(&mut outcomes, &Fate::NOT_TOUCHED);
         outcomes
     }
 }
 
-/// What is left of these ranges has this result.
-fn rest_is(outcomes: &mut [RangeOutcome], verdict: Verdict) {
+/// Gives the parts of these ranges without an outcome this fate.
+fn rest_is(outcomes: &mut [RangeOutcome], fate: &Fate) {
     for outcome in outcomes {
-        outcome.push(outcome.left(), verdict.into());
+        outcome.push(outcome.left(), fate.clone());
     }
 }
 
@@ -279,7 +253,7 @@ impl<S: PageSystem> RangeExecutor for Migration<S> {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         let outcome = self.move_together(&[action]).pop();
         // One action has one outcome.
-        outcome.unwrap_or_else(|| RangeOutcome::whole(action, ENDED.into()))
+        outcome.unwrap_or_else(|| RangeOutcome::whole(action, Fate::ENDED))
     }
 
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
@@ -293,21 +267,11 @@ impl<S: PageSystem> RangeExecutor for Migration<S> {
     }
 }
 
-impl Verdict {
-    /// A page that is on the node after a call was moved by it.
-    const fn as_result_of_moving(self) -> Self {
-        match self {
-            Self::AlreadyThere => Self::Moved,
-            other => other,
-        }
-    }
-}
-
 impl Batch {
     /// Adds pages of the first ranges that have any, up to `most` bytes and then to the next multiple of `grain`.
     fn fill(&mut self, ranges: &mut [Walk<'_>], most: u64, grain: u64) {
         self.pages.clear();
-        self.verdicts.clear();
+        self.fates.clear();
         self.bytes = 0;
         for pages in ranges {
             while self.bytes < most || !pages.at.is_multiple_of(grain) {
@@ -323,27 +287,11 @@ impl Batch {
 
     /// Adds the batch's pages to the outcomes of their ranges.
     fn report(&self, outcomes: &mut [RangeOutcome]) {
-        let pieces = self.pages.iter().zip(&self.verdicts);
-        let pieces = pieces.flat_map(|(page, verdict)| {
-            let gap = (page.range, Verdict::NotTouched, page.gap);
-            [gap, (page.range, *verdict, page.bytes)]
-        });
-        let mut run: Option<(usize, Verdict, u64)> = None;
-        let mut push = |(range, verdict, bytes): (usize, Verdict, u64)| {
-            outcomes[range].push(Bytes(bytes), verdict.into());
-        };
-        for (range, verdict, bytes) in pieces.filter(|(.., bytes)| *bytes > 0) {
-            run = Some(match run {
-                Some((same, alike, sum)) if (same, alike) == (range, verdict) => {
-                    (range, verdict, sum + bytes)
-                }
-                ended => {
-                    ended.into_iter().for_each(&mut push);
-                    (range, verdict, bytes)
-                }
-            });
+        for (page, fate) in self.pages.iter().zip(&self.fates) {
+            let outcome = &mut outcomes[page.range];
+            outcome.push(Bytes(page.gap), Fate::NOT_TOUCHED);
+            outcome.push(Bytes(page.bytes), fate.clone());
         }
-        run.into_iter().for_each(push);
     }
 }
 
@@ -396,38 +344,38 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// The verdict of a page's status; `None` if it is on another node, or has no status.
-fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
+/// The fate of a page's status; `None` if it is on another node, or has no status.
+fn of_status(status: i32, node: NodeId) -> Option<Fate> {
     if status == UNWRITTEN {
         return None;
     }
     if status >= 0 {
-        return (status as u32 == node.0).then_some(Verdict::AlreadyThere);
+        return (status as u32 == node.0).then_some(Fate::AlreadyThere);
     }
     Some(match -status {
-        libc::ENOENT | libc::EFAULT => Verdict::NotTouched,
-        libc::EACCES => Verdict::Denied(SHARED),
+        libc::ENOENT | libc::EFAULT => Fate::NOT_TOUCHED,
+        libc::EACCES => Fate::Denied(SHARED.into()),
         libc::ENOMEM => FULL,
-        libc::EIO => Verdict::Busy("being written to a disk"),
+        libc::EIO => Fate::Busy("being written to a disk".into()),
         libc::EBUSY => IN_USE,
-        libc::EINVAL => Verdict::Denied("the page belongs to no node"),
-        _ => Verdict::Busy("the kernel refused the page for a reason of its own"),
+        libc::EINVAL => Fate::Denied("the page belongs to no node".into()),
+        _ => Fate::Busy("the kernel refused the page for a reason of its own".into()),
     })
 }
 
 /// The fate of a failed call on all pages that it did not move; `None` if another call may
 /// succeed.
-fn of_call(error: Errno) -> Option<Verdict> {
+fn of_call(error: Errno) -> Option<Fate> {
     Some(match error {
         Errno::NOMEM => FULL,
-        Errno::NODEV => Verdict::Denied("the node is not there or has no memory"),
-        Errno::ACCESS => Verdict::Denied("the node is outside the process's cpuset"),
-        Errno::PERM => Verdict::Denied(
+        Errno::NODEV => Fate::Denied("the node is not there or has no memory".into()),
+        Errno::ACCESS => Fate::Denied("the node is outside the process's cpuset".into()),
+        Errno::PERM => Fate::Denied(
             "moving this process's pages is not allowed: it needs the same user or CAP_SYS_NICE, and \
-             ptrace rights",
+             ptrace rights".into()
         ),
-        Errno::SRCH => ENDED,
-        Errno::NOSYS => Verdict::Denied("this kernel has no page migration (CONFIG_MIGRATION)"),
+        Errno::SRCH => Fate::ENDED,
+        Errno::NOSYS => Fate::Denied("this kernel has no page migration (CONFIG_MIGRATION)".into()),
         _ => return None,
     })
 }

@@ -78,7 +78,7 @@ impl<E: RangeExecutor, C: Clock> RangeExecutor for ObeyedRequests<E, C> {
         {
             for part in &mut outcome.parts {
                 if part.fate == Fate::Requested {
-                    part.fate = Fate::Busy(NOT_OBEYED.to_owned());
+                    part.fate = Fate::Busy(NOT_OBEYED.into());
                 }
             }
         }

@@ -20,10 +20,13 @@ pub mod system;
 #[cfg(test)]
 mod test_swap;
 
+use std::ops::Range;
+
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_RIGHT, NO_ROOM, NO_SWAP_ROOM, Reason, SHARED};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::port::RangeExecutor;
+use isotherm_model::spans;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
 use isotherm_sys::remote_memory::{PageAdvice, RANGES_AT_MOST};
@@ -74,7 +77,7 @@ impl<S: SwapSystem> PageOut<S> {
         for run in runs {
             match run.place {
                 PagePlace::Out => fates.add(run.range, Fate::AlreadyThere),
-                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.to_owned())),
+                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.into())),
                 PagePlace::Memory => leaving.push(*run),
                 PagePlace::HugePage => leaving.extend(whole_huge_pages(*run, fates)),
             }
@@ -83,7 +86,7 @@ impl<S: SwapSystem> PageOut<S> {
             let least = Bytes(grain(first.place));
             let room = self.room.bytes(&mut self.system, least);
             if room < least {
-                let full = |run: &PlacedRun| (run.range, Fate::Busy(NO_SWAP_ROOM.to_owned()));
+                let full = |run: &PlacedRun| (run.range, Fate::Busy(NO_SWAP_ROOM.into()));
                 fates.0.extend(leaving.iter().map(full));
                 return Ok(());
             }
@@ -119,15 +122,15 @@ impl<S: SwapSystem> PageOut<S> {
                 Err(Refusal::Kernel(error)) if stops(error) => return Err(Stop(of_call(error))),
                 Err(Refusal::Kernel(_)) => 0,
             };
-            let refused = split_at(&mut left, done);
-            for range in refused.advised {
+            let advised = whole_within(&left, done);
+            for range in left.drain(..advised) {
                 self.check(process, range, fates);
             }
-            let Some(range) = refused.first else { break };
+            let Some(range) = left.first().copied() else {
+                break;
+            };
             let kept = kept.get_or_insert_with(|| self.system.kept(process));
-            let mut parts = around(range, kept, fates);
-            parts.append(&mut left);
-            left = parts;
+            drop(left.splice(..1, around(range, kept, fates)));
         }
         Ok(())
     }
@@ -137,7 +140,7 @@ impl<S: SwapSystem> PageOut<S> {
         for run in self.system.placed(process, range).unwrap_or_default() {
             match run.place {
                 PagePlace::Out => fates.add(run.range, Fate::Moved),
-                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.to_owned())),
+                PagePlace::File => fates.add(run.range, Fate::Denied(OF_FILE.into())),
                 PagePlace::Memory | PagePlace::HugePage => self.stayed(process, run.range, fates),
             }
         }
@@ -145,7 +148,7 @@ impl<S: SwapSystem> PageOut<S> {
 
     fn stayed(&mut self, process: u32, range: AddressRange, fates: &mut Fates) {
         if self.system.swap_room() < Bytes(PAGE_BYTES) {
-            return fates.add(range, Fate::Busy(NO_SWAP_ROOM.to_owned()));
+            return fates.add(range, Fate::Busy(NO_SWAP_ROOM.into()));
         }
         let mut start = range.start;
         for same in self
@@ -155,8 +158,8 @@ impl<S: SwapSystem> PageOut<S> {
         {
             let bytes = Bytes(same.len() as u64 * PAGE_BYTES);
             let fate = match same[0] {
-                true => Fate::Busy(IN_USE.to_owned()),
-                false => Fate::Denied(SHARED.to_owned()),
+                true => Fate::Busy(IN_USE.into()),
+                false => Fate::Denied(SHARED.into()),
             };
             fates.add(AddressRange { start, bytes }, fate);
             start = start.saturating_add(bytes.0);
@@ -181,7 +184,7 @@ impl<S: SwapSystem> PageOut<S> {
             fits = fits && self.has_room_for(process, pages_from(0, pages.len()).bytes);
             match fits {
                 true => self.back_pages(process, pages, fates)?,
-                false => fates.add_pages(pages, &Fate::Busy(NO_ROOM.to_owned())),
+                false => fates.add_pages(pages, &Fate::Busy(NO_ROOM.into())),
             }
         }
         Ok(())
@@ -213,7 +216,7 @@ impl<S: SwapSystem> PageOut<S> {
                 // The page went away, or swap cannot be read.
                 Ok(_) | Err(Refusal::Kernel(_)) => {
                     let (lost, others) = left.split_at(1);
-                    fates.add_pages(lost, &Fate::Busy("the page cannot be read".to_owned()));
+                    fates.add_pages(lost, &Fate::Busy("the page cannot be read".into()));
                     left = others;
                 }
             }
@@ -226,7 +229,7 @@ impl<S: SwapSystem> PageOut<S> {
         let ranges = ranges_of(pages);
         let fate = match self.system.advise(process, &ranges, PageAdvice::WillNeed) {
             Ok(_) => Fate::Requested,
-            Err(_) => Fate::Denied(NO_RIGHT.to_owned()),
+            Err(_) => Fate::Denied(NO_RIGHT.into()),
         };
         fates.add_pages(pages, &fate);
     }
@@ -239,7 +242,7 @@ impl<S: SwapSystem> RangeExecutor for PageOut<S> {
             return RangeOutcome::whole(action, of_call(Errno::SRCH));
         }
         let Some(runs) = self.system.placed(process, action.range) else {
-            return RangeOutcome::whole(action, Fate::Denied(UNREADABLE.to_owned()));
+            return RangeOutcome::whole(action, Fate::Denied(UNREADABLE.into()));
         };
         let mut fates = Fates::default();
         let done = match action.node == PAGED_OUT {
@@ -247,7 +250,7 @@ impl<S: SwapSystem> RangeExecutor for PageOut<S> {
             false => self.back(process, &runs, &mut fates),
         };
         let rest = match done {
-            Ok(()) => Fate::NotAttempted(Reason::NotTouched),
+            Ok(()) => Fate::NOT_TOUCHED,
             Err(Stop(fate)) => fate,
         };
         fates.outcome(action, &runs, rest)
@@ -288,7 +291,7 @@ impl Fates {
             let (until, fate) = match (fates.first(), runs.first()) {
                 (Some((range, fate)), _) if next <= at => (range.end(), fate.clone()),
                 (_, Some(run)) if next_run <= at => (run.range.end().min(next), rest.clone()),
-                _ => (next_run.min(next), Fate::NotAttempted(Reason::NotTouched)),
+                _ => (next_run.min(next), Fate::NOT_TOUCHED),
             };
             let until = until.min(end);
             outcome.push(Bytes(until - at), fate);
@@ -298,62 +301,35 @@ impl Fates {
     }
 }
 
-/// Ranges that were advised, and the part of the next one that was refused.
-struct Advised {
-    advised: Vec<AddressRange>,
-    first: Option<AddressRange>,
+/// The number of leading ranges that lie within these first bytes as a whole. The kernel counts whole ranges only, but a part of the next
+/// one may have left.
+fn whole_within(ranges: &[AddressRange], bytes: u64) -> usize {
+    let mut left = Some(bytes);
+    let is_whole = |range: &&AddressRange| {
+        left = left.and_then(|left| left.checked_sub(range.bytes.0));
+        left.is_some()
+    };
+    ranges.iter().take_while(is_whole).count()
 }
 
-/// Takes the first `done` bytes from the ranges, and the rest of the range at which they end; all after it stays.
-fn split_at(ranges: &mut Vec<AddressRange>, done: u64) -> Advised {
-    let mut advised = Vec::new();
-    let mut left = done;
-    let mut rest = std::mem::take(ranges).into_iter();
-    for range in rest.by_ref() {
-        if range.bytes.0 <= left {
-            left -= range.bytes.0;
-            advised.push(range);
-            continue;
-        }
-        // Only whole ranges are counted by the kernel, but a part of the refused one may have left: it is looked at again.
-        ranges.extend(rest);
-        return Advised {
-            advised,
-            first: Some(range),
-        };
-    }
-    Advised {
-        advised,
-        first: None,
-    }
-}
-
-/// The parts of a refused range that are not kept in memory by a mapping's kind. The others get their reason; where none is
-/// known, the whole range does.
+/// The parts of a refused range that no mapping keeps in memory by its kind. The kept parts get their reason as their fate; if none is
+/// known, the whole range is kept.
 fn around(range: AddressRange, kept: &[KeptRange], fates: &mut Fates) -> Vec<AddressRange> {
-    let mut parts = Vec::new();
-    let mut at = range.start;
-    let mut is_known = false;
-    for stay in kept {
-        let (start, end) = (stay.range.start.max(at), stay.range.end().min(range.end()));
-        if start >= end {
-            continue;
-        }
-        is_known = true;
-        parts.push(span(at, start));
-        fates.add(span(start, end), Fate::Denied(stay.why.to_owned()));
-        at = end;
-    }
-    parts.push(span(at, range.end()));
-    if !is_known {
-        fates.add(
-            range,
-            Fate::Denied("the kernel refuses to page it out".to_owned()),
-        );
+    let whole = [range.span()];
+    let kept_spans: Vec<Range<u64>> = kept.iter().map(|stay| stay.range.span()).collect();
+    let parts = spans::difference(&whole, &kept_spans);
+    if parts == whole {
+        let why = "the kernel refuses to page it out";
+        fates.add(range, Fate::Denied(why.into()));
         return Vec::new();
     }
-    parts.retain(|part| part.bytes > Bytes::ZERO);
-    parts
+    let between = |span: Range<u64>| AddressRange::between(span.start, span.end);
+    for (stay, span) in kept.iter().zip(kept_spans) {
+        for part in spans::within(&whole, span) {
+            fates.add(between(part), Fate::Denied(stay.why.into()));
+        }
+    }
+    parts.into_iter().map(between).collect()
 }
 
 /// Takes at most `most` bytes, at least a page or a huge page, and at most [`RANGES_AT_MOST`] ranges.
@@ -376,7 +352,7 @@ fn take_batch(leaving: &mut Vec<PlacedRun>, most: u64) -> Vec<AddressRange> {
             bytes: Bytes(bytes),
         });
         left = left.saturating_sub(bytes);
-        run.range = span(run.range.start + bytes, run.range.end());
+        run.range = AddressRange::between(run.range.start + bytes, run.range.end());
         if run.range.bytes > Bytes::ZERO {
             break;
         }
@@ -399,12 +375,15 @@ fn whole_huge_pages(run: PlacedRun, fates: &mut Fates) -> Option<PlacedRun> {
     let (start, end) = (run.range.start, run.range.end());
     let first = start.next_multiple_of(HUGE_BYTES).min(end);
     let last = (end / HUGE_BYTES * HUGE_BYTES).max(first);
-    for part in [span(start, first), span(last, end)] {
+    for part in [
+        AddressRange::between(start, first),
+        AddressRange::between(last, end),
+    ] {
         if part.bytes > Bytes::ZERO {
-            fates.add(part, Fate::Busy(PART_OF_HUGE.to_owned()));
+            fates.add(part, Fate::Busy(PART_OF_HUGE.into()));
         }
     }
-    let range = span(first, last);
+    let range = AddressRange::between(first, last);
     (range.bytes > Bytes::ZERO).then_some(PlacedRun { range, ..run })
 }
 
@@ -423,14 +402,7 @@ const fn pages_from(start: u64, count: usize) -> AddressRange {
     }
 }
 
-const fn span(start: u64, end: u64) -> AddressRange {
-    AddressRange {
-        start,
-        bytes: Bytes(end.saturating_sub(start)),
-    }
-}
-
-/// True of errors that every further range would have, too.
+/// True for errors that every further range would have, too.
 fn stops(error: Errno) -> bool {
     matches!(
         error,
@@ -440,9 +412,9 @@ fn stops(error: Errno) -> bool {
 
 fn of_call(error: Errno) -> Fate {
     match error {
-        Errno::SRCH => Fate::NotAttempted("the process has ended".into()),
-        Errno::NOSYS => Fate::Denied(OLD_KERNEL.to_owned()),
-        _ => Fate::Denied(NO_RIGHT.to_owned()),
+        Errno::SRCH => Fate::ENDED,
+        Errno::NOSYS => Fate::Denied(OLD_KERNEL.into()),
+        _ => Fate::Denied(NO_RIGHT.into()),
     }
 }
 
@@ -456,9 +428,9 @@ mod tests {
     use isotherm_model::units::Bytes;
     use proptest::prelude::*;
 
-    use super::system::DrySwap;
     use super::test_swap::{BASE, SwapMachine, TestPage};
     use super::{IN_USE, OF_FILE, PART_OF_HUGE, PageOut};
+    use crate::movement::system::DrySystem;
 
     const PAGE: u64 = 4096;
 
@@ -481,12 +453,12 @@ mod tests {
             .collect()
     }
 
-    fn denied(why: &str) -> Fate {
-        Fate::Denied(why.to_owned())
+    fn denied(why: &'static str) -> Fate {
+        Fate::Denied(why.into())
     }
 
-    fn busy(why: &str) -> Fate {
-        Fate::Busy(why.to_owned())
+    fn busy(why: &'static str) -> Fate {
+        Fate::Busy(why.into())
     }
 
     #[test]
@@ -591,7 +563,9 @@ mod tests {
         let mut calls = Vec::new();
         machine.pages = vec![TestPage::Memory, TestPage::Out];
         {
-            let dry = DrySwap::new(&mut machine, |call: &_| calls.push(format!("{call}")));
+            let dry = DrySystem::new(&mut machine, |call: std::fmt::Arguments<'_>| {
+                calls.push(call.to_string())
+            });
             let mut dry = PageOut::new(dry);
             for node in [PAGED_OUT, IN_MEMORY] {
                 let outcome = dry.carry_out(action(0, 2, node));

@@ -11,7 +11,9 @@ use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::Nanos;
-use isotherm_session::{OpenFiles, PageRange, SessionError};
+use isotherm_session::{OpenFiles, SessionError};
+
+use crate::session_requests::request;
 
 /// Interval at which the runtime's progress is looked up.
 const LOOK: Nanos = Nanos(1_000_000);
@@ -61,32 +63,16 @@ impl PageRequestWriter {
     pub(super) fn waiting(&mut self, process: Process) -> Result<u64, SessionError> {
         self.files.of(process)?.page_requests_waiting()
     }
-
-    fn request(&mut self, action: &RangeAction) -> Fate {
-        let request = PageRange {
-            range: action.range,
-            tier: action.node.0,
-        };
-        let file = match self.files.of(action.process) {
-            Ok(file) => file,
-            Err(error) => {
-                let name = format!("process {}", action.process.pid);
-                let why = format!("{name} has no session file: {error}");
-                return Fate::NotAttempted(why.into());
-            }
-        };
-        match file.request_pages(&request) {
-            Ok(true) => Fate::Requested,
-            // The runtime is behind: a thread that waits in the kernel obeys nothing.
-            Ok(false) => Fate::NotAttempted(Reason::OutOfTime),
-            Err(error) => Fate::Denied(format!("the session file cannot be written: {error}")),
-        }
-    }
 }
 
 impl RangeExecutor for PageRequestWriter {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
-        RangeOutcome::whole(action, self.request(&action))
+        // Where there is no place, the runtime is late: a thread that waits in the kernel obeys nothing.
+        let left = Fate::NotAttempted(Reason::OutOfTime);
+        let fate = request(&mut self.files, action.process, left, |file| {
+            file.request_pages(action.range, action.node.0)
+        });
+        RangeOutcome::whole(action, fate)
     }
 }
 

@@ -15,7 +15,7 @@ use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::port::RangeExecutor;
 use isotherm_sys::affinity;
 
-use super::pieces::pieces;
+use super::pieces::{PIECE, in_pieces};
 
 /// Moves by several executors at a time; `make` makes each executor within its thread.
 #[derive(Debug)]
@@ -79,20 +79,7 @@ impl<E: RangeExecutor, F: Fn() -> E + Sync> RangeExecutor for Parallel<F> {
     }
 
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        let pieces: Vec<(usize, RangeAction)> = actions
-            .iter()
-            .enumerate()
-            .flat_map(|(number, action)| pieces(*action).map(move |piece| (number, piece)))
-            .collect();
-        let ranges: Vec<RangeAction> = pieces.iter().map(|(_, piece)| *piece).collect();
-        let mut outcomes: Vec<RangeOutcome> =
-            actions.iter().copied().map(RangeOutcome::begin).collect();
-        for ((number, _), outcome) in pieces.iter().zip(self.all(&ranges)) {
-            for part in outcome.parts {
-                outcomes[*number].push(part.bytes, part.fate);
-            }
-        }
-        outcomes
+        in_pieces(actions, PIECE, |pieces| self.all(pieces))
     }
 }
 

@@ -5,15 +5,14 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
-use std::time::Instant;
 
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
-use isotherm_sys::pagemap::{self, HUGE, PRESENT, Region, Wanted, ZERO_PAGE};
+use isotherm_sys::pagemap::{self, HUGE, Region, Wanted};
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::remote_memory::{self, PageAdvice};
-use isotherm_sys::{pages, thread};
+use isotherm_sys::{clock, pages, thread};
 
 /// Regions read in one scan of a page table.
 const REGIONS: usize = 512;
@@ -23,53 +22,7 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// Bytes of a huge page.
 pub const HUGE_BYTES: u64 = 2 << 20;
 
-/// A call of `move_pages(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct MovePagesCall {
-    /// 0 for the caller.
-    pub process: u32,
-    /// Number of pages.
-    pub pages: usize,
-    /// From the first to the last page.
-    pub within: AddressRange,
-    /// The target node.
-    pub node: NodeId,
-}
-
-impl fmt::Display for MovePagesCall {
-    /// `move_pages(7, 512 pages in 0x7f5500000000-0x7f5500200000, node 1, MPOL_MF_MOVE)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (process, pages, node) = (self.process, self.pages, self.node);
-        let (start, end) = (self.within.start, self.within.end());
-        write!(
-            f,
-            "move_pages({process}, {pages} pages in {start:#x}-{end:#x}, node {node}, MPOL_MF_MOVE)"
-        )
-    }
-}
-
-/// A call of `process_madvise(2)` that splits a huge page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SplitCall {
-    /// 0 for the caller.
-    process: u32,
-    /// A small page of it.
-    page: u64,
-}
-
-impl fmt::Display for SplitCall {
-    /// `process_madvise(7, 4 KiB at 0x7f5500000000, MADV_COLD)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (process, page, advice) = (self.process, self.page, PageAdvice::Cold.name());
-        let bytes = Bytes(PAGE_BYTES);
-        write!(
-            f,
-            "process_madvise({process}, {bytes} at {page:#x}, {advice})"
-        )
-    }
-}
-
-/// Why a call had no effect.
+/// The reason why a call had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The kernel refused it.
@@ -93,9 +46,18 @@ pub struct PageRun {
     pub huge: bool,
 }
 
+/// The queries that all moves need.
+pub trait ProcessSystem {
+    /// Whether the process has ended since the first query.
+    fn has_ended(&mut self, process: u32) -> bool;
+
+    /// A monotonic clock in nanoseconds.
+    fn now_ns(&mut self) -> u64;
+}
+
 /// The system calls that migration needs. Process 0 is the caller.
-pub trait PageSystem {
-    /// As [`pages::nodes_of`]. Changes nothing.
+pub trait PageSystem: ProcessSystem {
+    /// Queries the nodes of pages ([`pages::nodes_of`]). Changes nothing.
     ///
     /// # Errors
     /// As [`pages::nodes_of`].
@@ -127,36 +89,47 @@ pub trait PageSystem {
     /// # Errors
     /// As [`remote_memory::advise`].
     fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal>;
-
-    /// Whether the process has ended since the first query.
-    fn has_ended(&mut self, process: u32) -> bool;
-
-    /// A monotonic clock in nanoseconds.
-    fn now_ns(&mut self) -> u64;
 }
 
 /// The real kernel.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Kernel {
-    began: Instant,
     processes: HashMap<u32, Option<ProcessHandle>>,
-}
-
-impl Default for Kernel {
-    fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            processes: HashMap::new(),
-        }
-    }
+    pagemaps: HashMap<u32, Option<File>>,
 }
 
 impl Kernel {
-    /// A process, as it was at the first query; `None` if it had ended by then, and before Linux 5.3.
-    fn handle(&mut self, process: u32) -> Option<&ProcessHandle> {
+    /// A process as it was at the first query; `None` if it had ended by then, and before Linux 5.3.
+    pub(super) fn handle(&mut self, process: u32) -> Option<&ProcessHandle> {
         let open = || ProcessHandle::open(process).ok();
         let entry = self.processes.entry(process).or_insert_with(open);
         entry.as_ref()
+    }
+
+    /// The page table of a process as it was at the first query; `None` if it cannot be read. The handle comes first: its process cannot
+    /// have been replaced by another one of the same number when its end is asked for later.
+    pub(super) fn pagemap(&mut self, process: u32) -> Option<&File> {
+        self.handle(process)?;
+        let open = || File::open(format!("/proc/{process}/pagemap")).ok();
+        let entry = self.pagemaps.entry(process).or_insert_with(open);
+        entry.as_ref()
+    }
+}
+
+impl ProcessSystem for Kernel {
+    fn has_ended(&mut self, process: u32) -> bool {
+        if process == 0 {
+            return false;
+        }
+        match self.handle(process) {
+            Some(handle) => handle.has_ended(),
+            // Linux before 5.3 has no pidfd; the process number is checked.
+            None => !thread::is_there(process as i32, process as i32),
+        }
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        clock::now_ns()
     }
 }
 
@@ -191,7 +164,15 @@ impl PageSystem for Kernel {
             0 => "/proc/self/pagemap".to_owned(),
             process => format!("/proc/{process}/pagemap"),
         };
-        scan(&File::open(name).ok()?, range)
+        let wanted = Wanted {
+            told: HUGE,
+            ..Wanted::RESIDENT
+        };
+        let run = |range, categories| PageRun {
+            range,
+            huge: categories & HUGE != 0,
+        };
+        scan(&File::open(name).ok()?, range, wanted, run)
     }
 
     fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
@@ -205,61 +186,50 @@ impl PageSystem for Kernel {
         remote_memory::advise(handle, &[small], PageAdvice::Cold)?;
         Ok(())
     }
-
-    fn has_ended(&mut self, process: u32) -> bool {
-        if process == 0 {
-            return false;
-        }
-        match self.handle(process) {
-            Some(handle) => handle.has_ended(),
-            // Linux before 5.3 has no pidfd; the process number is checked.
-            None => !thread::is_there(process as i32, process as i32),
-        }
-    }
-
-    fn now_ns(&mut self) -> u64 {
-        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
 }
 
-/// All resident regions by `PAGEMAP_SCAN`; `None` before Linux 6.7.
-fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
-    let wanted = Wanted {
-        inverted: ZERO_PAGE,
-        all: PRESENT | ZERO_PAGE,
-        any: 0,
-        told: HUGE,
-    };
+/// The runs of a range's pages that match `wanted`, each made of its addresses and its categories, by `PAGEMAP_SCAN`; `None` before Linux
+/// 6.7.
+pub(super) fn scan<R>(
+    pagemap: &File,
+    range: AddressRange,
+    wanted: Wanted,
+    run: impl Fn(AddressRange, u64) -> R,
+) -> Option<Vec<R>> {
     let mut found = Vec::new();
     let mut regions = [Region::default(); REGIONS];
     let add = |region: &Region| {
-        found.push(PageRun {
-            range: AddressRange {
-                start: region.start,
-                bytes: Bytes(region.end - region.start),
-            },
-            huge: region.categories & HUGE != 0,
-        });
+        let range = AddressRange::between(region.start, region.end);
+        found.push(run(range, region.categories));
     };
-    let whole = range.start..range.end();
-    let reached = pagemap::walk(file, whole, wanted, &mut regions, add).ok()?;
+    let reached = pagemap::walk(pagemap, range.span(), wanted, &mut regions, add).ok()?;
     (reached >= range.end()).then_some(found)
 }
 
 /// Queries the machine without changing it: each call that would change it is passed to `say` instead.
 pub struct DrySystem<S, F> {
-    inner: S,
-    say: F,
+    pub(super) inner: S,
+    pub(super) say: F,
 }
 
-impl<S, F: FnMut(&dyn fmt::Display)> DrySystem<S, F> {
+impl<S, F: FnMut(fmt::Arguments<'_>)> DrySystem<S, F> {
     /// `say` receives every call that would have been made, in order.
     pub const fn new(inner: S, say: F) -> Self {
         Self { inner, say }
     }
 }
 
-impl<S: PageSystem, F: FnMut(&dyn fmt::Display)> PageSystem for DrySystem<S, F> {
+impl<S: ProcessSystem, F: FnMut(fmt::Arguments<'_>)> ProcessSystem for DrySystem<S, F> {
+    fn has_ended(&mut self, process: u32) -> bool {
+        self.inner.has_ended(process)
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        self.inner.now_ns()
+    }
+}
+
+impl<S: PageSystem, F: FnMut(fmt::Arguments<'_>)> PageSystem for DrySystem<S, F> {
     fn nodes_of(
         &mut self,
         process: u32,
@@ -278,16 +248,10 @@ impl<S: PageSystem, F: FnMut(&dyn fmt::Display)> PageSystem for DrySystem<S, F> 
     ) -> Result<usize, Refusal> {
         let first = addresses.first().copied().unwrap_or(0) as u64;
         let last = addresses.last().copied().unwrap_or(0) as u64;
-        let within = AddressRange {
-            start: first,
-            bytes: Bytes(last.saturating_sub(first) + PAGE_BYTES),
-        };
-        (self.say)(&MovePagesCall {
-            process,
-            pages: addresses.len(),
-            within,
-            node,
-        });
+        let (pages, end) = (addresses.len(), last.max(first) + PAGE_BYTES);
+        (self.say)(format_args!(
+            "move_pages({process}, {pages} pages in {first:#x}-{end:#x}, node {node}, MPOL_MF_MOVE)"
+        ));
         Err(Refusal::DryRun)
     }
 
@@ -296,16 +260,11 @@ impl<S: PageSystem, F: FnMut(&dyn fmt::Display)> PageSystem for DrySystem<S, F> 
     }
 
     fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
-        (self.say)(&SplitCall { process, page });
+        let (bytes, advice) = (Bytes(PAGE_BYTES), PageAdvice::Cold.name());
+        (self.say)(format_args!(
+            "process_madvise({process}, {bytes} at {page:#x}, {advice})"
+        ));
         Err(Refusal::DryRun)
-    }
-
-    fn has_ended(&mut self, process: u32) -> bool {
-        self.inner.has_ended(process)
-    }
-
-    fn now_ns(&mut self) -> u64 {
-        self.inner.now_ns()
     }
 }
 
@@ -322,7 +281,7 @@ mod tests {
     fn a_dry_run_says_each_call_and_moves_nothing() {
         let mut machine = Machine::with_pages(&[0, 1, 0]);
         let mut calls = Vec::new();
-        let dry = DrySystem::new(&mut machine, |call: &dyn std::fmt::Display| {
+        let dry = DrySystem::new(&mut machine, |call: std::fmt::Arguments<'_>| {
             calls.push(call.to_string())
         });
         let outcome = Migration::new(dry).carry_out(action(7, 0, 3, NodeId(1)));
@@ -343,7 +302,7 @@ mod tests {
         let mut machine = Machine::with_pages(&[0; 512]);
         machine.huge = true;
         let mut calls = Vec::new();
-        let say = |call: &dyn std::fmt::Display| calls.push(call.to_string());
+        let say = |call: std::fmt::Arguments<'_>| calls.push(call.to_string());
         let dry = DrySystem::new(&mut machine, say);
         let outcome = Migration::new(dry)
             .splitting()

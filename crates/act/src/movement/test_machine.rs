@@ -9,7 +9,7 @@ use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 
-use super::system::{PAGE_BYTES, PageRun, PageSystem, Refusal};
+use super::system::{PAGE_BYTES, PageRun, PageSystem, ProcessSystem, Refusal};
 
 /// Address of the first page.
 const BASE: u64 = 1 << 30;
@@ -138,7 +138,9 @@ impl PageSystem for Shared {
     fn split(&mut self, process: u32, page: u64) -> Result<(), Refusal> {
         (&mut *self.0.borrow_mut()).split(process, page)
     }
+}
 
+impl ProcessSystem for Shared {
     fn has_ended(&mut self, process: u32) -> bool {
         (&mut *self.0.borrow_mut()).has_ended(process)
     }
@@ -199,7 +201,9 @@ impl PageSystem for &mut Machine {
         }
         Ok(())
     }
+}
 
+impl ProcessSystem for &mut Machine {
     fn has_ended(&mut self, _: u32) -> bool {
         self.ended()
     }

@@ -10,7 +10,6 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::units::Bytes;
 
 use super::system::{PAGE_BYTES, PageSystem};
 
@@ -45,10 +44,7 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
             }
             let back = |(start, run): (u64, Run)| RangeAction {
                 process,
-                range: AddressRange {
-                    start,
-                    bytes: Bytes(run.end - start),
-                },
+                range: AddressRange::between(start, run.end),
                 node: run.node,
             };
             let actions: Vec<_> = origins.0.into_iter().map(back).collect();
@@ -89,13 +85,10 @@ impl<E: RangeExecutor, S: PageSystem> RangeExecutor for Undo<E, S> {
         let before = self.places(action.process, action.range);
         let outcome = self.inner.carry_out(action);
         let origins = self.origins.entry(action.process).or_default();
-        let mut at = action.range.start;
-        for part in &outcome.parts {
-            let end = at.saturating_add(part.bytes.0);
-            if part.fate == Fate::Moved {
-                before.within(at, end, |start, run| origins.add(start, run));
-            }
-            at = end;
+        for (range, _) in outcome.ranges().filter(|(_, fate)| **fate == Fate::Moved) {
+            before.within(range.start, range.end(), |start, run| {
+                origins.add(start, run)
+            });
         }
         outcome
     }

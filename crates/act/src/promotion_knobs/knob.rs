@@ -5,55 +5,37 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use crate::record_file::RecordError;
 use crate::sysfs::Sysfs;
 
-/// A file by which the kernel's promotion is set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Knob {
-    /// Whether reclaim demotes pages of fast nodes instead of dropping or swapping them: 0 or 1.
-    Demotion,
-    /// Most megabytes promoted to a node in a second.
-    RateLimit,
-    /// The hot threshold, in milliseconds: a page that is touched within this time after its unmapping is hot.
-    HotThreshold,
-    /// Milliseconds from the start of a program to its first scan round.
-    ScanDelay,
-    /// Minimum time between two parts of a round, in milliseconds.
-    ScanPeriodMin,
-    /// Maximum time between two parts of a round, in milliseconds.
-    ScanPeriodMax,
-    /// Size of one part of a round, in megabytes.
-    ScanSize,
-    /// The switch: 0 for off, 1 for balancing among nodes with processors, 2 for promotion.
-    Balancing,
+isotherm_model::variant_words! {
+    /// A file by which the kernel's promotion is set, in the order in which they are taken over: the switch is the last one.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Knob {
+        /// Whether reclaim demotes pages of fast nodes instead of dropping or swapping them: 0 or 1.
+        Demotion = "sys/kernel/mm/numa/demotion_enabled",
+        /// Most megabytes promoted to a node in a second.
+        RateLimit = "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
+        /// The hot threshold, in milliseconds: a page that is touched within this time after its unmapping is hot.
+        HotThreshold = "sys/kernel/debug/sched/numa_balancing/hot_threshold_ms",
+        /// Milliseconds from the start of a program to its first scan round.
+        ScanDelay = "sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
+        /// Minimum time between two parts of a round, in milliseconds.
+        ScanPeriodMin = "sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
+        /// Maximum time between two parts of a round, in milliseconds.
+        ScanPeriodMax = "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
+        /// Size of one part of a round, in megabytes.
+        ScanSize = "sys/kernel/debug/sched/numa_balancing/scan_size_mb",
+        /// The switch: 0 for off, 1 for balancing among nodes with processors, 2 for promotion.
+        Balancing = "proc/sys/kernel/numa_balancing",
+    }
 }
 
 impl Knob {
-    /// All, in the order in which they are taken over: the switch is the last one.
-    pub const ALL: [Self; 8] = [
-        Self::Demotion,
-        Self::RateLimit,
-        Self::HotThreshold,
-        Self::ScanDelay,
-        Self::ScanPeriodMin,
-        Self::ScanPeriodMax,
-        Self::ScanSize,
-        Self::Balancing,
-    ];
-
     /// Its file, from the root.
     #[must_use]
     pub const fn file(self) -> &'static str {
-        match self {
-            Self::Demotion => "sys/kernel/mm/numa/demotion_enabled",
-            Self::RateLimit => "proc/sys/kernel/numa_balancing_promote_rate_limit_MBps",
-            Self::HotThreshold => "sys/kernel/debug/sched/numa_balancing/hot_threshold_ms",
-            Self::ScanDelay => "sys/kernel/debug/sched/numa_balancing/scan_delay_ms",
-            Self::ScanPeriodMin => "sys/kernel/debug/sched/numa_balancing/scan_period_min_ms",
-            Self::ScanPeriodMax => "sys/kernel/debug/sched/numa_balancing/scan_period_max_ms",
-            Self::ScanSize => "sys/kernel/debug/sched/numa_balancing/scan_size_mb",
-            Self::Balancing => "proc/sys/kernel/numa_balancing",
-        }
+        self.word()
     }
 
     /// Its name: the name of its file.
@@ -147,16 +129,9 @@ pub enum KnobError {
         /// Its present value.
         now: u64,
     },
-    /// The record on disk.
-    #[error(
-        "{path}: {why}; without a record the kernel's settings could not be put back after a kill"
-    )]
-    Record {
-        /// Its file.
-        path: String,
-        /// The cause.
-        why: String,
-    },
+    /// The record on disk cannot be used.
+    #[error("{0}; without a record the kernel's settings could not be put back after a kill")]
+    Record(#[from] RecordError),
 }
 
 /// A knob that was taken over.

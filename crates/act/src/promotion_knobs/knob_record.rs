@@ -2,9 +2,8 @@
 //!
 //! ```text
 //! isotherm kernel promotion 1
-//! numa_balancing was 1 set 2
-//! numa_balancing was 1 set 2
 //! scan_period_min_ms was 1000 set 200 100
+//! numa_balancing was 1 set 2
 //! ```
 //!
 //! Two values after `set` were recorded before a write: the knob has the first, or already the last.
@@ -40,8 +39,7 @@ impl KnobRecord {
             taken.insert(knob, values);
             Some(())
         };
-        let read = self.0.read("numa_balancing was 1 set 2", add);
-        read.map_err(|why| self.error(why))
+        Ok(self.0.read("numa_balancing was 1 set 2", add)?)
     }
 
     /// Replaces the record; removes it where no knob is left. The change is on disk before this returns.
@@ -54,14 +52,7 @@ impl KnobRecord {
             format!("{} was {} set {}", knob.name(), taken.was, set.join(" "))
         };
         let lines: Vec<String> = taken.iter().map(line).collect();
-        self.0.write(&lines).map_err(|error| self.error(error))
-    }
-
-    fn error(&self, why: impl ToString) -> KnobError {
-        KnobError::Record {
-            path: self.0.path.display().to_string(),
-            why: why.to_string(),
-        }
+        Ok(self.0.write(&lines)?)
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_pipeline::Combine;
 use serde::de::{Deserialize, Deserializer, Error};
 
 /// The file with every key, its default and its comment.
@@ -123,7 +124,8 @@ section!(
         /// Upper limit of the rate of PMU samples, as a multiple of the default rate.
         pmu_rate: u32,
         /// How accessed bits and trace samples are combined into one rank of a unit.
-        combine: CombineName,
+        #[serde(with = "CombineName")]
+        combine: Combine,
         /// Limit of the cost of watching: a share of one processor, for each processor that the watched processes use.
         budget: Written<Capacity>,
     }
@@ -258,9 +260,9 @@ pub enum SamplesName {
 }
 
 /// How accessed bits and trace samples are combined into one rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CombineName {
+#[derive(serde::Deserialize)]
+#[serde(remote = "Combine", rename_all = "lowercase")]
+enum CombineName {
     /// A sum in which each sample and each accessed bit is weighted by the number of accesses it represents.
     Balanced,
     /// The plain sum of both counts, as in TMP.

@@ -88,15 +88,15 @@ impl<'a> KeyPositions<'a> {
     /// The message of a rejection, with the line of the first key whose value alone makes the
     /// defaults invalid; without a line if values conflict.
     pub(super) fn tell(&self, given: &toml::Table, refusal: &Refusal) -> String {
-        let found = leaves(given).into_iter().find_map(|leaf| {
+        let found = leaves(given).into_iter().find_map(|(names, alone)| {
             let mut whole: toml::Table = COMMENTED.parse().ok()?;
-            merge(&mut whole, leaf.alone());
+            merge(&mut whole, alone);
             let wrong = Config::checked(whole).err()?;
-            Some((self.line(&leaf.names), leaf, wrong))
+            Some((self.line(&names), names, wrong))
         });
         match (found, refusal) {
-            (Some((line, leaf, Refusal::Unread(why))), _) => {
-                format!("line {line}: `{}`: {why}", leaf.names.join("."))
+            (Some((line, names, Refusal::Unread(why))), _) => {
+                format!("line {line}: `{}`: {why}", names.join("."))
             }
             (Some((line, _, Refusal::Unfit(why))), _) => format!("line {line}: {why}"),
             (None, Refusal::Unread(why) | Refusal::Unfit(why)) => why.clone(),
@@ -104,39 +104,20 @@ impl<'a> KeyPositions<'a> {
     }
 }
 
-/// A value that is not a section, with its key and those of its sections from the outside in.
-struct Leaf {
-    names: Vec<String>,
-    value: toml::Value,
-}
-
-impl Leaf {
-    /// A file with this value only.
-    fn alone(&self) -> toml::Table {
-        let (last, sections) = match self.names.split_last() {
-            Some((last, sections)) => (last.clone(), sections),
-            None => return toml::Table::new(),
-        };
-        let innermost = toml::Table::from_iter([(last, self.value.clone())]);
-        sections.iter().rev().fold(innermost, |inner, name| {
-            toml::Table::from_iter([(name.clone(), toml::Value::Table(inner))])
-        })
-    }
-}
-
-fn leaves(table: &toml::Table) -> Vec<Leaf> {
+/// Each value that is not a section: its key and those of its sections from the outside in, and a file with this value only.
+fn leaves(table: &toml::Table) -> Vec<(Vec<String>, toml::Table)> {
     let mut all = Vec::new();
     for (name, value) in table {
         let below = match value {
-            toml::Value::Table(inner) if !inner.is_empty() => leaves(inner),
-            _ => vec![Leaf {
-                names: Vec::new(),
-                value: value.clone(),
-            }],
+            toml::Value::Table(inner) if !inner.is_empty() => leaves(inner)
+                .into_iter()
+                .map(|(names, alone)| (names, toml::Value::Table(alone)))
+                .collect(),
+            _ => vec![(Vec::new(), value.clone())],
         };
-        all.extend(below.into_iter().map(|mut leaf| {
-            leaf.names.insert(0, name.clone());
-            leaf
+        all.extend(below.into_iter().map(|(mut names, value)| {
+            names.insert(0, name.clone());
+            (names, toml::Table::from_iter([(name.clone(), value)]))
         }));
     }
     all

@@ -11,12 +11,12 @@
 //! EVEX  62 RXBR.map W.vvvv.1.pp  z.LL.b.V.aaa         opcode ...       R, X, B, vvvv inverted
 //! ```
 
-use crate::instruction::{Extend, Flow, Index, Operand, Step};
+use crate::instruction::{Flow, Index, Operand, Step};
 
 use super::perf_number::perf_number;
 
 /// The fields in front of the opcode.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Prefix {
     encoding: Encoding,
     map: u8,
@@ -32,8 +32,9 @@ struct Prefix {
     broadcast: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Encoding {
+    #[default]
     Vex,
     Xop,
     Evex,
@@ -99,15 +100,10 @@ fn prefix(bytes: &mut Bytes<'_>) -> Option<Prefix> {
         0xc5 => {
             let only = bytes.next()?;
             return Some(Prefix {
-                encoding: Encoding::Vex,
                 map: 1,
                 register_high: high(only, 7),
-                index_high: 0,
-                base_high: 0,
-                wide: false,
                 other: !only >> 3 & 15,
-                vector_bytes: 0,
-                broadcast: false,
+                ..Prefix::default()
             });
         }
         0xc4 => Encoding::Vex,
@@ -223,10 +219,8 @@ fn index(prefix: Prefix, sib: u8) -> Option<Index> {
     let is_general = encoded != 4 && !gathers(prefix);
     let register = perf_number(encoded).filter(|_| is_general)?;
     Some(Index {
-        register,
         shift: sib >> 6,
-        extend: Extend::No,
-        wraps: false,
+        ..Index::of(register)
     })
 }
 

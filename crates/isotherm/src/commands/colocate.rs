@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
-use isotherm_console::{Console, print, shell_quoting};
+use isotherm_console::{Console, shell_quoting};
 use isotherm_model::footprint::Footprint;
 use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
@@ -26,7 +26,7 @@ use isotherm_sys::affinity;
 
 use super::plan::weight;
 use crate::cli_colocate::ColocateArgs;
-use crate::sharing::{self, Promises, SharedObjects};
+use crate::sharing::{self, SharedObjects};
 use crate::{split, tiers_choice};
 use object_names::ObjectNames;
 use program_plan::program_plan;
@@ -108,10 +108,7 @@ pub(crate) fn run(args: &ColocateArgs, console: Console) -> Result<Option<ExitSt
         policies,
         runs: measured.runs,
     };
-    print(&match args.json {
-        true => printed.json(),
-        false => printed.text(),
-    })?;
+    super::print_report(args.json, &printed, || printed.text())?;
     if let Some(part) = parts.values().next().filter(|_| !args.run) {
         let plan = shell_quoting::file(&part.plan);
         console.next(&format!("isotherm run --plan {plan} -- PROGRAM ..."));
@@ -125,14 +122,14 @@ fn choose<'a>(
     forms: &'a [SharedPrograms],
     capacity: Bytes,
 ) -> Result<(Vec<SharingOutcome>, &'a SharedPrograms, SharedPlan)> {
-    let promises = Promises::new(&args.floors, args.fairness);
+    let ours = sharing::ours(&args.floors, args.fairness);
     let by_policy = || SharedObjects::of_policy(&args.policy);
     let wanted = args.share.unwrap_or_else(by_policy);
     let (mut outcomes, mut chosen) = (Vec::new(), None);
     for form in forms {
         // Where the tiers place no parts, there are whole sites only.
         let is_wanted = form.objects == wanted || forms.len() == 1;
-        for (outcome, shared) in form.share(&promises, capacity) {
+        for (outcome, shared) in form.share(&ours, capacity) {
             if is_wanted && outcome.policy == args.policy {
                 chosen = Some((form, shared.context("--floor")?));
             }
@@ -167,11 +164,9 @@ fn read(args: &ColocateArgs, console: Console) -> Result<BTreeMap<String, Part>>
 
 /// The shared pair of tiers.
 fn tiers(args: &ColocateArgs, parts: &BTreeMap<String, Part>, console: Console) -> Result<Tiers> {
-    let footprint: Bytes = parts
-        .values()
-        .map(|part| part.profile.footprint().0)
-        .fold(Bytes::ZERO, Bytes::saturating_add);
-    let tiers = tiers_choice::resolve(&args.tiers, Some(Footprint(footprint)), console)?;
+    let footprints = parts.values().map(|part| part.profile.footprint().0);
+    let footprint = Footprint(footprints.sum());
+    let tiers = tiers_choice::resolve(&args.tiers, Some(footprint), console)?;
     if tiers.all().len() != 2 {
         bail!(
             "--tiers {}: programs share the faster of two tiers, and there are {}",
@@ -236,7 +231,7 @@ mod tests {
 
     use super::program_plan::program_plan;
     use super::{ObjectNames, ProfiledProgram, SharedPrograms, SharingSource};
-    use crate::sharing::{Promises, SharedObjects};
+    use crate::sharing::SharedObjects;
     use isotherm_console::Console;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::emulation::Emulation;
@@ -247,6 +242,7 @@ mod tests {
     use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::tier::{TierIndex, TierKind, Tiers};
     use isotherm_model::units::{Accesses, Bytes, Nanos};
+    use isotherm_policy::sharing::LeastSlowdown;
 
     const MIB: u64 = 1 << 20;
 
@@ -306,7 +302,7 @@ mod tests {
         let profiles = BTreeMap::from(profiles);
         let tiers = emulated("cxl");
         let form = form(&profiles, &tiers, objects);
-        let all = form.share(&Promises::default(), Bytes(8 * MIB));
+        let all = form.share(&LeastSlowdown::default(), Bytes(8 * MIB));
         assert_eq!(all.len(), 7);
         let mut chosen = all
             .into_iter()
@@ -361,7 +357,10 @@ mod tests {
         tiers = Tiers::new(all).expect("a pair");
         let profiles = BTreeMap::from([("only", profile)]);
         let form = form(&profiles, &tiers, SharedObjects::Sites);
-        let granted = form.share(&Promises::default(), Bytes(4 * MIB)).remove(0).1;
+        let granted = form
+            .share(&LeastSlowdown::default(), Bytes(4 * MIB))
+            .remove(0)
+            .1;
         let granted = granted.expect("no floor");
         let names = ObjectNames::new(std::iter::empty());
         let data = (&profiles["only"], &form.chunks["only"]);

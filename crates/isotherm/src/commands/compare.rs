@@ -2,6 +2,7 @@
 //! the share of the gap between first touch and all fast that the plan closes. It refuses a plan that places nothing of the program, unless
 //! the plan leaves all data to first touch.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
@@ -11,6 +12,7 @@ use isotherm_model::plan::Plan;
 use isotherm_model::port::SitePolicy;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Nanos;
+use isotherm_model::variant_words;
 use isotherm_model::words::counted;
 use isotherm_policy::FirstTouch;
 use isotherm_report::comparison::Comparison;
@@ -31,62 +33,36 @@ use isotherm_console::{Console, print};
 /// Columns of the lines about parts.
 const COLUMNS: usize = 100;
 
-/// The placements, slowest first by expectation.
-const PLACEMENTS: [Placement; 4] = [
-    Placement::AllSlow,
-    Placement::FirstTouch,
-    Placement::Guided,
-    Placement::AllFast,
-];
-
-/// The same in the order of the runs of a round: a plan that matches no site is detected after the first run.
-const ORDER: [Placement; 4] = [
-    Placement::Guided,
-    Placement::AllSlow,
-    Placement::FirstTouch,
-    Placement::AllFast,
-];
-
-/// In the order of [`PLACEMENTS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Placement {
-    AllSlow,
-    FirstTouch,
-    Guided,
-    AllFast,
+variant_words! {
+    /// The placements in the order of the runs of a round: a plan that matches no site is detected after the first run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Placement {
+        Guided = "guided",
+        AllSlow = "all slow",
+        FirstTouch = "first touch",
+        AllFast = "all fast",
+    }
 }
 
 impl Placement {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::AllSlow => "all slow",
-            Self::FirstTouch => "first touch",
-            Self::Guided => "guided",
-            Self::AllFast => "all fast",
-        }
-    }
-
     /// Its name in JSON.
     fn key(self) -> String {
-        self.name().replace(' ', "_")
+        self.word().replace(' ', "_")
     }
 
     /// The runtime's configuration. Only the guided run places single sites: the other placements send all data to one tier, and first
     /// touch spills when the fast tier is full.
     fn configuration(self, plan: &Plan, static_data: &StaticData) -> Configuration {
-        let all_in = |tier| match static_data.is_placed {
-            true => static_data::all_in(Configuration::all_in(plan, tier), tier),
-            false => Configuration::all_in(plan, tier),
+        let all_in = |tier| Configuration {
+            static_tier: static_data.is_placed.then_some(tier),
+            ..Configuration::all_in(plan, tier)
         };
         match self {
             Self::AllSlow => all_in(plan.tiers.slowest()),
             Self::FirstTouch => all_in(TierIndex::FASTEST),
-            Self::Guided => {
-                let guided = Configuration::guided(plan);
-                static_data
-                    .placement
-                    .with(guided, plan, &static_data.program)
-            }
+            Self::Guided => static_data
+                .placement
+                .guided(plan, &static_data.program, None),
             Self::AllFast => Configuration {
                 tiers: Some(without_limit(&plan.tiers)),
                 ..all_in(TierIndex::FASTEST)
@@ -105,31 +81,9 @@ struct StaticData {
     program: PathBuf,
 }
 
-/// The results of the runs of all rounds.
-#[derive(Debug, Default)]
-struct Runs {
-    /// Times by placement and round.
-    times: [Vec<Nanos>; 4],
-    /// True if the program's output differed between runs.
-    outputs_differ: bool,
-}
-
-impl Runs {
-    fn of(&self, placement: Placement) -> Option<Times> {
-        Times::of(&self.times[placement as usize])
-    }
-
-    /// Of the runs in [`ORDER`].
-    fn in_order(results: RunResults) -> Self {
-        let mut runs = Self {
-            outputs_differ: results.outputs_differ,
-            ..Self::default()
-        };
-        for (placement, times) in ORDER.into_iter().zip(results.times) {
-            runs.times[placement as usize] = times;
-        }
-        runs
-    }
+/// The times of a placement; `None` where no run of it is counted.
+fn times(runs: &RunResults, placement: Placement) -> Option<Times> {
+    Times::of(&runs.times[placement as usize])
 }
 
 /// Runs and prints the comparison. Returns the exit status for the signal that interrupted it, if any; it then prints the complete rounds.
@@ -148,12 +102,11 @@ pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitSta
         is_placed: placement != StaticPlacement::Plan || static_data::is_planned(plan),
         program,
     };
-    let mut results = time_all(args, (&fitted, &static_data), console)?;
-    let interrupted = results.interrupted;
-    if results.keep_whole_rounds(args.rounds, console) == 0 && interrupted.is_some() {
+    let mut runs = time_all(args, (&fitted, &static_data), console)?;
+    let interrupted = runs.interrupted;
+    if runs.keep_whole_rounds(args.rounds, console) == 0 && interrupted.is_some() {
         return Ok(interrupted);
     }
-    let runs = Runs::in_order(results);
     // The command that is run may differ from that of the plan.
     let command = shell_quoting::as_text(&args.program.words);
     print(&shown(plan, &command, &runs, args.json))?;
@@ -171,8 +124,8 @@ fn time_all(
     console: Console,
 ) -> Result<RunResults> {
     let cache = tiers_choice::cache(args.cache, &fitted.plan.tiers)?;
-    let placements = ORDER.map(|placement| TimedPlacement {
-        name: placement.name().to_owned(),
+    let placements = Placement::ALL.map(|placement| TimedPlacement {
+        name: placement.word().to_owned(),
         configuration: Configuration {
             cache,
             ..placement.configuration(&fitted.plan, static_data)
@@ -186,7 +139,7 @@ fn time_all(
         differing: DifferingOutput::by_flag(args.check_output),
         limit: None,
     };
-    runs.run(console, |number, ended| match ORDER[number] {
+    runs.run(console, |number, ended| match Placement::ALL[number] {
         Placement::Guided => check_fit(args, fitted, ended, console),
         _ => Ok(()),
     })
@@ -235,10 +188,7 @@ fn check_fit(
         warn_if_foreign(plan, &seen, console);
         return Ok(());
     }
-    let words = args.program.words.iter();
-    let words: Vec<_> = words
-        .map(|word| shell_quoting::word(&word.to_string_lossy()))
-        .collect();
+    let command = shell_quoting::line(&shell_quoting::as_text(&args.program.words));
     let made = match seen.only_in_plan.len() {
         0 => "it names no site".to_owned(),
         1 => "its one site was not made by this program".to_owned(),
@@ -246,11 +196,10 @@ fn check_fit(
     };
     bail!(
         "{}: there is nothing to compare: {made}, so a guided run places everything by default. The plan is of \
-         `{}`, or of another build; make one of this program: isotherm record -o app.iso -- {}, then isotherm plan \
+         `{}`, or of another build; make one of this program: isotherm record -o app.iso -- {command}, then isotherm plan \
          app.iso",
         args.plan.display(),
-        plan.command.join(" "),
-        words.join(" ")
+        plan.command.join(" ")
     )
 }
 
@@ -266,14 +215,14 @@ fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
     Nanos((slow.0 as f64 - (slow.0 as f64 - fast.0 as f64) * share).max(0.0) as u64)
 }
 
-fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
-    let (slow, fast) = (runs.of(Placement::AllSlow), runs.of(Placement::AllFast));
+fn comparison(plan: &Plan, runs: &RunResults) -> Comparison {
+    let [slow, fast] = [Placement::AllSlow, Placement::AllFast].map(|it| times(runs, it));
     let bounds = slow.as_ref().zip(fast.as_ref());
     let bound = bounds.map(|(slow, fast)| bound(plan, slow.fastest(), fast.fastest()));
     Comparison {
         all_slow: slow,
-        first_touch: runs.of(Placement::FirstTouch),
-        guided: runs.of(Placement::Guided),
+        first_touch: times(runs, Placement::FirstTouch),
+        guided: times(runs, Placement::Guided),
         all_fast: fast,
         bound,
         expected: plan.expected,
@@ -286,30 +235,23 @@ fn to_json(
     plan: &Plan,
     command: &[String],
     comparison: &Comparison,
-    runs: &Runs,
+    runs: &RunResults,
 ) -> serde_json::Value {
     let seconds = |nanos: Nanos| nanos.0 as f64 / 1e9;
-    let all: serde_json::Map<String, serde_json::Value> = PLACEMENTS
-        .iter()
-        .map(|placement| {
-            let times = runs.times[*placement as usize].iter();
-            let times: Vec<f64> = times.copied().map(seconds).collect();
-            (placement.name().to_owned(), times.into())
-        })
-        .collect();
-    let each = |figure: fn(&Times) -> Nanos| -> serde_json::Map<String, serde_json::Value> {
-        let figure = |placement: Placement| runs.of(placement).map(|times| seconds(figure(&times)));
-        let figures = PLACEMENTS
-            .iter()
-            .map(|placement| (placement.key(), figure(*placement).into()));
-        figures.collect()
+    let all = Placement::ALL.map(|it| {
+        let times = runs.times[it as usize].iter().copied();
+        (it.word(), times.map(seconds).collect::<Vec<_>>())
+    });
+    let each = |figure: fn(&Times) -> Nanos| {
+        let figure = |it| times(runs, it).map(|times| seconds(figure(&times)));
+        BTreeMap::from(Placement::ALL.map(|it| (it.key(), figure(it))))
     };
     serde_json::json!({
         "command": command,
         "emulated": plan.tiers.emulates(),
         "valued": plan.valued(),
         "fast_bytes": plan.tiers.all()[0].capacity.0,
-        "runs_seconds": all,
+        "runs_seconds": BTreeMap::from(all),
         "median_seconds": each(|times| times.median()),
         "min_seconds": each(|times| times.fastest()),
         "max_seconds": each(|times| times.slowest()),
@@ -330,7 +272,7 @@ fn to_json(
     })
 }
 
-fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
+fn shown(plan: &Plan, command: &[String], runs: &RunResults, json: bool) -> String {
     let comparison = comparison(plan, runs);
     if json {
         return format!("{:#}\n", to_json(plan, command, &comparison, runs));
@@ -361,7 +303,7 @@ fn parts(plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACEMENTS, Placement, Runs, StaticData, shown};
+    use super::{Placement, RunResults, StaticData, shown};
     use crate::static_data::StaticPlacement;
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Nanos;
@@ -398,10 +340,10 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
             is_placed: true,
             ..untouched()
         };
-        let tiers = PLACEMENTS.map(|it| it.configuration(&plan, &placed).static_tier);
+        let tiers = Placement::ALL.map(|it| it.configuration(&plan, &placed).static_tier);
         let (fast, slow) = (Some(TierIndex(0)), Some(TierIndex(1)));
-        assert_eq!(tiers, [slow, fast, fast, fast]);
-        let tiers = PLACEMENTS.map(|it| it.configuration(&plan, &untouched()).static_tier);
+        assert_eq!(tiers, [fast, slow, fast, fast]);
+        let tiers = Placement::ALL.map(|it| it.configuration(&plan, &untouched()).static_tier);
         assert_eq!(tiers, [None; 4]);
     }
 
@@ -411,7 +353,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
         let guided = Placement::Guided.configuration(&plan, &untouched());
         assert_eq!(guided.entries.len(), 1);
         assert_eq!(guided.callers.map(|callers| callers.len()), Some(1));
-        for placement in PLACEMENTS {
+        for placement in Placement::ALL {
             if placement == Placement::Guided {
                 continue;
             }
@@ -432,10 +374,10 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
         }
     }
 
-    fn runs(rounds: [u64; 3]) -> Runs {
-        Runs {
-            times: [(); 4].map(|()| rounds.map(Nanos).to_vec()),
-            outputs_differ: false,
+    fn runs(rounds: [u64; 3]) -> RunResults {
+        RunResults {
+            times: vec![rounds.map(Nanos).to_vec(); 4],
+            ..RunResults::default()
         }
     }
 
@@ -454,7 +396,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
             ("median_seconds", 2.0),
             ("max_seconds", 3.0),
         ] {
-            for placement in PLACEMENTS {
+            for placement in Placement::ALL {
                 assert_eq!(json[key][placement.key()], seconds, "{text}");
             }
         }
@@ -485,7 +427,10 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
     }
 
     #[test]
-    fn placements_are_numbered_as_they_are_shown() {
-        assert_eq!(PLACEMENTS.map(|placement| placement as usize), [0, 1, 2, 3]);
+    fn placements_are_numbered_as_they_run() {
+        assert_eq!(
+            Placement::ALL.map(|placement| placement as usize),
+            [0, 1, 2, 3]
+        );
     }
 }

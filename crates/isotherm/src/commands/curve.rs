@@ -11,12 +11,9 @@ use isotherm_report::capacity_curve::{CapacityCurve, Piece};
 use isotherm_report::capacity_table::CapacityCurves;
 
 use crate::cli::CurveArgs;
-use crate::input::{self, Input};
+use crate::input::{self, Input, PAGE};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
-
-/// Default page of a trace.
-const PAGE: Bytes = Bytes(4096);
 
 /// Prints the curves.
 ///

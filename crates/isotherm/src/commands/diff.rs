@@ -8,7 +8,7 @@ use isotherm_pipeline::site_pairs;
 use isotherm_report::difference::ProfileDifference;
 
 use crate::cli_diff::DiffArgs;
-use isotherm_console::{Console, print};
+use isotherm_console::Console;
 
 /// Exit status where a condition of `--fail-if` holds.
 pub(crate) const CONDITION_HOLDS: i32 = 3;
@@ -24,9 +24,8 @@ pub(crate) fn run(args: &DiffArgs, console: Console) -> Result<Option<ExitStatus
     let names = [&args.before, &args.after].map(|path| path.display().to_string());
     let difference = ProfileDifference::new((&before, &after), &pairs, (&names[0], &names[1]))
         .judged(&args.fail_if);
-    print(&match args.json {
-        true => difference.json(),
-        false => difference.text(isotherm_console::terminal_width()),
+    super::print_report(args.json, &difference, || {
+        difference.text(isotherm_console::terminal_width())
     })?;
     let mut results = difference.conditions.iter();
     if let Some(unknown) = results.clone().find(|result| result.holds.is_none()) {

@@ -7,7 +7,6 @@ use isotherm_observe::doctor::{Examination, FeatureState, Finding, Ranked, exami
 use isotherm_observe::probe::KernelProbe;
 use isotherm_report::table::DataTable;
 
-use crate::cli::DoctorArgs;
 use crate::java;
 use crate::python;
 use isotherm_console::{Console, print};
@@ -16,12 +15,16 @@ use isotherm_console::{Console, print};
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
+pub(crate) fn run(json: bool, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
-    examination.findings.push(sample_cost(&KernelProbe));
-    examination.findings.push(java::finding());
-    examination.findings.push(python::finding());
-    if args.json {
+    let further = [
+        ("price of a timer sample", sample_cost(&KernelProbe)),
+        ("Java programs", java::support()),
+        ("Python programs", python::support()),
+    ];
+    let finding = |(feature, state)| Finding { feature, state };
+    examination.findings.extend(further.map(finding));
+    if json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }
     print(&format!(
@@ -35,7 +38,7 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
 
 const fn word(state: &FeatureState) -> &'static str {
     match state {
-        FeatureState::Available => "available",
+        FeatureState::Available(_) => "available",
         FeatureState::Degraded { .. } => "degraded",
         FeatureState::Missing { .. } => "missing",
     }
@@ -43,7 +46,7 @@ const fn word(state: &FeatureState) -> &'static str {
 
 fn findings(examination: &Examination) -> String {
     let words = |finding: &Finding| match &finding.state {
-        FeatureState::Available => finding.detail.clone(),
+        FeatureState::Available(detail) => detail.clone(),
         FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
             format!("{why}; {remedy}")
         }
@@ -72,7 +75,7 @@ fn ranking(examination: &Examination) -> String {
 fn to_json(examination: &Examination) -> serde_json::Value {
     let finding = |finding: &Finding| {
         let (why, remedy) = match &finding.state {
-            FeatureState::Available => (None, None),
+            FeatureState::Available(_) => (None, None),
             FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
                 (Some(why), Some(remedy))
             }
@@ -80,7 +83,7 @@ fn to_json(examination: &Examination) -> serde_json::Value {
         serde_json::json!({
             "feature": finding.feature,
             "state": word(&finding.state),
-            "detail": finding.detail,
+            "detail": finding.state.detail(),
             "why": why,
             "remedy": remedy,
         })

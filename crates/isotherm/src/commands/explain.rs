@@ -1,26 +1,23 @@
-//! `isotherm explain PLAN SITE`: reads a plan, and prints why it assigns one site to its tier and what would change that.
-//!
-//! Crate `report` computes the explanation. Its tests are here, because they read plans from text, and `report` does not
-//! depend on `plan-text`.
+//! `isotherm explain PLAN SITE` reads a plan, and prints why it assigns one site to its tier and what would change that.
+//! Crate `report` computes the explanation; its tests are here, because they read plans from text, and `report` does not depend on
+//! `plan-text`.
+
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use isotherm_report::explanation::Explanation;
 
-use crate::cli::ExplainArgs;
 use isotherm_console::print;
 
 /// Prints the explanation.
 ///
 /// # Errors
 /// The plan cannot be read; no site, or more than one, matches the id or label.
-pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
-    let plan = super::read_plan(&args.plan)?;
-    let explanation = Explanation::new(&plan, &args.site);
-    print(
-        &explanation
-            .with_context(|| args.plan.display().to_string())?
-            .to_string(),
-    )
+pub(crate) fn run(path: &Path, site: &str) -> Result<()> {
+    let plan = super::read_plan(path)?;
+    let explanation = Explanation::new(&plan, site);
+    let explanation = explanation.with_context(|| path.display().to_string())?;
+    print(&explanation.to_string())
 }
 
 #[cfg(test)]

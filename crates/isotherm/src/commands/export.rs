@@ -37,24 +37,17 @@ pub(super) fn run(
         ExportFormat::Folded => super::write_text(&target, &folded(&chosen, width))?,
         ExportFormat::Speedscope => {
             let (allocation, code) = (of(StackKind::Allocation), of(StackKind::Code));
-            let (heat, bytes) = (StackWeight::Heat, StackWeight::Bytes);
+            let by_heat = |title, stacks| {
+                let title = format!("{title}, by {}", counted.noun());
+                (title, "none", StackWeight::Heat, stacks)
+            };
+            let title = "allocated in, by peak resident bytes".to_owned();
             let mut groups = vec![
-                (
-                    format!("allocated in, by {}", counted.noun()),
-                    "none",
-                    heat,
-                    allocation.as_slice(),
-                ),
-                (
-                    "allocated in, by peak resident bytes".to_owned(),
-                    "bytes",
-                    bytes,
-                    allocation.as_slice(),
-                ),
+                by_heat("allocated in", allocation.as_slice()),
+                (title, "bytes", StackWeight::Bytes, &allocation),
             ];
             if !code.is_empty() {
-                let title = format!("accessed by, by {}", counted.noun());
-                groups.push((title, "none", heat, code.as_slice()));
+                groups.push(by_heat("accessed by", &code));
             }
             super::write_text(&target, &speedscope(&summary.run.program, &groups))?;
         }

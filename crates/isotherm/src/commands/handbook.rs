@@ -5,11 +5,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
+use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::{Cli, CompletionArgs, ManArgs};
-use crate::manual::Manual;
+use crate::cli::Cli;
+use crate::manual::MANUAL;
 use crate::output;
 use isotherm_console::print;
 
@@ -17,9 +18,9 @@ use isotherm_console::print;
 ///
 /// # Errors
 /// Standard output is closed.
-pub(crate) fn completions(args: &CompletionArgs) -> Result<()> {
+pub(crate) fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "isotherm", &mut script);
+    clap_complete::generate(shell, &mut Cli::command(), "isotherm", &mut script);
     print(&String::from_utf8_lossy(&script))
 }
 
@@ -27,8 +28,7 @@ pub(crate) fn completions(args: &CompletionArgs) -> Result<()> {
 ///
 /// # Errors
 /// The directory cannot be created or written.
-pub(crate) fn man(args: &ManArgs) -> Result<()> {
-    let directory = &args.directory;
+pub(crate) fn man(directory: &Path) -> Result<()> {
     let failed = || format!("{}: man pages cannot be written", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
     let mut whole = Cli::command();
@@ -77,12 +77,12 @@ fn with_manual(page: &str, command: &Command) -> String {
         name => name,
     };
     let mut sections = Roff::new();
-    for (heading, entries) in Manual::of(name).map(Manual::sections).into_iter().flatten() {
+    for (heading, entries) in MANUAL.sections(name) {
         sections.control("SH", [heading.to_uppercase().as_str()]);
         for (word, meaning) in entries {
             sections.control("TP", []);
-            sections.text([bold(*word)]);
-            sections.text([roman(*meaning)]);
+            sections.text([bold(word.as_str())]);
+            sections.text([roman(meaning.as_str())]);
         }
     }
     let sections = sections.to_roff();
@@ -114,6 +114,6 @@ mod tests {
             }
             pages += 1;
         }
-        assert_eq!(pages, crate::manual::MANUAL.len());
+        assert_eq!(pages, whole.get_subcommands().count() + 1);
     }
 }

@@ -12,10 +12,9 @@ mod meter;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use anyhow::{Result, bail};
-use isotherm_act::configuration::Configuration;
 use isotherm_console::{Console, shell_quoting};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
 use isotherm_model::profile::{Ending, Profile};
@@ -24,12 +23,11 @@ use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent};
-use isotherm_profile::AddedTable;
 
 use super::record::record;
 use super::selected_placement::SelectedPlacement;
 use crate::cli::RecordArgs;
-use crate::launch::{self, EndedProgram, Output};
+use crate::launch::{self, EndedProgram};
 use crate::timed_runs::{DifferingOutput, TimedPlacement, TimedRuns, without_limit};
 use meter::{Bench, Meter};
 
@@ -40,7 +38,7 @@ use meter::{Bench, Meter};
 /// As [`record`]; a profile of another program is at the path, nothing here counts the bytes of a tier, a program that fails.
 pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     if args.force || !isotherm_profile::is_profile(&args.output) {
-        let recorded = record(args, (Output::Ours, None), console)?;
+        let recorded = record(args, (Stdio::inherit(), None), console)?;
         if !recorded.status.success() || recorded.interrupted.is_some() {
             return Ok(recorded.status);
         }
@@ -94,8 +92,8 @@ fn check(args: &RecordArgs, profile: &Profile) -> Result<()> {
             words.join(" ")
         );
     }
-    // One that is still being recorded has no ending either.
-    isotherm_profile::check_addition(&args.output, AddedTable::Isolation)?;
+    // A profile that is still being recorded has no ending either.
+    isotherm_profile::check_addition(&args.output)?;
     if profile.ending == Ending::Unknown {
         bail!("{shown}: its recording was cut short; record anew with --force");
     }
@@ -187,10 +185,7 @@ impl<'a> Isolation<'a> {
             let placement = SelectedPlacement::new(profile, placed, "isolation", &program, is_fast);
             timed.push(TimedPlacement {
                 name: name(profile, *data),
-                configuration: Configuration {
-                    cache: args.observing.cache,
-                    ..placement.configuration(&program)
-                },
+                configuration: placement.configuration(&program, args.observing.cache),
                 is_bound: false,
             });
             of_data.push((*data, placement));

@@ -25,8 +25,8 @@ use isotherm_policy::{PlanRequest, Thermos, plan_selected};
 use crate::cli_plan::PlanArgs;
 use crate::java_guide::{guide_of, in_words};
 use crate::tiers_choice;
+use isotherm_console::Console;
 use isotherm_console::shell_quoting;
-use isotherm_console::{Console, print};
 
 use plan_input::{decide, frames};
 pub(super) use site_values::weight;
@@ -63,10 +63,7 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         console.info(&prediction(expected));
     }
     if let Some(need) = &need {
-        print(&match args.json {
-            true => need.json(),
-            false => need.in_words() + "\n",
-        })?;
+        super::print_report(args.json, need, || need.in_words() + "\n")?;
     }
     if let Some(why) = tiers_choice::problem(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
@@ -77,7 +74,8 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         .command
         .first()
         .map(|program| shell_quoting::word(program));
-    let heap = if has_java_sites(&plan) { "--java " } else { "" };
+    let is_java = plan.frames.values().any(|frames| is_java_site(frames));
+    let heap = if is_java { "--java " } else { "" };
     console.next(&format!(
         "isotherm run --plan {} {heap}-- {} ...",
         shell_quoting::file(&target),
@@ -104,11 +102,6 @@ fn check_outputs(args: &PlanArgs, target: &Path) -> Result<()> {
     guide.map_or(Ok(()), |guide| {
         super::keep_inputs([&args.profile], guide, "--guide")
     })
-}
-
-/// True where an object of a Java heap has a place in the plan.
-fn has_java_sites(plan: &Plan) -> bool {
-    plan.frames.values().any(|frames| is_java_site(frames))
 }
 
 /// The file to which the plan is written.
@@ -231,10 +224,11 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
     use isotherm_console::Console;
-    use isotherm_model::batch::{Epoch, ObjectRange, Process, SourceReport};
+    use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::isolation_runs::{
         BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns,
     };
+    use isotherm_model::movement::AddressRange;
     use isotherm_model::plan::{Plan, Value};
     use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
     use isotherm_model::sensitivity_runs::TierPair;
@@ -468,13 +462,13 @@ mod tests {
         let chunk = 64 << 10;
         profile.meta.chunk = Bytes(chunk);
         profile.sites[0].peak_rss = Bytes(128 * chunk);
-        let object = ObjectRange {
-            address: 1 << 30,
+        let object = AddressRange {
+            start: 1 << 30,
             bytes: Bytes(128 * chunk),
         };
         let row = profile.heat[0];
         let heat = (0..128).map(|number| Heat {
-            address: object.address + number * chunk,
+            address: object.start + number * chunk,
             object: Some(object.into()),
             accesses: Accesses(if (32..39).contains(&number) { 500 } else { 5 }),
             served: Accesses(0),

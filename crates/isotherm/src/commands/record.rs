@@ -1,7 +1,7 @@
 //! `isotherm record` runs a program, writes a profile of it and prints a summary. `record` does so for other commands, too; `Totals` and
 //! `announce` make the summary, also of `isotherm record --pid`.
 
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
@@ -10,18 +10,19 @@ use isotherm_model::batch::{JAVA_HEAP, SourceReport};
 use isotherm_model::footprint::ResidentSums;
 use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
-use isotherm_model::source_kind::SourceKind;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::Nanos;
 use isotherm_model::words::{counted, grouped};
-use isotherm_pipeline::{Step, StepReport};
+use isotherm_pipeline::Step;
 use isotherm_profile::FinishOutcome;
+use isotherm_sys::file_root::FileRoot;
 
-use crate::cli::{Observing, RecordArgs};
+use crate::cli::RecordArgs;
 use crate::java::{self, AgentSettings};
-use crate::launch::{self, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::launch::{self, EndedProgram};
+use crate::observed_run::{EndedRun, ObservedRun};
 use crate::python;
 use crate::recording;
+use crate::session_directory::SessionDirectory;
 use crate::static_data;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
@@ -32,29 +33,18 @@ use isotherm_console::shell_quoting;
 /// # Errors
 /// The program cannot be started or watched, the profile cannot be begun.
 pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
-    record(args, (Output::Ours, None), console).map(|recorded| recorded.status)
+    record(args, (Stdio::inherit(), None), console).map(|recorded| recorded.status)
 }
 
-/// A recorded run that ended.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Recorded {
-    /// How the program ended; a failure if it succeeded and its profile could not be written.
-    pub status: ExitStatus,
-    /// The signal that requested its end.
-    pub interrupted: Option<ExitStatus>,
-    /// The limit of its time, if it ran into it.
-    pub exceeded: Option<Nanos>,
-}
-
-/// As [`run`], with the program's standard output elsewhere, for this time at most.
+/// Records as [`run`] does, with the program's standard output in `output`, for `limit` at most. Returns the program with that exit status.
 ///
 /// # Errors
 /// As [`run`].
 pub(super) fn record(
     args: &RecordArgs,
-    (output, limit): (Output, Option<Nanos>),
+    (output, limit): (Stdio, Option<Nanos>),
     console: Console,
-) -> Result<Recorded> {
+) -> Result<EndedProgram> {
     let words = &args.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
@@ -63,43 +53,38 @@ pub(super) fn record(
     configuration.statics = static_data::of_program(&launch::program(words)?);
     let places_sites = args.without_agent || args.isolating.isolate.is_some();
     let is_java = !places_sites && java::is_java(words);
-    let with_agent = is_java.then(|| java::with_agent(words, agent(args, observing), console));
+    let agent = AgentSettings::of(observing, args.allocation_interval);
+    let with_agent = is_java.then(|| java::with_agent(words, agent, console));
     let started = with_agent.as_deref().unwrap_or(words);
     if let Some(why) = python::unread(words) {
         console.warn(&why);
     }
-    let ready = launch::prepare(started, &configuration, output)?.within(limit);
-    let observer = recording::attach(&ready, observing, &[])?;
+    let session = SessionDirectory::new()?;
+    let ready = launch::prepare(session, started, &configuration, output)?.within(limit);
+    let observer = recording::attach(&ready, observing, &[]);
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);
-    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let (start, root) = (|| ready.start(), FileRoot::default());
+    let run = ObservedRun::start(start, root, step, observing.epoch, console)?;
     let mut totals = Totals::default();
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, _: &mut _| {
-            totals.add(&report.segment);
-        },
-    )?;
     let EndedRun {
-        program,
+        mut program,
         sites,
         profile,
-    } = run.finish()?;
+    } = run.complete(|report, _| totals.add(&report.segment))?;
     let status = program.status;
-    let ended = |status| Recorded {
-        status,
-        interrupted: program.interrupted,
-        exceeded: program.exceeded,
-    };
     if !status.success() {
         let name = words.first().map(|name| name.to_string_lossy());
         console.warn(&format!("{} ended with {status}", name.unwrap_or_default()));
     }
     match profile {
-        Err(error) => return Ok(ended(launch::ended(status, [Err(error)], console))),
+        Err(error) => {
+            program.status = launch::ended(status, [Err(error)], console);
+            return Ok(program);
+        }
         Ok(Some(FinishOutcome::New)) => {}
-        Ok(Some(FinishOutcome::Former) | None) => return Ok(ended(status)),
+        Ok(Some(FinishOutcome::Former) | None) => return Ok(program),
     }
     if is_java && !totals.has_agent() && started.len() > words.len() {
         console.warn(
@@ -108,17 +93,7 @@ pub(super) fn record(
         );
     }
     announce(args, &totals, &sites, &meta, console);
-    Ok(ended(status))
-}
-
-/// What the agent in a Java program samples.
-fn agent(args: &RecordArgs, observing: &Observing) -> AgentSettings {
-    AgentSettings {
-        // The interface of the virtual machine takes 31 bits.
-        interval: args.allocation_interval.min(Bytes(i32::MAX as u64)),
-        depth: observing.depth,
-        counts_all: observing.source.contains(&SourceKind::JavaCounts),
-    }
+    Ok(program)
 }
 
 /// Says what was recorded, and the next command.

@@ -3,14 +3,14 @@
 use anyhow::{Result, bail};
 use isotherm_act::dry_run::DryRun;
 use isotherm_console::Console;
-use isotherm_pipeline::{Step, StepReport};
+use isotherm_pipeline::Step;
 use isotherm_profile::FinishOutcome;
 
 use super::create_profile;
 use super::record::{Totals, announce};
 use crate::attached::{Attached, AttachedEnd};
 use crate::cli::RecordArgs;
-use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::observed_run::{EndedRun, ObservedRun};
 use crate::recording;
 use crate::running_process::RunningProcess;
 
@@ -27,20 +27,17 @@ pub(crate) fn run(args: &RecordArgs, pid: u32, console: Console) -> Result<()> {
     let writer = create_profile(&args.output, &meta, args.force)?;
     let shown = process.shown();
     let sites = with_sites(&process);
-    let attached = Attached::new((process.handle, process.root), args.attaching.span)?;
+    let attached = Attached::new(process.handle, args.attaching.span)?;
     console.info(&format!("recording process {shown}{sites}; Ctrl-C ends it"));
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);
-    let mut run = ObservedRun::of(attached, step, observing.epoch, console)?;
+    let (start, root) = (|| Ok(attached), process.root);
+    let run = ObservedRun::start(start, root, step, observing.epoch, console)?;
     let mut totals = Totals::default();
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, _: &mut _| totals.add(&report.segment),
-    )?;
     let EndedRun {
         program: end,
         sites,
         profile,
-    } = run.finish()?;
+    } = run.complete(|report, _| totals.add(&report.segment))?;
     if profile? != Some(FinishOutcome::New) {
         bail!("process {shown}: ended before anything of it was recorded");
     }

@@ -21,7 +21,6 @@ use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
 use isotherm_act::callers::direct_caller;
-use isotherm_act::configuration::Configuration;
 use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::plan::{Caller, Plan};
 use isotherm_model::site::{CallerId, Site, SiteId};
@@ -36,16 +35,16 @@ use crate::cli::{Observing, RunArgs};
 use crate::coloured_heap::ColouredHeap;
 use crate::fit::{self, Fitted};
 use crate::interface_service::InterfaceService;
-use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
+use crate::launch;
+use crate::observed_run::{FollowUntil, ObservedStep};
 use crate::optimizer::{self, Optimizer};
 use crate::output;
 use crate::profile_rate;
 use crate::recording;
 use crate::session_summary::recorded_sites;
-use crate::tiers_choice;
+use crate::tiers_choice::{self, ShareBase};
 use isotherm_console::Console;
-use prepared_run::{PreparedRun, conclude, summary_of};
+use prepared_run::{PreparedRun, conclude};
 use results::{requested, write_summary};
 use site_executor::SiteExecutor;
 
@@ -103,7 +102,7 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         .then(|| ColouredHeap::new(plan, words, &args.java));
     let heap = heap.transpose()?;
     let program = match &heap {
-        Some(heap) => heap.program().to_owned(),
+        Some(heap) => heap.machine.program().to_owned(),
         None => launch::program(words)?,
     };
     let fitted = fit::fitted(plan, &program);
@@ -115,16 +114,13 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         None => fitted.say(console),
     }
     let static_data = args.static_data.unwrap_or_default();
-    let configuration = Configuration::guided(&fitted.plan);
-    let configuration = Configuration {
-        cache: tiers_choice::cache(args.observing.cache, &plan.tiers)?,
-        ..static_data.with(configuration, &fitted.plan, &program)
-    };
+    let cache = tiers_choice::cache(args.observing.cache, &plan.tiers)?;
+    let configuration = static_data.guided(&fitted.plan, &program, cache);
     let ended = match &heap {
         Some(heap) => heap.run(&configuration)?,
-        None => launch::run(words, &configuration, Output::Ours)?,
+        None => launch::run(words, &configuration)?,
     };
-    let (took, summary, energy) = (ended.took, &ended.summary, &ended.energy);
+    let summary = &ended.summary;
     launch::warn_of(summary, console);
     let sites = recorded_sites(&ended.session);
     let covered = covered(&fitted, &sites);
@@ -137,20 +133,16 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         }
         None => {}
     }
-    console.info(&summary.took("guided", took, &plan.tiers));
-    let summary = serde_json::json!({
-        "mode": "guided",
-        "placed": summary.worked(),
-        "emulated": plan.tiers.emulates() && summary.worked(),
-        "seconds": took.0 as f64 / 1e9,
+    console.info(&summary.took("guided", ended.took, &plan.tiers));
+    let figures = serde_json::json!({
         "sites_matched": covered.matched.len(),
         "sites_only_in_plan": covered.only_in_plan.len(),
         "value_matched_share": covered.value_share(),
         "fit": fitted.to_json(),
         "java_heap": heap.map(|heap| heap.to_json(&ended)),
-        "runtime": summary.to_json(sites.len()),
     });
-    let kept = write_summary(args, summary, energy, console);
+    let figures = ("guided", plan.tiers.emulates(), figures);
+    let kept = write_summary(args, (&ended, sites.len()), figures, console);
     Ok(launch::ended(ended.status, [kept], console))
 }
 
@@ -216,7 +208,7 @@ pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
 }
 
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
-    let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, ShareBase::Machine, console)?;
     let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
     let ready = &prepared.ready;
     let executor = SiteExecutor::new(args, ready, &tiers, console);
@@ -239,12 +231,18 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     run.step.executor.undo(console);
     let done = service.done;
     let moves = *run.step.moves();
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    say_moves(&program, (&moves, &done), &tiers, console);
-    let summary = online_summary(&program, (&moves, &done), outcomes, &tiers);
-    Ok(conclude(args, &program, profile, summary, console))
+    let ended = run.finish()?;
+    let said = moves_in_words(&moves, &done, &tiers);
+    console.info(&ended.program.in_words("online", &tiers, &said));
+    let figures = serde_json::json!({
+        "actions": moves.actions(),
+        "actions_requested": moves.requested,
+        "actions_moved": moves.made,
+        "outcomes": outcomes,
+        "optimizations": done,
+    });
+    let figures = ("online", tiers.emulates(), figures);
+    Ok(conclude(args, ended, figures, console))
 }
 
 /// The settings by which an online run decides.
@@ -257,35 +255,10 @@ fn online_config(observing: &Observing, tiers: &Tiers) -> OnlineConfig {
     config
 }
 
-fn online_summary(
-    program: &EndedProgram,
-    (moves, done): (&MoveTotals, &[OptimizationSummary]),
-    outcomes: Vec<OutcomeRow>,
-    tiers: &Tiers,
-) -> serde_json::Value {
-    let figures = serde_json::json!({
-        "actions": moves.actions(),
-        "actions_requested": moves.requested,
-        "actions_moved": moves.made,
-        "outcomes": outcomes,
-        "optimizations": done,
-    });
-    summary_of(program, "online", tiers.emulates(), figures)
-}
-
-fn say_moves(
-    program: &EndedProgram,
-    (moves, done): (&MoveTotals, &[OptimizationSummary]),
-    tiers: &Tiers,
-    console: Console,
-) {
-    let said = program.summary.took("online", program.took, tiers);
-    if !program.summary.worked() {
-        return console.info(&said);
-    }
+fn moves_in_words(moves: &MoveTotals, done: &[OptimizationSummary], tiers: &Tiers) -> String {
     let moves = outcomes::in_words(moves, tiers.emulates());
-    console.info(&match requested(done) {
-        Some(more) => format!("{said}: {moves}; {more}"),
-        None => format!("{said}: {moves}"),
-    });
+    match requested(done) {
+        Some(more) => format!("{moves}; {more}"),
+        None => moves,
+    }
 }

@@ -8,6 +8,7 @@ use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Bytes;
 
 use super::plan::of_selected;
 use super::run::covered;
@@ -18,7 +19,6 @@ use crate::static_data::StaticPlacement;
 
 /// A plan of a profile's sites in the build that is to run.
 pub(super) struct SelectedPlacement {
-    /// The plan.
     pub fitted: Fitted,
 }
 
@@ -37,10 +37,9 @@ impl SelectedPlacement {
         Self { fitted }
     }
 
-    /// The runtime's configuration.
-    pub(super) fn configuration(&self, program: &Path) -> Configuration {
-        let plan = &self.fitted.plan;
-        StaticPlacement::Plan.with(Configuration::guided(plan), plan, program)
+    /// The runtime's configuration. `cache` is the size of the caches on machines emulated by time, where it is given.
+    pub(super) fn configuration(&self, program: &Path, cache: Option<Bytes>) -> Configuration {
+        StaticPlacement::Plan.guided(&self.fitted.plan, program, cache)
     }
 
     /// Whether a run made data of a site: without it, it measured nothing of the site.

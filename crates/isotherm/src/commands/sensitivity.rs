@@ -12,12 +12,12 @@ use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args as _, FromArgMatches as _};
-use isotherm_console::{Console, print, shell_quoting};
+use isotherm_console::{Console, shell_quoting};
 use isotherm_model::plan::Weight;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::TierPair;
 use isotherm_model::site::SiteKind;
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
@@ -32,7 +32,7 @@ use crate::cli_attaching::Attaching;
 use crate::cli_isolation::Isolating;
 use crate::cli_sensitivity::SensitivityArgs;
 use crate::cli_tiers::TiersChoice;
-use crate::launch::{self, Output};
+use crate::launch;
 use crate::sensitivity::{self, DataObject, ObjectRuns};
 use crate::timed_runs::{DifferingOutput, RunResults, TimedRuns};
 use crate::{output, tiers_choice};
@@ -81,10 +81,7 @@ pub(crate) fn run(args: &SensitivityArgs, console: Console) -> Result<Option<Exi
         true => MeasurementEnd::default(),
         false => subject.measure(args, &mut table, console)?,
     };
-    print(&match args.json {
-        true => table.json(),
-        false => table.text(),
-    })?;
+    super::print_report(args.json, &table, || table.text())?;
     if let Some(path) = &args.plot {
         super::write_text(path, &table.html())?;
         console.info(&format!("open {} in a browser", path.display()));
@@ -144,17 +141,12 @@ fn read_or_record(
         words: args.words.clone(),
     };
     let progress = console.progress("recording the program");
-    let kept = (Output::File(output), args.time_limit);
+    let kept = (output.into(), args.time_limit);
     let recorded = record(&recording, kept, Console::new(true));
     progress.finish_and_clear();
     let recorded = recorded?;
-    if let Some(signal) = recorded.interrupted {
-        let handled = recorded.status.success();
-        return Ok(ControlFlow::Break(if handled {
-            signal
-        } else {
-            recorded.status
-        }));
+    if let Some(interrupted) = recorded.interruption() {
+        return Ok(ControlFlow::Break(interrupted));
     }
     if let Some(limit) = recorded.exceeded {
         console.warn(&format!(
@@ -180,10 +172,7 @@ fn prepare_output(args: &SensitivityArgs, profile: &Profile, console: Console) -
     {
         super::write_profile(output, profile, args.force, console)?;
     }
-    Ok(isotherm_profile::check_addition(
-        output,
-        isotherm_profile::AddedTable::Sensitivity,
-    )?)
+    Ok(isotherm_profile::check_addition(output)?)
 }
 
 /// Adds the timed runs to the profile at a path.
@@ -307,7 +296,6 @@ impl Subject {
         }
     }
 
-    /// Times all placements.
     fn time(&self, args: &SensitivityArgs, console: Console) -> Result<RunResults> {
         if let Some(why) = tiers_choice::problem(&self.tiers, &KernelProbe) {
             console.warn(&why);
@@ -391,8 +379,7 @@ fn tiers(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<
             args.tiers
         );
     };
-    let is_real = matches!(fast.kind, TierKind::Nodes(_));
-    if !args.predict && is_real && fast.capacity < footprint.0 {
+    if !args.predict && !fast.is_emulated() && fast.capacity < footprint.0 {
         bail!(
             "the fast tier \"{}\" holds {}, and the program has {footprint}, so all of it cannot be fast; --predict needs no room, or run a \
              smaller input",
@@ -403,7 +390,6 @@ fn tiers(args: &SensitivityArgs, profile: &Profile, console: Console) -> Result<
     Ok(Tiers::new(vec![fast.clone(), slow.clone()])?)
 }
 
-/// The runs that the profile predicts.
 fn predicted(profile: &Profile, tiers: &Tiers) -> Result<MeasuredProgram> {
     let factors = tiers.slow_factors().context(
         "the tiers do not say how much slower the slow one is; `isotherm tiers --measure` finds it, or name emulated:cxl",

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
-use isotherm_model::units::{Bytes, Capacity};
+use isotherm_model::units::Capacity;
 use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_sim::generate::{self, GeneratorSettings};
@@ -17,18 +17,14 @@ use isotherm_sim::{
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs};
 use crate::cli_tiers::TiersChoice;
-use crate::input::{self, Replayable};
+use crate::input::{self, EPOCHS, PAGE, Replayable};
 use crate::output;
 use crate::tiers_choice;
+use isotherm_console::Console;
 use isotherm_console::shell_quoting;
-use isotherm_console::{Console, print};
 
 /// Default share of the footprint that is fast, as in `isotherm plan`.
 const DEFAULT_SHARE: Capacity = Capacity::Share(0.25);
-/// Default page of a generated trace.
-const PAGE: Bytes = Bytes(4096);
-/// Default number of epochs of a generated trace.
-const EPOCHS: u64 = 64;
 
 /// Replays and prints.
 ///
@@ -80,10 +76,7 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     if let Some(path) = &args.plot {
         output::write(path, simulation.html().as_bytes())?;
     }
-    print(&match args.json {
-        true => simulation.json(),
-        false => simulation.text(),
-    })?;
+    super::print_report(args.json, &simulation, || simulation.text())?;
     say_next(args, console);
     Ok(())
 }

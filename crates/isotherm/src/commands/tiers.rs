@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_topology::{PlacedNode, View};
@@ -78,8 +78,9 @@ pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatu
 fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let detected = isotherm_topology::examine(root, view);
+    let swap = (isotherm_topology::swap(root), None);
     if args.root.is_some() || args.from_node.is_some() {
-        return Ok(Shown::detected(detected?, isotherm_topology::swap(root)));
+        return Ok(Shown::detected(detected?, swap));
     }
     let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
     // If the machine reports no nodes, the named tiers are shown without them.
@@ -104,7 +105,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         notes: found,
         cost: None,
         devices: None,
-        swap: (isotherm_topology::swap(root), None),
+        swap,
     })
 }
 
@@ -112,8 +113,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
 fn by_tiers(nodes: Vec<PlacedNode>, tiers: &Tiers) -> Vec<PlacedNode> {
     let place = |placed: PlacedNode| {
         let number = placed.node.number;
-        let holds =
-            |tier: &&Tier| matches!(&tier.kind, TierKind::Nodes(nodes) if nodes.contains(&number));
+        let holds = |tier: &&Tier| tier.nodes().contains(&number);
         let tier = tiers.all().iter().find(holds);
         PlacedNode {
             tier: tier.and_then(|tier| tiers.find(&tier.name)),
@@ -133,15 +133,13 @@ fn strangers(nodes: &[PlacedNode], tiers: &Tiers) -> Vec<String> {
     };
     let mut notes = Vec::new();
     for tier in tiers.all() {
-        if let TierKind::Nodes(numbers) = &tier.kind {
-            let missing = numbers.iter().filter(|number| !has(**number));
-            let name = &tier.name;
-            notes.extend(missing.map(|number| {
-                format!(
-                    "tier {name}: this machine has no memory at node {number}; is the file for another machine?"
-                )
-            }));
-        }
+        let missing = tier.nodes().iter().filter(|number| !has(**number));
+        let name = &tier.name;
+        notes.extend(missing.map(|number| {
+            format!(
+                "tier {name}: this machine has no memory at node {number}; is the file for another machine?"
+            )
+        }));
     }
     notes
 }

@@ -22,7 +22,6 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::cli::TopArgs;
 use crate::interrupt::Interrupt;
 use crate::launch::end_as;
 use isotherm_daemon::socket;
@@ -36,15 +35,15 @@ const WAIT: Duration = Duration::from_millis(200);
 /// Follows the daemon until `q`, Escape or Ctrl-C, or until a signal, whose exit status it returns. It restores the terminal.
 ///
 /// # Errors
-/// No daemon answers, or there is no terminal.
-pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
+/// No daemon answers, it ended, it gave no heat, or there is no terminal.
+pub(crate) fn run(socket: &Path) -> Result<Option<ExitStatus>> {
     if !std::io::stdout().is_terminal() {
         bail!(
             "`isotherm top` needs a terminal, and there is none; `isotherm status` prints the same once"
         );
     }
     let (send, news) = channel();
-    let path = args.socket.clone();
+    let path = socket.to_owned();
     let ended =
         std::thread::spawn(move || socket::follow(&path, |status| send.send(status).is_ok()));
     let Ok(first) = news.recv() else {
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
     let interrupt = Interrupt::catch(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT])?;
     end_with_the_terminal()?;
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let result = follow(&mut terminal, first, &news, &args.socket, &interrupt);
+    let result = follow(&mut terminal, first, &news, socket, &interrupt);
     // Where the terminal is gone there is nothing to put in order.
     let _ = ratatui::try_restore();
     // After a hang-up drawing fails, which is then not an error.

@@ -81,12 +81,7 @@ impl Modules {
             return Some((vec![frame.clone()], MatchedBy::Name));
         };
         let matched = changed.matched.get(&frame.offset)?;
-        let place = |offset: &u64| Frame {
-            module: changed.path.display().to_string().into(),
-            build_id: changed.build_id.clone(),
-            offset: *offset,
-            ..frame.clone()
-        };
+        let place = |offset: &u64| changed.place(frame, *offset);
         Some((matched.offsets.iter().map(place).collect(), matched.by))
     }
 
@@ -101,13 +96,7 @@ impl Modules {
         let name = named.next()?.name;
         // Several objects can have one label: variables of several files, or the rests of several segments.
         let is_alone = named.all(|object| object.name == name);
-        let place = Frame {
-            module: changed.path.display().to_string().into(),
-            build_id: changed.build_id.clone(),
-            offset: name,
-            ..frame.clone()
-        };
-        is_alone.then_some((place, MatchedBy::Variable))
+        is_alone.then(|| (changed.place(frame, name), MatchedBy::Variable))
     }
 
     /// The name in this build of a site that the compiler named.
@@ -159,6 +148,16 @@ fn path_now(module: &str, plan: &Plan, program: &Path) -> Option<PathBuf> {
 }
 
 impl Changed {
+    /// The frame at this place of the module.
+    fn place(&self, frame: &Frame, offset: u64) -> Frame {
+        Frame {
+            module: self.path.display().to_string().into(),
+            build_id: self.build_id.clone(),
+            offset,
+            ..frame.clone()
+        }
+    }
+
     fn read(
         plan: &Plan,
         key: &Key,
@@ -166,8 +165,10 @@ impl Changed {
         build_id: Option<String>,
         records: &BTreeMap<u64, compiled_sites::CompiledSite>,
     ) -> Self {
-        let former = former_functions(plan, key);
-        let wanted: BTreeSet<&str> = former.keys().map(|(name, _)| name.as_str()).collect();
+        let contexts = plan.frames.values().map(Vec::as_slice);
+        let is_here = |frame: &Frame| (self::key(frame) == *key).then_some(());
+        let former = FunctionCalls::of_contexts(contexts, is_here);
+        let wanted: BTreeSet<&str> = former.keys().map(|(_, name, _)| *name).collect();
         let now = calls::of_functions(&path, &wanted);
         let named = described_functions(records);
         let mut changed = Self {
@@ -195,29 +196,6 @@ impl Changed {
         }
         changed
     }
-}
-
-/// The plan's data of the calls in a module, by function.
-fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCalls> {
-    let mut functions = BTreeMap::<Function, FunctionCalls>::new();
-    for frames in plan.frames.values() {
-        let inner = std::iter::once(None).chain(frames.iter().map(Some));
-        for (frame, inner) in frames.iter().zip(inner) {
-            let Some(function) = frame.function.as_ref().filter(|_| key(frame) == *module) else {
-                continue;
-            };
-            let entry = functions
-                .entry((function.clone(), frame.file.clone()))
-                .or_insert_with(|| FunctionCalls {
-                    function: function.clone(),
-                    file: frame.file.clone(),
-                    first_line: frame.function_line,
-                    calls: Vec::new(),
-                });
-            entry.calls.push(Call::of_frame(frame, inner));
-        }
-    }
-    functions
 }
 
 /// The sites that the compiler named, by function.

@@ -12,6 +12,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use isotherm_topology::sysfs::entries;
+
 use super::event::Lack;
 
 /// The mount point of resctrl, below the root.
@@ -21,7 +23,7 @@ const MOUNTED: &str = "sys/fs/resctrl";
 const NO_GROUPS: [&str; 3] = ["info", "mon_data", "mon_groups"];
 
 /// The byte counts of all groups.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Resctrl {
     mounted: PathBuf,
     /// The last value of each file. The count of a removed group is removed with it.
@@ -52,8 +54,7 @@ impl Resctrl {
         }
         let mut resctrl = Self {
             mounted,
-            last: BTreeMap::new(),
-            total: 0,
+            ..Self::default()
         };
         match resctrl.value() {
             Ok(_) => Ok(resctrl),
@@ -121,7 +122,6 @@ impl Resctrl {
 }
 
 fn directories(parent: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
+    let paths = entries(parent).into_iter();
     paths.filter(|path| path.is_dir())
 }

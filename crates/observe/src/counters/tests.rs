@@ -1,3 +1,5 @@
+//! Tests of the counters of recorded machines, each with the events that it can open.
+
 use super::resctrl::Resctrl;
 use super::tier_traffic::open_for_tier;
 use super::{CounterChoice, CounterEvent, CounterKind, Counting, CumulativeCount, choose, open};
@@ -80,7 +82,7 @@ fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
         };
         let next = choose(method, root.path(), &no_misses);
         assert_eq!(chosen(&next), Some(CounterKind::Controllers));
-        assert!(next.why.contains("no such event") && next.why.contains(own.name()));
+        assert!(next.why.contains("no such event") && next.why.contains(own.word()));
         let none = choose(method, root.path(), &refuse(FORBIDDEN));
         assert_eq!(chosen(&none), None);
         assert!(

@@ -25,12 +25,7 @@ pub fn open_for_tier<T>(
     let counted = controlled_tier(root, tiers)?;
     match open(CounterKind::Controllers, root, open_event) {
         Ok(counting) => Ok((counted, counting)),
-        Err(lack) => Err(format!(
-            "no {}: {}; {} would bring it",
-            CounterKind::Controllers.name(),
-            lack.why,
-            lack.remedy
-        )),
+        Err(lack) => Err(lack.of(CounterKind::Controllers)),
     }
 }
 
@@ -60,7 +55,6 @@ fn have_processors(root: &Path, tier: &Tier) -> bool {
     };
     nodes.iter().all(|node| {
         let list = root.join(format!("sys/devices/system/node/node{node}/cpulist"));
-        let list = std::fs::read_to_string(list).unwrap_or_default();
-        cpu_list::parse(list.trim()).is_some_and(|cpus| !cpus.is_empty())
+        cpu_list::read(&list).is_some_and(|cpus| !cpus.is_empty())
     })
 }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use super::event::{CounterEvent, Lack};
 use crate::source::pmu::{configs, devices, kind, read};
 use isotherm_topology::cpu_list;
+use isotherm_topology::sysfs::entries;
 
 /// Units of one kind, and the events that they count.
 struct Family {
@@ -92,9 +93,7 @@ pub fn find(root: &Path) -> Result<Vec<CounterEvent>, Lack> {
         why,
         remedy: REMEDY,
     };
-    let entries = std::fs::read_dir(devices(root)).into_iter().flatten();
-    let mut units: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    units.sort();
+    let units = entries(&devices(root));
     for family in &FAMILIES {
         let mut found = Vec::new();
         for unit in units.iter().filter(|unit| family.has(unit)) {
@@ -143,20 +142,14 @@ impl Event {
         if !self.terms.is_empty() {
             return Ok(vec![(self.terms.to_owned(), self.bytes)]);
         }
-        let entries = std::fs::read_dir(unit.join("events")).into_iter().flatten();
-        let names = entries.flatten().map(|entry| entry.file_name());
         // sysfs has the scale and unit of an event in files beside it.
-        let is_event = |name: &String| name.starts_with(self.begins) && !name.contains('.');
-        let mut names: Vec<String> = names
-            .filter_map(|name| name.into_string().ok())
-            .filter(is_event)
-            .collect();
-        names.sort();
-        let event = |name: String| {
-            let path = unit.join("events").join(name);
-            Ok((read(&path)?, scale(&path).unwrap_or(self.bytes)))
+        let is_event = |path: &&PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with(self.begins) && !name.contains('.')
         };
-        names.into_iter().map(event).collect()
+        let event = |path: &PathBuf| Ok((read(path)?, scale(path).unwrap_or(self.bytes)));
+        let events = entries(&unit.join("events"));
+        events.iter().filter(is_event).map(event).collect()
     }
 }
 
@@ -179,8 +172,7 @@ fn scale(event: &Path) -> Option<u64> {
 /// The processors on which a unit is opened, one for each socket; the first where sysfs has no
 /// list.
 fn cpus(root: &Path, unit: &Path) -> Vec<u32> {
-    let listed = read(&unit.join("cpumask")).ok();
-    let listed = listed.and_then(|text| cpu_list::parse(&text));
+    let listed = cpu_list::read(&unit.join("cpumask"));
     let listed = listed.filter(|cpus| !cpus.is_empty());
     listed.unwrap_or_else(|| cpu_list::online_cpus(root).into_iter().take(1).collect())
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use isotherm_sys::perf::PerfEventAttributes;
 
-use super::finding::{ALLOW_PERF, Finding, available, degraded, missing};
+use super::finding::{ALLOW_PERF, FeatureState, available, degraded, missing};
 use crate::probe::Probe;
 use crate::source::hint_faults::{BALANCING, REMEDY, balancing_mode};
 use crate::source::perf_ring::refusal;
@@ -23,43 +23,35 @@ pub const PROMOTION_FILES: [&str; 8] = [
 ];
 
 /// Whether touches of pages that the kernel unmaps can be sampled.
-pub(super) fn hint_faults(root: &Path, probe: &dyn Probe) -> Finding {
-    const NAME: &str = "hint faults";
+pub(super) fn hint_faults(root: &Path, probe: &dyn Probe) -> FeatureState {
     if !root.join(BALANCING).exists() {
         return missing(
-            NAME,
             format!("the kernel has no /{BALANCING}"),
             "a kernel with CONFIG_NUMA_BALANCING",
         );
     }
     if let Err(error) = probe.event(&PerfEventAttributes::page_faults(1)) {
-        return missing(NAME, refusal(&error), ALLOW_PERF);
+        return missing(refusal(&error), ALLOW_PERF);
     }
     match balancing_mode(root) {
-        Err(why) => degraded(NAME, why, REMEDY),
-        Ok(2) => available(
-            NAME,
-            "touches of slow memory, for the daemon with accessed_bits = \"hint-faults\"",
-        ),
-        Ok(mode) => available(
-            NAME,
-            format!(
-                "touches of all nodes (numa_balancing is {mode}), for the daemon with accessed_bits = \"hint-faults\""
-            ),
-        ),
+        Err(why) => degraded(why, REMEDY),
+        Ok(2) => {
+            available("touches of slow memory, for the daemon with accessed_bits = \"hint-faults\"")
+        }
+        Ok(mode) => available(format!(
+            "touches of all nodes (numa_balancing is {mode}), for the daemon with accessed_bits = \"hint-faults\""
+        )),
     }
 }
 
 /// Whether the kernel can promote at the touch, with knobs that the daemon can set.
-pub(super) fn promotion(root: &Path) -> Finding {
-    const NAME: &str = "promotion by the kernel";
+pub(super) fn promotion(root: &Path) -> FeatureState {
     let absent = PROMOTION_FILES
         .iter()
         .find(|file| !root.join(file).exists());
     match absent {
-        None => available(NAME, "for the daemon, with CAP_SYS_ADMIN"),
+        None => available("for the daemon, with CAP_SYS_ADMIN"),
         Some(file) => missing(
-            NAME,
             format!("there is no /{file}"),
             "Linux 6.1 with CONFIG_NUMA_BALANCING and CONFIG_MIGRATION, and as root: mount -t debugfs debugfs /sys/kernel/debug",
         ),

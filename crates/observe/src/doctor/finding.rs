@@ -3,8 +3,8 @@
 /// The state of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureState {
-    /// It works.
-    Available,
+    /// It works: what it offers, in a few words.
+    Available(String),
     /// It works less well than it could.
     Degraded {
         /// The limitation and its cause.
@@ -26,41 +26,40 @@ pub enum FeatureState {
 pub struct Finding {
     /// The feature: `timer samples`, `transparent huge pages`.
     pub feature: &'static str,
-    /// The finding, in a few words.
-    pub detail: String,
     /// Its state.
     pub state: FeatureState,
 }
 
-pub(super) fn available(feature: &'static str, detail: impl Into<String>) -> Finding {
-    Finding {
-        feature,
-        detail: detail.into(),
-        state: FeatureState::Available,
+impl FeatureState {
+    /// The finding, in a few words.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        match self {
+            Self::Available(detail) => detail,
+            Self::Degraded { .. } => "works in part",
+            Self::Missing { .. } => "not there",
+        }
     }
 }
 
-pub(super) fn degraded(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = FeatureState::Degraded {
+/// A feature that works.
+pub fn available(detail: impl Into<String>) -> FeatureState {
+    FeatureState::Available(detail.into())
+}
+
+/// A feature that works less well than it could.
+pub(super) fn degraded(why: impl Into<String>, remedy: impl Into<String>) -> FeatureState {
+    FeatureState::Degraded {
         why: why.into(),
-        remedy: remedy.to_owned(),
-    };
-    Finding {
-        feature,
-        detail: "works in part".to_owned(),
-        state,
+        remedy: remedy.into(),
     }
 }
 
-pub(super) fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = FeatureState::Missing {
+/// A feature that does not work.
+pub fn missing(why: impl Into<String>, remedy: impl Into<String>) -> FeatureState {
+    FeatureState::Missing {
         why: why.into(),
-        remedy: remedy.to_owned(),
-    };
-    Finding {
-        feature,
-        detail: "not there".to_owned(),
-        state,
+        remedy: remedy.into(),
     }
 }
 

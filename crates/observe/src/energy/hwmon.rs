@@ -12,8 +12,9 @@
 use std::path::{Path, PathBuf};
 
 use isotherm_model::measured_energy::MeasuredPart;
+use isotherm_topology::sysfs::{entries, text};
 
-use super::files::{entries, line};
+use super::reading::{EnergyReading, EnergySource};
 
 /// Words of a label, without digits at their ends, of sensors of memory.
 const MEMORY: [&str; 5] = ["dram", "ddr", "dimm", "mem", "memory"];
@@ -37,27 +38,8 @@ const GRAPHICS: [&str; 5] = ["amdgpu", "i915", "nouveau", "radeon", "xe"];
 /// Drivers whose one power has no label and is that of a socket.
 const SOCKETS: [&str; 2] = ["amd_hsmp_hwmon", "fam15h_power"];
 
-/// What the file of a sensor contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SensorUnit {
-    /// Energy since the sensor was made.
-    Microjoules,
-    /// Power now, or in the last moments.
-    Microwatts,
-}
-
-/// A sensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sensor {
-    /// Its label and its driver: `DIMM VRD1 power (smpro_hwmon)`.
-    pub name: String,
-    pub part: MeasuredPart,
-    pub unit: SensorUnit,
-    pub path: PathBuf,
-}
-
-/// The energy counters of a machine, and the power sensors of its memory and processors.
-pub(super) fn sensors(root: &Path) -> Vec<Sensor> {
+/// The energy counters of a machine, and the power sensors of its memory and processors, each with its file.
+pub(super) fn sensors(root: &Path) -> Vec<(EnergyReading, PathBuf)> {
     let devices = entries(&root.join("sys/class/hwmon"));
     devices
         .iter()
@@ -65,8 +47,8 @@ pub(super) fn sensors(root: &Path) -> Vec<Sensor> {
         .collect()
 }
 
-fn of_device(device: &Path) -> Vec<Sensor> {
-    let driver = line(&device.join("name")).unwrap_or_default();
+fn of_device(device: &Path) -> Vec<(EnergyReading, PathBuf)> {
+    let driver = text(&device.join("name")).unwrap_or_default();
     let files = entries(device);
     let files = files.iter().filter_map(|path| path.file_name()?.to_str());
     files
@@ -74,11 +56,11 @@ fn of_device(device: &Path) -> Vec<Sensor> {
         .collect()
 }
 
-/// The sensor of a file; `None` for all other files, and for those of single cores.
-fn of_file(device: &Path, driver: &str, file: &str) -> Option<Sensor> {
-    let (stem, unit) = stem_of(device, file)?;
-    let label = line(&device.join(format!("{stem}_label")));
-    // The counters of single cores are parts of those of the sockets.
+/// The sensor of a file; `None` for other files, for single cores, and for powers of other parts of the machine.
+fn of_file(device: &Path, driver: &str, file: &str) -> Option<(EnergyReading, PathBuf)> {
+    let (stem, source) = stem_of(device, file)?;
+    let label = text(&device.join(format!("{stem}_label")));
+    // The counters of single cores are parts of the sockets' counters.
     if label
         .as_ref()
         .is_some_and(|label| label.starts_with("Ecore"))
@@ -92,37 +74,38 @@ fn of_file(device: &Path, driver: &str, file: &str) -> Option<Sensor> {
         None => MeasuredPart::Other,
     };
     // The powers of disks, cards and supplies are no measure of what placement does.
-    if unit == SensorUnit::Microwatts && part == MeasuredPart::Other {
+    if source == EnergySource::HwmonPower && part == MeasuredPart::Other {
         return None;
     }
     let label = label.unwrap_or_else(|| {
         let device = device.file_name().unwrap_or_default().to_string_lossy();
         format!("{stem} of {device}")
     });
-    Some(Sensor {
+    let reading = EnergyReading {
         name: format!("{label} ({driver})"),
         part,
-        unit,
-        path: device.join(file),
-    })
+        source,
+        microjoules: Some(0),
+    };
+    Some((reading, device.join(file)))
 }
 
 /// The name of the sensor that a file belongs to; the average power counts where there is no other.
-fn stem_of<'a>(device: &Path, file: &'a str) -> Option<(&'a str, SensorUnit)> {
+fn stem_of<'a>(device: &Path, file: &'a str) -> Option<(&'a str, EnergySource)> {
     let is_numbered = |stem: &str, kind: &str| {
         let number = stem.strip_prefix(kind);
         number.is_some_and(|number| number.parse::<u32>().is_ok())
     };
     if let Some(stem) = file.strip_suffix("_input") {
         return match stem {
-            _ if is_numbered(stem, "energy") => Some((stem, SensorUnit::Microjoules)),
-            _ if is_numbered(stem, "power") => Some((stem, SensorUnit::Microwatts)),
+            _ if is_numbered(stem, "energy") => Some((stem, EnergySource::HwmonEnergy)),
+            _ if is_numbered(stem, "power") => Some((stem, EnergySource::HwmonPower)),
             _ => None,
         };
     }
     let stem = file.strip_suffix("_average")?;
     let is_only = !device.join(format!("{stem}_input")).exists();
-    (is_only && is_numbered(stem, "power")).then_some((stem, SensorUnit::Microwatts))
+    (is_only && is_numbered(stem, "power")).then_some((stem, EnergySource::HwmonPower))
 }
 
 /// What a sensor with this label measures.

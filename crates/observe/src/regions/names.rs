@@ -27,9 +27,6 @@ const ANONYMOUS_AT_MOST: usize = 1024;
 /// runtime.
 const STACK_AT_MOST: u64 = 32 << 20;
 
-/// What the kernel maps for itself.
-const OF_KERNEL: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"];
-
 /// The sites that were named.
 #[derive(Debug, Default)]
 pub(super) struct RegionNames {
@@ -166,10 +163,8 @@ fn site_of(label: &str) -> SiteId {
 
 /// True for memory that a program can use: what is only reserved has no pages.
 fn is_memory(mapping: &MappedRange<'_>) -> bool {
-    let is_kernels = OF_KERNEL
-        .iter()
-        .any(|known| mapping.name.starts_with(known));
-    (mapping.is_readable || mapping.is_writable || mapping.is_executable) && !is_kernels
+    let is_usable = mapping.is_readable || mapping.is_writable || mapping.is_executable;
+    is_usable && !mapping.is_of_kernel()
 }
 
 fn is_unnamed(mapping: &MappedRange<'_>) -> bool {

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 use isotherm_symbols::code::open_mapped;
 use isotherm_symbols::loaded_module::LoadedModule;
@@ -61,12 +62,7 @@ impl StaticRegions {
             }
         }
         regions.sort_unstable_by_key(|region| region.span.start);
-        let mut end = 0;
-        regions.retain(|region| {
-            let is_apart = region.span.start >= end;
-            end = end.max(region.span.end);
-            is_apart
-        });
+        spans::keep_apart(&mut regions, |region| &region.span);
         regions
     }
 

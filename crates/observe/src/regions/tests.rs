@@ -1,3 +1,5 @@
+//! Tests of the regions of processes made of files, and of this process.
+
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -88,7 +90,7 @@ fn mappings_are_named_by_what_the_kernel_says_of_them_and_by_their_sizes() {
     ];
     assert_eq!(labels(&mut regions, &mut Vec::new()), expected(&names));
     let objects = regions.take_objects();
-    let objects: Vec<u64> = objects.iter().map(|it| it.range.address / MIB).collect();
+    let objects: Vec<u64> = objects.iter().map(|it| it.range.start / MIB).collect();
     assert_eq!(objects, [1, 2, 4, 20, 100, 200]);
 }
 

@@ -53,9 +53,6 @@ pub struct HintFaults {
     perf: PerfSource,
     cpus: Vec<u32>,
     interval: CostBudget,
-    report: SourceReport,
-    /// Sums of events that were closed for another period.
-    closed: SourceReport,
 }
 
 impl HintFaults {
@@ -69,13 +66,11 @@ impl HintFaults {
             perf: PerfSource::new(SourceKind::HintFaults.word(), Addressing::Given, COST),
             cpus: isotherm_topology::cpu_list::online_cpus(root),
             interval: CostBudget::new(budget_ppm),
-            report: SourceReport::new(SourceKind::HintFaults.word(), COST),
-            closed: SourceReport::new(SourceKind::HintFaults.word(), ""),
         };
         source.attach();
         match source.perf.is_attached() {
             true => Ok(source),
-            false => Err(source.report.warning),
+            false => Err(source.perf.report.warning),
         }
     }
 
@@ -85,18 +80,13 @@ impl HintFaults {
         let ring = (self.cpus.as_slice(), RING_BYTES);
         self.perf.attach(&event, None, Sampler::EVERY_PROCESS, ring);
         self.perf.switch(true);
-        self.report.warning.clone_from(&self.perf.report.warning);
     }
 
     /// Opens the event with another period; its report goes on.
     fn open_again(&mut self) {
-        let old = std::mem::replace(
-            &mut self.perf,
-            PerfSource::new(SourceKind::HintFaults.word(), Addressing::Given, COST),
-        );
-        self.closed.taken += old.report.taken;
-        self.closed.lost += old.report.lost;
-        drop(old);
+        let report = std::mem::take(&mut self.perf.report);
+        self.perf = PerfSource::new(SourceKind::HintFaults.word(), Addressing::Given, COST);
+        self.perf.report = report;
         self.attach();
     }
 
@@ -105,8 +95,7 @@ impl HintFaults {
         let by_pid: HashMap<u32, Process> =
             scan.processes.iter().map(|one| (one.pid, *one)).collect();
         let (mut pages, page) = (BTreeMap::new(), scan.page.max(1));
-        let mut left_out = 0_u64;
-        let mut take = |_: &mut PerfSource, event: PerfEvent| {
+        let mut take = |perf: &mut PerfSource, event: PerfEvent| {
             let EventKind::Sample(_, sample) = event.kind else {
                 return;
             };
@@ -120,12 +109,11 @@ impl HintFaults {
             if pages.len() < PAGES_AT_MOST || pages.contains_key(&key) {
                 *pages.entry(key).or_default() += 1;
             } else {
-                left_out += 1;
+                perf.report.lost += 1;
             }
         };
         self.perf
             .drain(0, &|pid| by_pid.contains_key(&pid), &mut take);
-        self.closed.lost += left_out;
         pages
     }
 }
@@ -153,15 +141,8 @@ pub(crate) fn balancing_mode(root: &Path) -> Result<u32, String> {
 }
 
 impl Source for HintFaults {
-    fn kind(&self) -> SourceKind {
-        SourceKind::HintFaults
-    }
-
     fn report(&self) -> SourceReport {
-        let mut report = self.report.clone();
-        report.taken = self.closed.taken + self.perf.report.taken;
-        report.lost = self.closed.lost + self.perf.report.lost;
-        report
+        self.perf.report.clone()
     }
 
     fn set_budget(&mut self, budget_ppm: u64) {
@@ -188,15 +169,11 @@ impl Source for HintFaults {
             let touches = faults.saturating_mul(u64::from(self.interval.get()));
             let access =
                 ObservedAccess::at((process, address), source, (touches, source.unit(false)));
-            if accesses.push(access) {
-                self.report.usable += faults;
-            } else {
-                self.closed.lost += faults;
-            }
+            accesses.add(&mut self.perf.report, faults, access);
         }
-        self.report.cost += scan.clock.busy().saturating_sub(begin);
+        self.perf.report.cost += scan.clock.busy().saturating_sub(begin);
         let span = Nanos(scan.span.0.max(1));
-        if self.interval.learn(self.report.cost, span) {
+        if self.interval.learn(self.perf.report.cost, span) {
             self.open_again();
         }
     }

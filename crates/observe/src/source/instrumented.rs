@@ -43,10 +43,6 @@ impl Instrumented {
 }
 
 impl Source for Instrumented {
-    fn kind(&self) -> SourceKind {
-        SourceKind::Instrumented
-    }
-
     fn report(&self) -> SourceReport {
         let mut report = self.report.clone();
         if report.lost > 0 {

@@ -12,10 +12,10 @@ use std::path::Path;
 use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_sys::memory_map::mapped_range;
 
 use super::cost_budget::CostBudget;
 use super::{AccessList, ScanContext, Source};
-use crate::resident::Span;
 
 /// The first and longest length of a window.
 pub(crate) const WINDOW: Nanos = Nanos(50_000_000);
@@ -66,8 +66,8 @@ pub(crate) fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nano
 pub fn parse_smaps(text: impl BufRead, mut take: impl FnMut(Vma)) -> std::io::Result<()> {
     let mut vma: Option<Vma> = None;
     for line in text.split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
+        let bytes = line?;
+        let line = String::from_utf8_lossy(&bytes);
         if let (Some(bytes), Some(vma)) = (bytes_after(&line, "Rss:"), &mut vma) {
             vma.resident_bytes = bytes.min(vma.end - vma.start);
         } else if let Some(bytes) = bytes_after(&line, "Referenced:") {
@@ -75,10 +75,10 @@ pub fn parse_smaps(text: impl BufRead, mut take: impl FnMut(Vma)) -> std::io::Re
                 vma.referenced_bytes = bytes.min(vma.end - vma.start);
                 take(vma);
             }
-        } else if let Some(range) = range_of(&line) {
+        } else if let Some(mapping) = mapped_range(&bytes) {
             vma = Some(Vma {
-                start: range.start,
-                end: range.end,
+                start: mapping.range.start,
+                end: mapping.range.end,
                 ..Vma::default()
             });
         }
@@ -90,14 +90,6 @@ pub fn parse_smaps(text: impl BufRead, mut take: impl FnMut(Vma)) -> std::io::Re
 fn bytes_after(line: &str, name: &str) -> Option<u64> {
     let value = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     value.trim().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-/// The range at the start of `7f00-7f10 rw-p ...`.
-fn range_of(line: &str) -> Option<Span> {
-    let (start, end) = line.split_ascii_whitespace().next()?.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let range = number(start)?..number(end)?;
-    (range.start < range.end).then_some(range)
 }
 
 /// Accessed bits by mapping. Their cost to the program counts towards the budget.
@@ -170,10 +162,6 @@ impl MappingBits {
 }
 
 impl Source for MappingBits {
-    fn kind(&self) -> SourceKind {
-        SourceKind::AccessedBits
-    }
-
     fn report(&self) -> SourceReport {
         self.report.clone()
     }

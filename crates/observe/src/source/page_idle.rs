@@ -22,7 +22,6 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::SourceKind;
@@ -137,18 +136,8 @@ impl PageIdle {
             (marked, accessed) = (marked + all, accessed + all - idle);
             // Both factors count pages of one unit.
             let hits = part.pages.saturating_mul(all - idle) / all.max(1);
-            if hits > 0 {
-                let source = SourceKind::PageIdle;
-                let has_room = accesses.push(ObservedAccess {
-                    bytes: part.range.bytes,
-                    ..ObservedAccess::at(
-                        (part.process, part.range.start),
-                        source,
-                        (hits, source.unit(false)),
-                    )
-                });
-                self.report.lost += u64::from(!has_room);
-            }
+            let (place, hits) = ((part.process, part.range), (SourceKind::PageIdle, hits));
+            accesses.add_hits(&mut self.report, place, hits);
         }
         self.report.taken += marked;
         self.report.usable += accessed;
@@ -203,10 +192,6 @@ impl PageIdle {
 }
 
 impl Source for PageIdle {
-    fn kind(&self) -> SourceKind {
-        SourceKind::PageIdle
-    }
-
     fn report(&self) -> SourceReport {
         self.report.clone()
     }

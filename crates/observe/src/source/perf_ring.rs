@@ -31,19 +31,8 @@ const KERNEL_HALF: u64 = 1 << 63;
 /// Size of each ring buffer of an event, in bytes.
 type RingBytes<'a> = &'a dyn Fn(&PerfEventAttributes) -> usize;
 
-/// The data address of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataAddress {
-    /// The address, in the program's half of the address space.
-    pub address: u64,
-    /// Whether the sample was taken behind an access, and not before one.
-    pub is_behind_access: bool,
-    /// As [`SampledData::bases`]; zeros where the source tells the address alone.
-    pub bases: [u64; 2],
-}
-
 /// A perf event on all processors, with the optional second event of the same source, and counters of their samples.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PerfSource {
     /// The report of this source so far.
     pub report: SourceReport,
@@ -105,15 +94,9 @@ impl PerfSource {
     pub fn new(name: &str, addressing: Addressing, cost_note: &str) -> Self {
         Self {
             report: SourceReport::new(name, cost_note),
-            samplers: Vec::new(),
             addressing,
             stores: true,
-            hardware: false,
-            malformed: 0,
-            throttled: 0,
-            addressed: 0,
-            not_memory: 0,
-            by_cpu: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -352,12 +335,8 @@ impl PerfSource {
 
     /// The data of a sample of this source. None if it has none, if the address is the kernel's, if a cache served the access,
     /// or if it is a store and these are left out. Whether the sample is usable or lost is counted where the access is kept.
-    pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<DataAddress> {
-        let SampledData {
-            address,
-            order,
-            bases,
-        } = match self.addressing {
+    pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<SampledData> {
+        let data = match self.addressing {
             Addressing::Decoded => code.data_address(sample)?,
             Addressing::Given => SampledData {
                 address: sample.address,
@@ -365,7 +344,7 @@ impl PerfSource {
                 bases: [0; 2],
             },
         };
-        if address == 0 || address >= KERNEL_HALF {
+        if data.address == 0 || data.address >= KERNEL_HALF {
             return None;
         }
         // The tier of the data has no effect on the latency of a hit.
@@ -375,11 +354,7 @@ impl PerfSource {
             return None;
         }
         self.addressed += 1;
-        Some(DataAddress {
-            address,
-            is_behind_access: order != AccessOrder::Next,
-            bases,
-        })
+        Some(data)
     }
 
     /// The number of the instruction that made the access of a sample, where it is known.

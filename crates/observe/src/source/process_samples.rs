@@ -368,7 +368,7 @@ impl ProcessSamples {
                         time_ns: sample.time_ns,
                         instruction: sample.ip,
                         address: data.address,
-                        is_behind_access: data.is_behind_access,
+                        is_behind_access: data.is_behind_access(),
                     },
                     physical: sample.physical,
                 }),
@@ -398,17 +398,12 @@ impl ProcessSamples {
             .chain(self.threads.values())
             .map(|source| &source.report);
         (report.taken, report.usable, report.lost) = (0, 0, 0);
-        for one in open.chain([&self.closed]) {
-            report.taken += one.taken;
-            report.usable += one.usable;
-            report.lost += one.lost;
-        }
+        open.chain([&self.closed])
+            .for_each(|one| add_counts(report, one));
     }
 
     fn close(&mut self, source: &PerfSource) {
-        self.closed.taken += source.report.taken;
-        self.closed.usable += source.report.usable;
-        self.closed.lost += source.report.lost;
+        add_counts(&mut self.closed, &source.report);
         add(&mut self.closed_by_cpu, source.by_cpu());
     }
 
@@ -427,10 +422,6 @@ impl ProcessSamples {
 }
 
 impl Source for ProcessSamples {
-    fn kind(&self) -> SourceKind {
-        self.source
-    }
-
     fn report(&self) -> SourceReport {
         let mut report = self.report.clone();
         report.cost += self.own_cost;
@@ -537,7 +528,7 @@ struct AccessSums(BTreeMap<SampledAddress, [u64; 2]>);
 impl AccessSums {
     /// Counts a sample; false where it is at a new address and there are too many distinct ones.
     fn add(&mut self, address: SampledAddress, served: bool) -> bool {
-        let has_room = self.0.len() < ADDRESSES_AT_MOST;
+        let has_room = self.0.len() < ADDRESSES_AT_MOST || self.0.contains_key(&address);
         if has_room {
             self.0.entry(address).or_default()[usize::from(served)] += 1;
         }
@@ -550,7 +541,6 @@ impl AccessSums {
         timed.sort_by_key(|sample| sample.blind.time_ns);
         let blind: Vec<BlindSample> = timed.iter().map(|sample| sample.blind).collect();
         let waits = estimates.judge(&blind);
-        estimates.end_epoch();
         let both = timed.into_iter().zip(waits);
         let add = |(TimedSample { blind, physical }, waited)| {
             let sampled = (blind.process, blind.address, physical);
@@ -570,6 +560,12 @@ impl AccessSums {
             accesses.add(report, samples + served, access);
         }
     }
+}
+
+fn add_counts(sum: &mut SourceReport, more: &SourceReport) {
+    sum.taken += more.taken;
+    sum.usable += more.usable;
+    sum.lost += more.lost;
 }
 
 fn add(sums: &mut Vec<u64>, more: &[u64]) {

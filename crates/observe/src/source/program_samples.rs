@@ -15,13 +15,13 @@ use isotherm_model::code_access::{InstructionId, SampledInstruction};
 use isotherm_model::port::Clock;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_symbols::code::Code;
+use isotherm_symbols::code::{Code, SampledData};
 use isotherm_sys::perf::PerfEventAttributes;
 use isotherm_sys::perf::record::PerfSample;
 use isotherm_topology::cpu_list;
 
 use super::AccessList;
-use super::perf_ring::{DataAddress, EventKind, PerfEvent, PerfSource};
+use super::perf_ring::{EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
 use super::sampled_event::{EventSettings, timer_period};
 use super::waits::{BlindSample, WaitEstimates, WaitedFor};
@@ -44,7 +44,7 @@ struct RawSample {
     tid: u32,
     time_ns: u64,
     ip: u64,
-    data: DataAddress,
+    data: SampledData,
     instruction: Option<InstructionId>,
     weight: u64,
     /// As [`ObservedAccess::sampled_hz`].
@@ -481,12 +481,10 @@ impl ProgramSamples {
             time_ns: raw.time_ns,
             instruction: raw.ip,
             address: raw.data.address,
-            is_behind_access: raw.data.is_behind_access,
+            is_behind_access: raw.data.is_behind_access(),
         };
         let samples: Vec<BlindSample> = blind.map(sample).collect();
-        let waits = self.waits.judge(&samples);
-        self.waits.end_epoch();
-        waits
+        self.waits.judge(&samples)
     }
 
     /// The reports of the sources so far, given the processor time that the program has used.

@@ -38,63 +38,35 @@ enum Opening {
     Perf(fn(&Path, EventSettings) -> SampledEvent),
 }
 
-/// The sources of a live run, best first where they are available, then those of the daemon alone.
-const REGISTRY: [(SourceKind, Opening); 12] = [
-    (
-        SourceKind::Instrumented,
-        Opening::Scan(|it| Ok(Box::new(Instrumented::new(it.cache_filter)))),
-    ),
-    (
-        SourceKind::Pebs,
-        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Pebs, root, it)),
-    ),
-    (
-        SourceKind::Ibs,
-        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Ibs, root, it)),
-    ),
-    (
-        SourceKind::Spe,
-        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Spe, root, it)),
-    ),
-    (
-        SourceKind::Timer,
-        Opening::Perf(|_, it| SampledEvent::timer(it.hz)),
-    ),
-    (
-        SourceKind::AccessedBits,
-        Opening::Scan(|it| Ok(Box::new(MappingBits::new(it.budget_ppm)))),
-    ),
-    (
-        SourceKind::TrappedPages,
-        Opening::Scan(|_| Ok(Box::new(TrappedPages::default()))),
-    ),
-    (
-        SourceKind::PageFaults,
-        Opening::Perf(|_, _| SampledEvent::page_faults()),
-    ),
-    (
-        SourceKind::Damon,
-        Opening::Scan(|it| Ok(Box::new(Damon::open(it.root, it.state, it.budget_ppm)?))),
-    ),
-    (
-        SourceKind::DamonPhysical,
-        Opening::Scan(|it| {
+/// How a source is opened; `None` for counts of the agent in a Java virtual machine, and for sources of imported profiles.
+fn opening(source: SourceKind) -> Option<Opening> {
+    use Opening::{Perf, Scan};
+    Some(match source {
+        SourceKind::Instrumented => Scan(|it| Ok(Box::new(Instrumented::new(it.cache_filter)))),
+        SourceKind::Pebs => Perf(|root, it| SampledEvent::hardware(Pmu::Pebs, root, it)),
+        SourceKind::Ibs => Perf(|root, it| SampledEvent::hardware(Pmu::Ibs, root, it)),
+        SourceKind::Spe => Perf(|root, it| SampledEvent::hardware(Pmu::Spe, root, it)),
+        SourceKind::Timer => Perf(|_, it| SampledEvent::timer(it.hz)),
+        SourceKind::PageFaults => Perf(|_, _| SampledEvent::page_faults()),
+        SourceKind::AccessedBits => Scan(|it| Ok(Box::new(MappingBits::new(it.budget_ppm)))),
+        SourceKind::TrappedPages => Scan(|_| Ok(Box::new(TrappedPages::default()))),
+        SourceKind::Damon => {
+            Scan(|it| Ok(Box::new(Damon::open(it.root, it.state, it.budget_ppm)?)))
+        }
+        SourceKind::DamonPhysical => Scan(|it| {
             Ok(Box::new(PhysicalDamon::open(
                 it.root,
                 it.state,
                 it.budget_ppm,
             )?))
         }),
-    ),
-    (
-        SourceKind::PageIdle,
-        Opening::Scan(|it| Ok(Box::new(PageIdle::open(it.root, it.budget_ppm)?))),
-    ),
-    (
-        SourceKind::HintFaults,
-        Opening::Scan(|it| Ok(Box::new(HintFaults::open(it.root, it.budget_ppm)?))),
-    ),
-];
+        SourceKind::PageIdle => Scan(|it| Ok(Box::new(PageIdle::open(it.root, it.budget_ppm)?))),
+        SourceKind::HintFaults => {
+            Scan(|it| Ok(Box::new(HintFaults::open(it.root, it.budget_ppm)?)))
+        }
+        SourceKind::JavaCounts | SourceKind::MemProf | SourceKind::Trace => return None,
+    })
+}
 
 /// The sources that a live run of a program can use.
 pub const OF_PROGRAMS: [SourceKind; 9] = [
@@ -118,7 +90,7 @@ pub fn open(
     source: SourceKind,
     settings: &ScanSettings<'_>,
 ) -> Option<Result<Box<dyn Source>, String>> {
-    match entry(source)? {
+    match opening(source)? {
         Opening::Scan(open) => Some(open(settings)),
         Opening::Perf(_) => None,
     }
@@ -130,15 +102,8 @@ pub(crate) fn sampled_event(
     root: &Path,
     settings: EventSettings,
 ) -> Option<SampledEvent> {
-    match entry(source)? {
+    match opening(source)? {
         Opening::Perf(event) => Some(event(root, settings)),
         Opening::Scan(_) => None,
     }
-}
-
-fn entry(source: SourceKind) -> Option<&'static Opening> {
-    let mut entries = REGISTRY.iter();
-    entries
-        .find(|(kind, _)| *kind == source)
-        .map(|(_, opening)| opening)
 }

@@ -8,11 +8,12 @@ use isotherm_sys::perf::PerfEventAttributes;
 use super::pmu::Pmu;
 
 /// The method that turns a sample into a data address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Addressing {
     /// Decodes the instruction.
     Decoded,
     /// Reads it from the sample.
+    #[default]
     Given,
 }
 

@@ -247,10 +247,10 @@ pub fn samples(trace: &AuxTrace, mut found: impl FnMut(PerfSample)) -> u64 {
     for operation in &mut operations {
         found(PerfSample {
             ip: operation.ip,
-            pid: trace.pid,
-            tid: trace.tid,
-            time_ns: trace.time_ns,
-            cpu: trace.cpu,
+            pid: trace.origin.pid,
+            tid: trace.origin.tid,
+            time_ns: trace.origin.time_ns,
+            cpu: trace.origin.cpu,
             address: operation.address,
             weight: u64::from(operation.latency),
             data_source: operation.levels() | if operation.store { STORE } else { 0 },

@@ -12,10 +12,9 @@ use crate::counters::{CounterChoice, CounterEvent, CounterKind, Counting, choose
 /// A method and its counter.
 #[derive(Debug)]
 pub(crate) struct SourceThrottle {
-    method: ProfilingMethod,
-    choice: CounterChoice<PerfCounter>,
+    status: ThrottleStatus,
+    counting: Option<Counting<PerfCounter>>,
     counter: CounterThrottle,
-    rests: bool,
 }
 
 /// The state of a throttle, for the daemon's status.
@@ -34,11 +33,20 @@ pub struct ThrottleStatus {
 impl SourceThrottle {
     /// Opens the best counter of the machine below this root.
     pub(crate) fn open(method: ProfilingMethod, root: &Path) -> Self {
+        Self::by(method, choose(method, root, &CounterEvent::open))
+    }
+
+    fn by(method: ProfilingMethod, choice: CounterChoice<PerfCounter>) -> Self {
+        let (kind, counting) = choice.counting.unzip();
         Self {
-            method,
-            choice: choose(method, root, &CounterEvent::open),
+            status: ThrottleStatus {
+                method,
+                counter: kind.map(CounterKind::word),
+                why: choice.why,
+                rests: false,
+            },
+            counting,
             counter: CounterThrottle::default(),
-            rests: false,
         }
     }
 
@@ -52,53 +60,37 @@ impl SourceThrottle {
         let Some(Ok(counter)) = counter else {
             return Self::open(method, root);
         };
-        Self {
-            method,
-            choice: CounterChoice {
-                counting: Some((own, Counting::Events(vec![(1, counter)]))),
-                why: String::new(),
-            },
-            counter: CounterThrottle::default(),
-            rests: false,
-        }
+        let choice = CounterChoice {
+            counting: Some((own, Counting::Events(vec![(1, counter)]))),
+            why: String::new(),
+        };
+        Self::by(method, choice)
     }
 
     /// Never rests: an event counts for one thread of a process that runs already, and for the threads that this one starts later.
     pub(crate) fn never(method: ProfilingMethod) -> Self {
-        Self {
-            method,
-            choice: CounterChoice {
-                counting: None,
-                why: "no counter counts all threads of a process that runs already".to_owned(),
-            },
-            counter: CounterThrottle::default(),
-            rests: false,
-        }
+        let why = "no counter counts all threads of a process that runs already".to_owned();
+        let counting = None;
+        Self::by(method, CounterChoice { counting, why })
     }
 
     /// True where nothing can be counted.
     pub(crate) const fn never_rests(&self) -> bool {
-        self.choice.counting.is_none()
+        self.counting.is_none()
     }
 
     /// Ends an epoch: true where the count was low, and the method should be off. A counter that can
     /// no longer be read leaves it on.
     pub(crate) fn rests(&mut self) -> bool {
-        let counting = self.choice.counting.as_mut();
-        let count = counting.and_then(|(_, counting)| counting.value().ok());
-        self.rests = count.is_some_and(|count| !self.counter.is_open(count));
-        self.rests
+        let counting = self.counting.as_mut();
+        let count = counting.and_then(|counting| counting.value().ok());
+        self.status.rests = count.is_some_and(|count| !self.counter.is_open(count));
+        self.status.rests
     }
 
     /// The current state.
     pub(crate) fn throttle(&self) -> ThrottleStatus {
-        let counter = self.choice.counting.as_ref();
-        ThrottleStatus {
-            method: self.method,
-            counter: counter.map(|(kind, _)| kind.name()),
-            why: self.choice.why.clone(),
-            rests: self.rests,
-        }
+        self.status.clone()
     }
 }
 

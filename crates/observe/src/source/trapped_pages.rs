@@ -20,10 +20,6 @@ impl Default for TrappedPages {
 }
 
 impl Source for TrappedPages {
-    fn kind(&self) -> SourceKind {
-        SourceKind::TrappedPages
-    }
-
     fn report(&self) -> SourceReport {
         self.0.clone()
     }

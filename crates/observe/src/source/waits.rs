@@ -113,17 +113,13 @@ impl WaitEstimates {
                 waits[numbers[place]] = waited(beyond[place], share, turn);
             }
         }
-        waits
-    }
-
-    /// Ends an epoch: processes without samples may be forgotten.
-    pub(crate) fn end_epoch(&mut self) {
         if self.estimates.len() >= PROCESSES_AT_MOST / 2 {
             self.estimates.retain(|_, estimate| estimate.fresh > 0);
         }
         self.estimates
             .values_mut()
             .for_each(|estimate| estimate.fresh = 0);
+        waits
     }
 }
 
@@ -281,7 +277,6 @@ mod tests {
         let mut waits = WaitEstimates::new(CACHE);
         for pid in 0..1000 {
             waits.judge(&random(pid, 0, 4, 200));
-            waits.end_epoch();
         }
         assert!(waits.estimates.len() <= super::PROCESSES_AT_MOST);
         let judged = waits.judge(&random(5000, 0, 4, 200));

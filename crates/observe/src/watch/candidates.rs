@@ -11,11 +11,10 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
+use isotherm_sys::control_group::unified_group;
+use isotherm_topology::sysfs::numbered;
 
-use crate::process_usage::is_worth;
-
-/// Longest name of a program kept, in bytes.
-const NAME_AT_MOST: usize = 64;
+use crate::process_usage::{ProcessStat, is_worth};
 
 /// The processes selected by the settings. A process is selected by any of the lists; where all are
 /// empty every process is.
@@ -77,14 +76,13 @@ pub struct Candidate {
 #[derive(Clone, Debug)]
 struct CandidateState {
     start: u64,
-    name: String,
     program: PathBuf,
     image: u32,
     cpu_ns: u64,
 }
 
 /// The processes of the machine.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Candidates {
     proc_root: PathBuf,
     known: HashMap<u32, CandidateState>,
@@ -113,9 +111,7 @@ impl Candidates {
     pub fn new(proc_root: &Path) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
-            known: HashMap::new(),
-            looked: None,
-            images: HashMap::new(),
+            ..Self::default()
         }
     }
 
@@ -185,13 +181,7 @@ impl Candidates {
     ) -> BTreeMap<u32, Found> {
         let mut pids: BTreeSet<u32> = match selection.is_by_number() {
             true => selection.pids.iter().copied().collect(),
-            false => {
-                let entries = fs::read_dir(&self.proc_root).into_iter().flatten();
-                let names = entries.flatten().map(|entry| entry.file_name());
-                names
-                    .filter_map(|name| name.to_str()?.parse().ok())
-                    .collect()
-            }
+            false => numbered(&self.proc_root, "").into_iter().collect(),
         };
         pids.remove(&own);
         let gone: Vec<u32> = self
@@ -215,14 +205,14 @@ impl Candidates {
 
     fn read(&mut self, pid: u32, span: Option<Nanos>) -> Option<Found> {
         let directory = self.proc_root.join(pid.to_string());
-        let stat = Stat::parse(&fs::read_to_string(directory.join("stat")).ok()?)?;
+        let stat = ProcessStat::read(&self.proc_root, pid)?;
         if stat.resident == 0 {
             return None;
         }
         // A link to a path without access can still be read; no link at all means a kernel thread,
         // or a process that we may not read.
         let program = fs::read_link(directory.join("exe")).unwrap_or_default();
-        let cpu_ns = stat.cpu_ns();
+        let cpu_ns = stat.cpu_time.0;
         let before = self.known.get(&pid);
         let same_start = before.is_some_and(|known| known.start == stat.start);
         let same = before.filter(|known| same_start && known.program == program);
@@ -236,12 +226,10 @@ impl Candidates {
             .map(|known| cpu_ns.saturating_sub(known.cpu_ns));
         let known = CandidateState {
             start: stat.start,
-            name: stat.name,
             program: program.clone(),
             image,
             cpu_ns,
         };
-        let name = known.name.clone();
         let busy = spent_ns.zip(span).map(|(spent, span)| {
             // A count of nanoseconds times a million fits 128 bits.
             u128::from(spent) * 1_000_000 / u128::from(span.0.max(1))
@@ -251,8 +239,8 @@ impl Candidates {
         Some(Found {
             candidate: Candidate {
                 process: Process { pid, image },
-                name,
-                control_group: control_group(&groups),
+                name: stat.name,
+                control_group: unified_group(&groups).to_owned(),
                 resident: stat.resident,
                 busy_ppm: busy.map_or(0, |ppm| u64::try_from(ppm).unwrap_or(u64::MAX)),
             },
@@ -343,51 +331,10 @@ fn fits(pattern: &[u8], text: &[u8]) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
-/// The path in the line `0::/system.slice/a.service`.
-fn control_group(text: &str) -> String {
-    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
-    path.unwrap_or_default().to_owned()
-}
-
 /// The effective user in the line `Uid:` of `/proc/PID/status`, its second number.
 fn user(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
-/// The fields in use of `/proc/pid/stat`.
-#[derive(Debug, PartialEq, Eq)]
-struct Stat {
-    name: String,
-    parent: u32,
-    ticks: u64,
-    start: u64,
-    resident: u64,
-}
-
-impl Stat {
-    /// Parses `4711 (a name) S 1 ...`. The name may hold any text, brackets and line feeds
-    /// included, so it ends at the last bracket.
-    fn parse(text: &str) -> Option<Self> {
-        let (before, rest) = text.rsplit_once(')')?;
-        let (_, name) = before.split_once('(')?;
-        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // The field numbers of proc_pid_stat(5), where the name is the second field.
-        let word = |number: usize| words.get(number - 3)?.parse::<u64>().ok();
-        let name = name.chars().filter(|c| !c.is_control());
-        Some(Self {
-            name: name.take(NAME_AT_MOST).collect(),
-            parent: u32::try_from(word(4)?).ok()?,
-            ticks: word(14)?.saturating_add(word(15)?),
-            start: word(22)?,
-            resident: word(24)?.saturating_mul(rustix::param::page_size() as u64),
-        })
-    }
-
-    fn cpu_ns(&self) -> u64 {
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
-        self.ticks.saturating_mul(1_000_000_000 / per_second)
-    }
 }
 
 #[cfg(test)]

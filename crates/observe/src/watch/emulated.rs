@@ -17,10 +17,10 @@ use isotherm_model::watch::{Placed, UnitResidency};
 use isotherm_session::{SessionFile, session_of};
 
 use crate::page_units;
-use crate::process_usage::usage;
+use crate::process_usage::ProcessStat;
 
 /// The watched processes on emulated machines.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct EmulatedProcesses {
     proc_root: PathBuf,
     /// The session of each process; None where it has none, or one without tiers.
@@ -35,9 +35,7 @@ impl EmulatedProcesses {
     pub(super) fn new(proc_root: &Path) -> Self {
         Self {
             proc_root: proc_root.to_owned(),
-            sessions: BTreeMap::new(),
-            machines: BTreeMap::new(),
-            used: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -93,13 +91,12 @@ impl EmulatedProcesses {
             let now = session.as_ref().and_then(|session| {
                 let counters = session.progress().ok()?.counters;
                 let counter = |counter: SessionCounter| counters[counter as usize];
-                let (nanos, _) = usage(&self.proc_root, process.pid)?;
                 Some(EmulatedUse {
                     served: [
                         Bytes(counter(SessionCounter::FastTrafficBytes)),
                         Bytes(counter(SessionCounter::SlowTrafficBytes)),
                     ],
-                    used: Nanos(nanos),
+                    used: ProcessStat::read(&self.proc_root, process.pid)?.cpu_time,
                     delayed: Nanos(counter(SessionCounter::DelayNanos)),
                 })
             });

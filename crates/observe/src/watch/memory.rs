@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId};
+use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Placed, Unit, UnitResidency};
 use isotherm_sys::memory_map::{MappedRange, mapped_ranges};
@@ -182,10 +183,7 @@ impl ProcessMemory {
         self.units.iter().map(move |pieces| {
             let (page, bytes) = (page.max(1), pieces.bytes());
             let end = pieces.spans.last().map_or(pieces.start, |span| span.end);
-            let range = AddressRange {
-                start: pieces.start,
-                bytes: Bytes(end - pieces.start),
-            };
+            let range = AddressRange::between(pieces.start, end);
             let pages = bytes / page;
             let count = count.clamp(1, pages.max(1));
             let at = |part: u64| {
@@ -254,20 +252,14 @@ fn if_gone<T>(error: io::Error, nothing: T) -> io::Result<T> {
 /// Cuts resident spans, sorted and apart, at multiples of the unit.
 fn cut(spans: &[Span], unit: u64) -> Vec<Pieces> {
     let mut all: Vec<Pieces> = Vec::new();
-    for span in spans {
-        let mut at = span.start;
-        while at < span.end {
-            let start = at / unit * unit;
-            let end = start.saturating_add(unit).min(span.end);
-            match all.last_mut() {
-                Some(pieces) if pieces.start == start => pieces.spans.push(at..end),
-                _ => all.push(Pieces {
-                    start,
-                    spans: Vec::from([Span { start: at, end }]),
-                    huge: false,
-                }),
-            }
-            at = end;
+    for (start, part) in spans.iter().flat_map(|span| spans::by_unit(span, unit)) {
+        match all.last_mut() {
+            Some(pieces) if pieces.start == start => pieces.spans.push(part),
+            _ => all.push(Pieces {
+                start,
+                spans: Vec::from([part]),
+                huge: false,
+            }),
         }
     }
     all
@@ -285,24 +277,15 @@ fn mark_huge(units: &mut [Pieces], huge: &[Span]) {
 /// The mappings of private anonymous memory in the text of `maps`, in the kernel's order. Malformed
 /// lines, and ranges that overlap earlier ones, are skipped.
 pub(crate) fn movable(maps: &str) -> Vec<Span> {
-    let mut end = 0;
-    let mut ranges = Vec::new();
-    for mapping in mapped_ranges(maps.as_bytes()).filter(is_data) {
-        if mapping.range.start >= end {
-            end = mapping.range.end;
-            ranges.push(mapping.range);
-        }
-    }
+    let ranges = mapped_ranges(maps.as_bytes()).filter(is_data);
+    let mut ranges: Vec<Span> = ranges.map(|mapping| mapping.range).collect();
+    spans::keep_apart(&mut ranges, |range| range);
     ranges
 }
 
 /// True for private anonymous memory that the kernel did not make for itself.
 fn is_data(mapping: &MappedRange<'_>) -> bool {
-    let of_kernel: [&[u8]; 4] = [b"[vdso]", b"[vvar", b"[vsyscall]", b"[uprobes]"];
-    let is_kernels = of_kernel
-        .iter()
-        .any(|known| mapping.name.starts_with(known));
-    mapping.is_readable && !mapping.is_shared && mapping.inode == 0 && !is_kernels
+    mapping.is_readable && !mapping.is_shared && mapping.inode == 0 && !mapping.is_of_kernel()
 }
 
 /// The fast tier's bytes that watched processes may use: their bytes there now and the free bytes

@@ -17,9 +17,10 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::NodeId;
+use isotherm_topology::sysfs::{numbered, text};
 
 /// Samples by node since the start.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct SampleNodes {
     root: PathBuf,
     /// Read at the first sample with a physical address, because most machines have none.
@@ -41,8 +42,7 @@ impl SampleNodes {
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
-            blocks: None,
-            samples: BTreeMap::new(),
+            ..Self::default()
         }
     }
 
@@ -84,21 +84,17 @@ impl Blocks {
     /// Empty where the kernel has no memory blocks (`CONFIG_MEMORY_HOTPLUG`).
     fn read(root: &Path) -> Self {
         let system = root.join("sys/devices/system");
-        let size = std::fs::read_to_string(system.join("memory/block_size_bytes"));
-        let size = size.unwrap_or_default();
+        let size = text(&system.join("memory/block_size_bytes")).unwrap_or_default();
         let mut blocks = Self {
-            bytes: u64::from_str_radix(size.trim(), 16).unwrap_or(0),
+            bytes: u64::from_str_radix(&size, 16).unwrap_or(0),
             nodes: BTreeMap::new(),
         };
-        for (node, name) in numbered(&system.join("node"), "node") {
-            let Ok(node) = u32::try_from(node) else {
-                continue;
-            };
-            for (block, _) in numbered(&system.join("node").join(name), "memory") {
+        for node in numbered(&system.join("node"), "node") {
+            for block in numbered(&system.join(format!("node/node{node}")), "memory") {
                 let of_node = Some(NodeId(node));
-                let before = blocks.nodes.insert(block, of_node);
+                let before = blocks.nodes.insert(block.into(), of_node);
                 if before.is_some_and(|before| before != of_node) {
-                    blocks.nodes.insert(block, None);
+                    blocks.nodes.insert(block.into(), None);
                 }
             }
         }
@@ -110,17 +106,6 @@ impl Blocks {
         let number = address.checked_div(self.bytes)?;
         self.nodes.get(&number).copied()
     }
-}
-
-/// The entries of a directory whose names are this word and a number.
-fn numbered(directory: &Path, word: &str) -> Vec<(u64, String)> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let numbered = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let number = name.strip_prefix(word)?.parse().ok()?;
-        Some((number, name))
-    });
-    numbered.collect()
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::memory::{NodeLayout, ProcessMemory, capacity, promotion_lacks_room};
 use super::rate_change::RateChange;
 use super::sample_nodes::SampleNodes;
 use crate::source::cost_budget::{CostBudget, affordable_hz};
-use crate::source::process_samples::{ProcessSamples, SampleRate, SampleWorth};
+use crate::source::process_samples::{ProcessSamples, SampleRate};
 use crate::source::registry::{self, ScanSettings};
 use crate::source::throttle::{SourceThrottle, ThrottleStatus};
 use crate::source::{AccessList, ScanContext, Source};
@@ -256,16 +256,8 @@ impl Watcher {
 
     /// The source of samples, if there is one.
     #[must_use]
-    pub fn ring_bytes(&self) -> u64 {
-        self.samples.as_ref().map_or(0, ProcessSamples::ring_bytes)
-    }
-
-    /// Samples by processor number; empty without samples.
-    #[must_use]
-    pub fn samples_by_cpu(&self) -> Vec<u64> {
-        self.samples
-            .as_ref()
-            .map_or_else(Vec::new, ProcessSamples::by_cpu)
+    pub const fn samples(&self) -> Option<&ProcessSamples> {
+        self.samples.as_ref()
     }
 
     /// Samples of watched processes by the memory node of their data, since the start; None stands for an
@@ -280,12 +272,6 @@ impl Watcher {
         [&self.bits_throttle, &self.samples_throttle]
             .into_iter()
             .map(SourceThrottle::throttle)
-    }
-
-    /// The weight of a sample now; None without samples.
-    #[must_use]
-    pub fn sample_worth(&self) -> Option<SampleWorth> {
-        self.samples.as_ref().map(ProcessSamples::worth)
     }
 
     /// Changes the selected processes, at the next tick.
@@ -355,16 +341,8 @@ impl Watcher {
     /// Reads the source of accessed bits where its ring would overflow within an epoch.
     fn read_ring_of_bits(&mut self, processes: &[Process], span: Nanos) {
         if let Some(bits) = self.bits.as_mut().filter(|bits| bits.overflows()) {
-            let mut scan = ScanContext {
-                clock: &*self.clock,
-                proc_root: &self.layout.proc_root,
-                page: self.layout.page,
-                span,
-                busy: Nanos::ZERO,
-                processes,
-                resident: &self.resident,
-                sessions: None,
-            };
+            let machine = (&*self.clock, &self.layout);
+            let mut scan = context(machine, span, processes, &self.resident);
             bits.scan(&mut scan, &mut self.accesses);
         }
     }
@@ -401,16 +379,9 @@ impl Watcher {
         let busy = Nanos(u64::try_from(busy).unwrap_or(u64::MAX));
         if let Some(samples) = &mut self.samples {
             let before = self.accesses.as_slice().len();
-            let mut scan = ScanContext {
-                clock: &*self.clock,
-                proc_root: &self.layout.proc_root,
-                page: self.layout.page,
-                span,
-                busy,
-                processes,
-                resident: &self.resident,
-                sessions: None,
-            };
+            let machine = (&*self.clock, &self.layout);
+            let mut scan = context(machine, span, processes, &self.resident);
+            scan.busy = busy;
             samples.scan(&mut scan, &mut self.accesses);
             self.place(before, true);
         }
@@ -569,16 +540,8 @@ impl Watcher {
 
     fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
         let samples_suffice = self.samples_suffice();
-        let mut scan = ScanContext {
-            clock: &*self.clock,
-            proc_root: &self.layout.proc_root,
-            page: self.layout.page,
-            span,
-            busy: Nanos::ZERO,
-            processes,
-            resident: &self.resident,
-            sessions: None,
-        };
+        let machine = (&*self.clock, &self.layout);
+        let mut scan = context(machine, span, processes, &self.resident);
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
             left.retain(|process| !bits.covers(process));
@@ -669,6 +632,25 @@ impl Watcher {
         reports.extend(scans.map(|source| source.report()));
         reports.extend(self.samples.as_ref().map(Source::report));
         reports
+    }
+}
+
+/// The input of a scan of a source, without the processor time of the processes.
+fn context<'a>(
+    (clock, layout): (&'a dyn Clock, &'a NodeLayout),
+    span: Nanos,
+    processes: &'a [Process],
+    resident: &'a BTreeMap<Process, ProcessMemory>,
+) -> ScanContext<'a> {
+    ScanContext {
+        clock,
+        proc_root: &layout.proc_root,
+        page: layout.page,
+        span,
+        busy: Nanos::ZERO,
+        processes,
+        resident,
+        sessions: None,
     }
 }
 

@@ -1,8 +1,10 @@
+//! Tests attribution with extents and samples of a few processes, and against a slow search.
+
 use super::Attribution;
 use isotherm_model::batch::{
-    AllocatedObject, Batch, Count, Epoch, Extent, OBJECTS_FOLDED, ObjectRange, ObservedAccess,
-    Process,
+    AllocatedObject, Batch, Count, Epoch, Extent, OBJECTS_FOLDED, ObservedAccess, Process,
 };
+use isotherm_model::movement::AddressRange;
 use isotherm_model::profile::{Meta, Profile};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::source_kind::SourceKind;
@@ -84,8 +86,8 @@ fn samples_go_to_the_extent_that_holds_them_and_the_rest_is_unattributed() {
 #[test]
 fn accesses_to_a_large_object_are_kept_by_bin_and_those_to_longer_ranges_by_chunk() {
     let mut attribution = Attribution::new(&meta(0x1_0000));
-    let range = ObjectRange {
-        address: 0x10_5000,
+    let range = AddressRange {
+        start: 0x10_5000,
         bytes: Bytes(16 << 20),
     };
     let object = AllocatedObject {
@@ -95,14 +97,14 @@ fn accesses_to_a_large_object_are_kept_by_bin_and_those_to_longer_ranges_by_chun
     };
     let scan = |bytes| ObservedAccess {
         bytes: Bytes(bytes),
-        ..sample(1, range.address + 0x6000)
+        ..sample(1, range.start + 0x6000)
     };
-    let samples = [0x6010, 0x7fff, 0x8000].map(|place| sample(1, range.address + place));
+    let samples = [0x6010, 0x7fff, 0x8000].map(|place| sample(1, range.start + place));
     let batch = Batch {
         objects: vec![object],
         ..batch(
             0,
-            vec![extent(1, A, range.address, range.bytes.0, 1)],
+            vec![extent(1, A, range.start, range.bytes.0, 1)],
             samples
                 .into_iter()
                 .chain([scan(0x2000), scan(0x8001)])
@@ -139,18 +141,14 @@ fn objects_beyond_the_limit_are_counted_and_their_accesses_count_for_the_site() 
     let objects = (0..most + 9).map(|number| AllocatedObject {
         process: process(1),
         site: A,
-        range: ObjectRange {
-            address: number * bytes,
+        range: AddressRange {
+            start: number * bytes,
             bytes: Bytes(bytes),
         },
     });
     let batch = Batch {
         objects: objects.collect(),
-        counts: vec![Count {
-            process: None,
-            name: "cpu_ns".to_owned(),
-            value: 1,
-        }],
+        counts: vec![Count::of_run("cpu_ns", 1)],
         ..batch(
             0,
             vec![extent(1, A, 0, (most + 9) * bytes, 1)],

@@ -1,10 +1,7 @@
 //! [`OnlineConfig`] holds the costs of accesses and moves and the other parameters of the online policy.
 
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::{ORDINARY_LATENCY, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-
-/// Assumed load latency of the fastest tier if none is reported: ordinary DRAM.
-const DRAM: Nanos = Nanos(100);
 
 /// Assumed time to move a 4 KiB page if none is reported: one copy at 2 GB/s, the lower end of the
 /// rate of moves into recycled pages.
@@ -41,21 +38,15 @@ impl OnlineConfig {
     #[must_use]
     pub fn for_tiers(tiers: Tiers) -> Self {
         let mut access = Vec::new();
-        let mut move_page = PAGE_COPY;
         for tier in tiers.all() {
-            let last = access.last().copied().unwrap_or(Nanos(DRAM.0 / 2));
+            let last = access.last().copied();
+            let last = last.unwrap_or(Nanos(ORDINARY_LATENCY.0 / 2));
             let guess = Nanos(last.0.saturating_mul(2));
-            let cost = match &tier.kind {
-                TierKind::EmulatedFast => DRAM,
-                TierKind::EmulatedSlow(emulation) => {
-                    move_page = emulation.migrate();
-                    emulation.access(DRAM)
-                }
-                TierKind::Nodes(_) => tier.latency.unwrap_or(guess),
-            };
-            access.push(cost.max(last));
+            access.push(tier.idle_latency().unwrap_or(guess).max(last));
         }
+        let emulation = tiers.emulation();
         Self {
+            move_page: emulation.map_or(PAGE_COPY, |emulation| emulation.migrate()),
             tiers,
             quick: 0.5,
             slow: 0.1,
@@ -64,7 +55,6 @@ impl OnlineConfig {
             accesses_per_sample: 1.0,
             access,
             page: Bytes(4096),
-            move_page,
         }
     }
 

@@ -15,6 +15,7 @@ use isotherm_model::units::Bytes;
 use isotherm_policy::chunks::{ChunkParameters, DataObject, FastRange, SelectionError, select};
 use isotherm_policy::{PAGE, PlanRequest, plan};
 
+use super::addresses::{Addresses, first_bytes};
 use super::input::{ChunkChoice, OptimizationInput};
 use super::region::Region;
 use crate::blocks::{Bin, blocks, penalty};
@@ -27,14 +28,11 @@ const SAMPLES_AT_LEAST: f64 = 64.0;
 /// The addresses that are hot: those to be fast, and those without room.
 #[derive(Default)]
 pub(super) struct Choice {
-    /// They are to be fast.
-    pub(super) selected: BTreeMap<Process, Vec<Range<u64>>>,
-    /// They are hot as well, and the capacity has no room for them.
-    pub(super) beyond: BTreeMap<Process, Vec<Range<u64>>>,
+    /// Addresses that are to be fast.
+    pub(super) selected: Addresses,
+    /// Addresses that are hot as well, but for which the capacity has no room.
+    pub(super) beyond: Addresses,
 }
-
-/// Ranges of processes, in any order.
-type Ranges = Vec<(Process, Range<u64>)>;
 
 /// Chooses the addresses that are to be fast.
 pub(super) fn choose(
@@ -42,45 +40,29 @@ pub(super) fn choose(
     choice: &ChunkChoice,
     input: &OptimizationInput<'_>,
 ) -> Result<Choice, SelectionError> {
-    let (selected, beyond) = match choice {
-        ChunkChoice::Selection(parameters) => selected(regions, parameters, input.capacity)?,
-        ChunkChoice::Policy(policy) => planned(regions, &**policy, input),
-    };
-    Ok(Choice {
-        selected: by_process(selected),
-        beyond: by_process(beyond),
-    })
-}
-
-fn by_process(ranges: Ranges) -> BTreeMap<Process, Vec<Range<u64>>> {
-    let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
-    for (process, range) in ranges {
-        by_process.entry(process).or_default().push(range);
+    match choice {
+        ChunkChoice::Selection(parameters) => selected(regions, parameters, input.capacity),
+        ChunkChoice::Policy(policy) => Ok(planned(regions, &**policy, input)),
     }
-    let joined = by_process
-        .into_iter()
-        .map(|(process, ranges)| (process, spans::joined(ranges)));
-    joined.collect()
 }
 
 fn selected(
     regions: &[Region],
     parameters: &ChunkParameters,
     capacity: Bytes,
-) -> Result<(Ranges, Ranges), SelectionError> {
+) -> Result<Choice, SelectionError> {
     let objects: Vec<DataObject<'_>> = regions.iter().map(Region::object).collect();
     let selection = select(&objects, parameters, capacity)?;
     let range = |range: &FastRange| (range.process, range.address..range.address + range.bytes.0);
     let ranges = |found: &[FastRange]| found.iter().map(range).collect();
-    Ok((ranges(&selection.ranges), ranges(&selection.left)))
+    Ok(Choice {
+        selected: ranges(&selection.ranges),
+        beyond: ranges(&selection.left),
+    })
 }
 
-/// A plan in which each region is a site: its number stands for the name. What it leaves out and has no room for is hot as well.
-fn planned(
-    regions: &[Region],
-    policy: &dyn SitePolicy,
-    input: &OptimizationInput<'_>,
-) -> (Ranges, Ranges) {
+/// Makes a plan in which each region is a site, with an id from its number. Accessed parts left out for lack of room are hot as well.
+fn planned(regions: &[Region], policy: &dyn SitePolicy, input: &OptimizationInput<'_>) -> Choice {
     let name = |number: usize| SiteId((number as u64 + 1) << 8);
     let item = |(number, region): (usize, &Region)| Item {
         site: name(number),
@@ -117,49 +99,42 @@ fn planned(
         }
     }
     let selected = bounded(chosen, input.capacity);
-    let beyond = without_room(regions, &parts, (&selected, input.capacity));
-    (selected, beyond)
+    Choice {
+        beyond: without_room(regions, &parts, (&selected, input.capacity)),
+        selected,
+    }
 }
 
 /// The accessed parts that were not selected and are larger than the room that the selection leaves.
 fn without_room(
     regions: &[Region],
     parts: &BTreeMap<SiteId, Vec<PartItem>>,
-    (selected, capacity): (&Ranges, Bytes),
-) -> Ranges {
-    let taken = selected.iter().map(|(_, range)| range.end - range.start);
-    let room = capacity.0.saturating_sub(taken.sum());
-    let selected = by_process(selected.clone());
+    (selected, capacity): (&Addresses, Bytes),
+) -> Addresses {
+    let room = capacity.0.saturating_sub(selected.total());
     let mut found = Vec::new();
     for (region, parts) in regions.iter().zip(parts.values()) {
-        let selected = selected.get(&region.process).map_or(&[][..], Vec::as_slice);
         for part in parts.iter().filter(|part| part.value > 0) {
             let whole = region.place(part.start, part.end);
-            let left = spans::difference(std::slice::from_ref(&whole), selected);
+            let left = spans::difference(std::slice::from_ref(&whole), selected.of(region.process));
             if spans::total(&left) > room {
                 found.extend(left.into_iter().map(|range| (region.process, range)));
             }
         }
     }
-    found
+    found.into_iter().collect()
 }
 
-/// The densest of these ranges, as far as the capacity goes: some policies exceed it.
-fn bounded(
-    mut ranges: Vec<(f64, Process, Range<u64>)>,
-    capacity: Bytes,
-) -> Vec<(Process, Range<u64>)> {
+/// The densest of these ranges, as far as the capacity goes: some policies exceed the capacity.
+fn bounded(mut ranges: Vec<(f64, Process, Range<u64>)>, capacity: Bytes) -> Addresses {
     ranges.sort_by(|a, b| {
         let by_density = b.0.total_cmp(&a.0);
         by_density.then_with(|| (a.1, a.2.start).cmp(&(b.1, b.2.start)))
     });
-    let mut room = capacity.0 / PAGE * PAGE;
-    let cut = |(_, process, range): (f64, Process, Range<u64>)| {
-        let taken = room.min(range.end - range.start);
-        room -= taken;
-        (process, range.start..range.start + taken)
-    };
-    ranges.into_iter().map(cut).collect()
+    let ranges = ranges
+        .into_iter()
+        .map(|(_, process, range)| (process, range));
+    first_bytes(ranges, &mut (capacity.0 / PAGE * PAGE))
 }
 
 /// The parts of even heat of a region; a single part where the samples do not prove more.

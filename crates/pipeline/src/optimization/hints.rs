@@ -6,15 +6,12 @@
 //! | cold | leaves fast memory |
 //! | streaming | is not chosen: it leaves its room to what is |
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
-use isotherm_model::spans;
+use isotherm_model::units::Bytes;
 use isotherm_policy::PAGE;
 
-use super::resident::ResidentByTier;
+use super::addresses::{Addresses, first_bytes, pages};
 
 /// The heat of memory as its program states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,89 +24,44 @@ pub enum HeatHint {
     Streaming,
 }
 
-/// The hints of programs: each page has one at most.
+/// The hints of programs: each page has at most one.
 #[derive(Clone, Debug, Default)]
-pub struct HeatHints(BTreeMap<Process, Hinted>);
-
-#[derive(Clone, Debug, Default)]
-struct Hinted {
-    hot: Vec<Range<u64>>,
-    cold: Vec<Range<u64>>,
-    streaming: Vec<Range<u64>>,
+pub struct HeatHints {
+    pub(super) hot: Addresses,
+    pub(super) cold: Addresses,
+    streaming: Addresses,
 }
 
 impl HeatHints {
     /// Adds a hint in place of earlier hints of the same pages. A page of which a part is hot is hot; a page of which only a part is cold
     /// or streamed has no hint.
     pub fn add(&mut self, process: Process, range: AddressRange, hint: HeatHint) {
-        let outer = range.start / PAGE * PAGE..range.end().next_multiple_of(PAGE);
         let inner = range.start.next_multiple_of(PAGE)..range.end() / PAGE * PAGE;
         let pages = match hint {
-            HeatHint::Hot => outer,
+            HeatHint::Hot => pages(&range.span()),
             HeatHint::Cold | HeatHint::Streaming => inner,
         };
-        if pages.is_empty() {
-            return;
-        }
-        let hinted = self.0.entry(process).or_default();
-        for set in [&mut hinted.hot, &mut hinted.cold, &mut hinted.streaming] {
-            *set = spans::difference(set, std::slice::from_ref(&pages));
+        for set in [&mut self.hot, &mut self.cold, &mut self.streaming] {
+            set.remove(process, &pages);
         }
         let set = match hint {
-            HeatHint::Hot => &mut hinted.hot,
-            HeatHint::Cold => &mut hinted.cold,
-            HeatHint::Streaming => &mut hinted.streaming,
+            HeatHint::Hot => &mut self.hot,
+            HeatHint::Cold => &mut self.cold,
+            HeatHint::Streaming => &mut self.streaming,
         };
-        set.push(pages);
-        *set = spans::joined(std::mem::take(set));
+        set.add(process, pages);
     }
 
-    /// The pages of a process that have a hint.
-    pub(super) fn all_of(&self, process: Process) -> Vec<Range<u64>> {
-        let hinted = self.0.get(&process);
-        let sets = hinted.map(|hinted| [&hinted.hot, &hinted.cold, &hinted.streaming]);
-        spans::joined(sets.into_iter().flatten().flatten().cloned().collect())
+    /// The pages that have a hint.
+    pub(super) fn all(&self) -> Addresses {
+        self.hot.union(&self.cold).union(&self.streaming)
     }
 
-    /// The hot pages of a process.
-    pub(super) fn hot_of(&self, process: Process) -> &[Range<u64>] {
-        self.0.get(&process).map_or(&[], |hinted| &hinted.hot)
-    }
-
-    /// The cold pages of a process.
-    pub(super) fn cold_of(&self, process: Process) -> &[Range<u64>] {
-        self.0.get(&process).map_or(&[], |hinted| &hinted.cold)
-    }
-
-    /// The hot pages that are resident, as many as the capacity takes, and the bytes that they leave of it.
-    pub(super) fn hot(
-        &self,
-        tiers: &ResidentByTier,
-        capacity: u64,
-    ) -> (BTreeMap<Process, Vec<Range<u64>>>, u64) {
-        let mut left = capacity / PAGE * PAGE;
-        let mut taken = BTreeMap::new();
-        for (process, hinted) in &self.0 {
-            let resident = [tiers.fast_of(*process), tiers.slow_of(*process)];
-            let resident = resident
-                .iter()
-                .flat_map(|set| spans::intersection(&hinted.hot, set));
-            let cut = |range: Range<u64>| {
-                let bytes = left.min(range.end - range.start);
-                left -= bytes;
-                range.start..range.start + bytes
-            };
-            let hot = spans::joined(
-                spans::joined(resident.collect())
-                    .into_iter()
-                    .map(cut)
-                    .collect(),
-            );
-            if !hot.is_empty() {
-                taken.insert(*process, hot);
-            }
-        }
-        (taken, left)
+    /// The hot pages that are resident, as many as the capacity takes, and the bytes of the capacity that they leave.
+    pub(super) fn hot_within(&self, resident: &Addresses, capacity: Bytes) -> (Addresses, Bytes) {
+        let mut left = capacity.0 / PAGE * PAGE;
+        let hot = first_bytes(self.hot.intersection(resident).ranges(), &mut left);
+        (hot, Bytes(left))
     }
 }
 
@@ -137,10 +89,12 @@ mod tests {
         add(2 * PAGE, 4 * PAGE - 1, HeatHint::Cold);
         add(8 * PAGE + 5, 8 * PAGE + 9, HeatHint::Streaming);
         add(20 * PAGE + 5, 20 * PAGE + 9, HeatHint::Hot);
-        let hinted = &hints.0[&PROCESS];
         let pages = |from: u64, to: u64| from * PAGE..to * PAGE;
-        assert_eq!(hinted.hot, [pages(0, 2), pages(3, 10), pages(20, 21)]);
-        assert_eq!(hints.cold_of(PROCESS), [pages(2, 3)]);
-        assert_eq!(hints.all_of(PROCESS), [pages(0, 10), pages(20, 21)]);
+        assert_eq!(
+            hints.hot.of(PROCESS),
+            [pages(0, 2), pages(3, 10), pages(20, 21)]
+        );
+        assert_eq!(hints.cold.of(PROCESS), [pages(2, 3)]);
+        assert_eq!(hints.all().of(PROCESS), [pages(0, 10), pages(20, 21)]);
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{AllocatedObject, Extent, Process};
-use isotherm_model::movement::AddressRange;
 use isotherm_model::port::SitePolicy;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
@@ -36,6 +35,3 @@ pub struct OptimizationInput<'a> {
     /// Bytes of the fast tier that these processes may use.
     pub capacity: Bytes,
 }
-
-/// A range of a process that is to move.
-pub type ProcessRange = (Process, AddressRange);

@@ -8,51 +8,33 @@
 //! demoted          c d              the coldest of a, c and d
 //! ```
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::AddressRange;
 use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 use isotherm_policy::PAGE;
 
-use super::input::ProcessRange;
+use super::addresses::{Addresses, ResidentByTier, first_bytes};
 use super::region::Region;
-use super::resident::ResidentByTier;
 
-/// Addresses by process.
-type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
-
-/// Demotions and promotions, each by process and address. The cold memory is fast now and leaves in any case.
+/// Demotions and promotions. `cold` is memory that is fast now and leaves in any case.
 pub(super) fn moves(
     (selected, cold): (&Addresses, &Addresses),
     tiers: &ResidentByTier,
     regions: &[Region],
     capacity: Bytes,
-) -> (Vec<ProcessRange>, Vec<ProcessRange>) {
-    let mut promotions = Vec::new();
-    for (process, ranges) in selected {
-        let slow = spans::intersection(ranges, tiers.slow_of(*process));
-        promotions.extend(slow.into_iter().map(|range| (*process, range)));
-    }
-    let fast: u64 = tiers.fast().map(|(_, fast)| spans::total(fast)).sum();
-    let enter: u64 = promotions
-        .iter()
-        .map(|(_, range)| range.end - range.start)
-        .sum();
-    let mut demotions: Vec<(Process, Range<u64>)> = cold
-        .iter()
-        .flat_map(|(process, ranges)| ranges.iter().map(|range| (*process, range.clone())))
-        .collect();
-    let leaves: u64 = cold.values().map(|ranges| spans::total(ranges)).sum();
-    let leave = fast
-        .saturating_add(enter)
+) -> (Addresses, Addresses) {
+    let promotions = selected.intersection(&tiers.slow);
+    let leave = tiers
+        .fast
+        .total()
+        .saturating_add(promotions.total())
         .saturating_sub(capacity.0)
-        .saturating_sub(leaves);
-    let spare = spare((selected, cold), tiers, regions);
-    demotions.extend(coldest(spare, leave));
-    (actions(demotions), actions(promotions))
+        .saturating_sub(cold.total());
+    let unchosen = tiers.fast.difference(selected).difference(cold);
+    let demotions = cold.union(&coldest(spare(&unchosen, regions), leave));
+    (demotions, promotions)
 }
 
 /// A stretch of fast memory that was not chosen and has no hint that it is cold.
@@ -63,30 +45,20 @@ struct Spare {
     range: Range<u64>,
 }
 
-/// The spare memory, chunk by chunk; what is in no region has no accesses.
-fn spare(
-    (selected, cold): (&Addresses, &Addresses),
-    tiers: &ResidentByTier,
-    regions: &[Region],
-) -> Vec<Spare> {
-    let mut found = Vec::new();
-    for (process, fast) in tiers.fast() {
-        let of_process = |set: &Addresses| set.get(&process).cloned().unwrap_or_default();
-        let unchosen = spans::difference(fast, &of_process(selected));
-        let spare = spans::difference(&unchosen, &of_process(cold));
-        let first = regions.partition_point(|region| region.process < process);
-        let end = regions.partition_point(|region| region.process <= process);
-        let own = &regions[first..end];
-        let known = spans::joined(own.iter().map(|region| region.range.clone()).collect());
-        let unknown = spans::difference(&spare, &known);
-        found.extend(unknown.into_iter().map(|range| Spare {
-            density: 0.0,
-            process,
-            range,
-        }));
-        for region in own {
-            of_region(region, &spare, &mut found);
-        }
+/// The spare memory, chunk by chunk; memory in no region counts as without accesses.
+fn spare(unchosen: &Addresses, regions: &[Region]) -> Vec<Spare> {
+    let known = regions
+        .iter()
+        .map(|region| (region.process, region.range.clone()));
+    let unknown = unchosen.difference(&known.collect());
+    let without_access = |(process, range)| Spare {
+        density: 0.0,
+        process,
+        range,
+    };
+    let mut found: Vec<Spare> = unknown.ranges().map(without_access).collect();
+    for region in regions {
+        of_region(region, unchosen.of(region.process), &mut found);
     }
     found
 }
@@ -105,46 +77,12 @@ fn of_region(region: &Region, spare: &[Range<u64>], found: &mut Vec<Spare>) {
     }
 }
 
-/// The coldest stretches, of at least this many bytes together, as far as there are so many.
-fn coldest(mut spare: Vec<Spare>, bytes: u64) -> Vec<(Process, Range<u64>)> {
+/// The coldest ranges of this many bytes together, rounded up to whole pages; all if they have less.
+fn coldest(mut spare: Vec<Spare>, bytes: u64) -> Addresses {
     spare.sort_by(|a, b| {
         let by_density = a.density.total_cmp(&b.density);
         by_density.then_with(|| (a.process, a.range.start).cmp(&(b.process, b.range.start)))
     });
-    let mut left = bytes.next_multiple_of(PAGE);
-    let mut chosen = Vec::new();
-    for Spare { process, range, .. } in spare {
-        if left == 0 {
-            break;
-        }
-        let taken = left.min(range.end - range.start);
-        left -= taken;
-        chosen.push((process, range.start..range.start + taken));
-    }
-    chosen
-}
-
-/// Joins neighbours.
-pub(super) fn actions(ranges: Vec<(Process, Range<u64>)>) -> Vec<ProcessRange> {
-    let mut by_process = BTreeMap::<Process, Vec<Range<u64>>>::new();
-    for (process, range) in ranges {
-        by_process.entry(process).or_default().push(range);
-    }
-    let action = |process: Process, range: Range<u64>| {
-        let bytes = Bytes(range.end - range.start);
-        (
-            process,
-            AddressRange {
-                start: range.start,
-                bytes,
-            },
-        )
-    };
-    by_process
-        .into_iter()
-        .flat_map(|(process, ranges)| {
-            let joined = spans::joined(ranges).into_iter();
-            joined.map(move |range| action(process, range))
-        })
-        .collect()
+    let ranges = spare.into_iter().map(|spare| (spare.process, spare.range));
+    first_bytes(ranges, &mut bytes.next_multiple_of(PAGE))
 }

@@ -18,12 +18,11 @@ use isotherm_model::batch::{AllocatedObject, Extent, Process};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::spans;
-use isotherm_model::stay::{StayedBytes, StayedRange};
+use isotherm_model::stay::{StayReason, StayedBytes, StayedRange};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::ResidentRun;
-use isotherm_policy::PAGE;
 
-use super::input::ProcessRange;
+use super::addresses::{ProcessRange, pages};
 use crate::access_counts::AccessCounts;
 
 /// The input of an optimization, and the result of its moves.
@@ -90,10 +89,10 @@ pub fn object_outcomes(process: Process, done: &CarriedOut<'_>) -> Vec<ObjectOut
     let mut next = 0;
     let mut found = Vec::new();
     for (range, site) in data_of(process, done) {
-        let first = (range.start / PAGE * PAGE).max(next);
-        let end = range.end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
-        next = end.max(next);
-        let outcome = sets.outcome(first..end.max(first), (site, &range));
+        let own = pages(&range);
+        let first = own.start.max(next);
+        next = own.end.max(next);
+        let outcome = sets.outcome(first..own.end.max(first), (site, &range));
         if !outcome.is_empty() {
             found.push(outcome);
         }
@@ -107,21 +106,15 @@ fn data_of(process: Process, done: &CarriedOut<'_>) -> Vec<(Range<u64>, SiteId)>
         .objects
         .iter()
         .filter(|object| object.process == process);
-    let of_object = |object: &AllocatedObject| {
-        let first = object.range.address;
-        (
-            first..first.saturating_add(object.range.bytes.0),
-            object.site,
-        )
-    };
-    let mut all: Vec<_> = own.map(of_object).collect();
+    let mut all: Vec<_> = own
+        .map(|object| (object.range.span(), object.site))
+        .collect();
     let objects = spans::joined(all.iter().map(|(range, _)| range.clone()).collect());
     let extents = done.extents.iter();
     let placeable =
         extents.filter(|extent| extent.process == process && extent.site.is_placeable());
     for extent in placeable {
-        let whole = extent.address..extent.address.saturating_add(extent.bytes.0);
-        let between = spans::difference(std::slice::from_ref(&whole), &objects);
+        let between = spans::difference(&[extent.range().span()], &objects);
         all.extend(between.into_iter().map(|range| (range, extent.site)));
     }
     all.sort_unstable_by_key(|(range, _)| (range.start, range.end));
@@ -140,33 +133,29 @@ struct Sets<'a> {
     placed: Vec<Range<u64>>,
     promoted: Vec<Range<u64>>,
     demoted: Vec<Range<u64>>,
-    /// By reason, each sorted and apart.
-    stayed: BTreeMap<usize, Vec<StayedRange>>,
+    /// The stayed ranges of each reason.
+    stayed: [(StayReason, Vec<Range<u64>>); StayReason::ALL.len()],
 }
 
 impl<'a> Sets<'a> {
     fn of(process: Process, done: &CarriedOut<'a>) -> Self {
         let own = |ranges: &[ProcessRange]| {
             let own = ranges.iter().filter(|(other, _)| *other == process);
-            spans::joined(own.map(|(_, range)| range.start..range.end()).collect())
+            spans::joined(own.map(|(_, range)| range.span()).collect())
         };
         let runs = |runs: &BTreeMap<Process, Vec<ResidentRun>>, only_fast: bool| {
             let runs = runs.get(&process).into_iter().flatten();
             let runs = runs.filter(|run| run.is_fast || !only_fast);
-            spans::joined(runs.map(|run| run.range.start..run.range.end()).collect())
+            spans::joined(runs.map(|run| run.range.span()).collect())
         };
         let before = runs(done.before, false);
         let selected = spans::intersection(&own(done.selected), &before);
-        let mut stayed = BTreeMap::<usize, Vec<StayedRange>>::new();
-        for range in done.stayed.iter().filter(|one| one.process == process) {
-            stayed
-                .entry(range.reason as usize)
-                .or_default()
-                .push(*range);
-        }
-        for ranges in stayed.values_mut() {
-            ranges.sort_unstable_by_key(|one| one.range.start);
-        }
+        let stayed = StayReason::ALL.map(|reason| {
+            let stayed = done.stayed.iter();
+            let stayed = stayed.filter(|one| one.process == process && one.reason == reason);
+            let ranges = spans::joined(stayed.map(|one| one.range.span()).collect());
+            (reason, ranges)
+        });
         Self {
             process,
             counts: done.counts,
@@ -183,28 +172,16 @@ impl<'a> Sets<'a> {
 
     /// The outcome of an object by its pages.
     fn outcome(&self, pages: Range<u64>, (site, range): (SiteId, &Range<u64>)) -> ObjectOutcome {
-        let sum = |set: &[Range<u64>]| {
-            let within = spans::within(set, pages.clone());
-            Bytes(within.map(|span| span.end - span.start).sum())
-        };
+        let sum = |set: &[Range<u64>]| Bytes(spans::bytes_within(set, &pages));
         let counted = self.counts.within(self.process, pages.clone());
         let count = counted.fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
         let mut stayed = StayedBytes::default();
-        for ranges in self.stayed.values() {
-            let first = ranges.partition_point(|one| one.range.end() <= pages.start);
-            let inside = ranges[first..].iter();
-            for one in inside.take_while(|one| one.range.start < pages.end) {
-                let (start, end) = (one.range.start, one.range.end());
-                let bytes = end.min(pages.end) - start.max(pages.start);
-                stayed.add(one.reason, Bytes(bytes));
-            }
+        for (reason, ranges) in &self.stayed {
+            stayed.add(*reason, sum(ranges));
         }
         ObjectOutcome {
             site,
-            range: AddressRange {
-                start: range.start,
-                bytes: Bytes(range.end - range.start),
-            },
+            range: AddressRange::between(range.start, range.end),
             samples: self.counts.samples_of(self.process, (count, self.total)),
             resident: sum(&self.resident),
             fast: sum(&self.fast),
@@ -224,7 +201,7 @@ mod tests {
     use super::{CarriedOut, ObjectOutcome, object_outcomes};
     use crate::access_counts::AccessCounts;
     use crate::optimization::ProcessRange;
-    use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess, Process};
+    use isotherm_model::batch::{AllocatedObject, Extent, ObservedAccess, Process};
     use isotherm_model::movement::AddressRange;
     use isotherm_model::site::SiteId;
     use isotherm_model::source_kind::SourceKind;
@@ -267,8 +244,8 @@ mod tests {
         AllocatedObject {
             process: PROCESS,
             site: SiteId(site),
-            range: ObjectRange {
-                address: first,
+            range: AddressRange {
+                start: first,
                 bytes: Bytes(end - first),
             },
         }

@@ -9,6 +9,7 @@ use isotherm_model::spans;
 use isotherm_model::watch::ResidentRun;
 use isotherm_policy::PAGE;
 
+use super::addresses::pages;
 use super::input::OptimizationInput;
 use super::region::Region;
 use crate::sampling_rate::SAMPLES_PER_CHUNK;
@@ -26,10 +27,8 @@ pub(super) fn regions(input: &OptimizationInput<'_>) -> Vec<Region> {
         let extents = input.extents.iter();
         let extents =
             extents.filter(|extent| extent.process == *process && extent.site.is_placeable());
-        let extents =
-            extents.map(|extent| extent.address..extent.address.saturating_add(extent.bytes.0));
         let between = spans::difference(
-            &spans::joined(extents.collect()),
+            &spans::joined(extents.map(|extent| extent.range().span()).collect()),
             &spans::joined(objects.clone()),
         );
         let mut all: Vec<(Range<u64>, bool)> =
@@ -56,11 +55,7 @@ fn objects(input: &OptimizationInput<'_>, process: Process) -> Vec<Range<u64>> {
         .objects
         .iter()
         .filter(|object| object.process == process);
-    own.map(|object| {
-        let end = object.range.address.saturating_add(object.range.bytes.0);
-        object.range.address / PAGE * PAGE..end.saturating_add(PAGE - 1) / PAGE * PAGE
-    })
-    .collect()
+    own.map(|object| pages(&object.range.span())).collect()
 }
 
 /// The resident pages of a process.
@@ -72,7 +67,7 @@ struct Memory {
 
 impl Memory {
     fn of(runs: &[ResidentRun]) -> Self {
-        let range = |run: &ResidentRun| run.range.start..run.range.end();
+        let range = |run: &ResidentRun| run.range.span();
         let huge = runs.iter().filter(|run| run.is_huge);
         Self {
             pages: spans::joined(runs.iter().map(range).collect()),
@@ -80,16 +75,9 @@ impl Memory {
         }
     }
 
-    fn resident(&self, range: Range<u64>) -> u64 {
-        spans::within(&self.pages, range)
-            .map(|span| span.end - span.start)
-            .sum()
-    }
-
     fn is_huge(&self, range: &Range<u64>) -> bool {
-        let huge = spans::within(&self.huge, range.clone());
-        let huge: u64 = huge.map(|span| span.end - span.start).sum();
-        huge > self.resident(range.clone()) / 2
+        let huge = spans::bytes_within(&self.huge, range);
+        huge > spans::bytes_within(&self.pages, range) / 2
     }
 
     /// The range from its first resident page to its last, after `end`, the end of the region before it. The kernel moves huge pages as a

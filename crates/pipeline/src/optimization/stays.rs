@@ -8,78 +8,44 @@
 //! hot, beyond the capacity           b            Capacity: b   NotHot: c, d   NotTouched: e   NotMovable: f
 //! ```
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
-use isotherm_model::batch::Process;
 use isotherm_model::movement::AddressRange;
-use isotherm_model::spans;
 use isotherm_model::stay::{StayReason, StayedRange};
-use isotherm_model::units::Bytes;
-use isotherm_policy::PAGE;
 
-use super::input::{OptimizationInput, ProcessRange};
-use super::resident::ResidentByTier;
-
-/// Addresses by process.
-type Addresses = BTreeMap<Process, Vec<Range<u64>>>;
+use super::addresses::{Addresses, ResidentByTier, pages};
+use super::input::OptimizationInput;
 
 /// The ranges of all processes, each with its reason. `beyond` are addresses that samples prove hot and that lack room.
 pub(super) fn stays(
     input: &OptimizationInput<'_>,
     tiers: &ResidentByTier,
     (selected, beyond): (&Addresses, &Addresses),
-    demotions: &[ProcessRange],
+    demotions: &Addresses,
 ) -> Vec<StayedRange> {
+    let stays = tiers.slow.union(demotions).difference(selected);
+    let hot_by_hint = &input.hints.hot;
+    // Samples choose among pages without a hint.
+    let hot = beyond.difference(&input.hints.all()).union(hot_by_hint);
+    let absent = hot_by_hint.difference(&tiers.slow).difference(&tiers.fast);
+    let extents = input.extents.iter();
+    let extents: Addresses = extents
+        .map(|extent| (extent.process, pages(&extent.range().span())))
+        .collect();
+    let by_reason = [
+        (StayReason::Capacity, stays.intersection(&hot)),
+        (StayReason::NotHot, stays.difference(&hot)),
+        (StayReason::NotTouched, absent.intersection(&extents)),
+        (StayReason::NotMovable, absent.difference(&extents)),
+    ];
     let mut stayed = Vec::new();
     for process in input.resident.keys() {
-        let of = |set: &Addresses| set.get(process).cloned().unwrap_or_default();
-        let hot_by_hint = input.hints.hot_of(*process);
-        let leaves = demotions.iter().filter(|(other, _)| other == process);
-        let leaves = leaves.map(|(_, range)| range.start..range.end());
-        let slow: Vec<_> = tiers
-            .slow_of(*process)
-            .iter()
-            .cloned()
-            .chain(leaves)
-            .collect();
-        let stays = spans::difference(&spans::joined(slow), &of(selected));
-        // Samples choose among pages without a hint.
-        let by_samples = spans::difference(&of(beyond), &input.hints.all_of(*process));
-        let hot = spans::joined([by_samples.as_slice(), hot_by_hint].concat());
-
-        let resident = [tiers.slow_of(*process), tiers.fast_of(*process)].concat();
-        let absent = spans::difference(hot_by_hint, &spans::joined(resident));
-        let own = extents(input, *process);
-        let by_reason = [
-            (StayReason::Capacity, spans::intersection(&stays, &hot)),
-            (StayReason::NotHot, spans::difference(&stays, &hot)),
-            (StayReason::NotTouched, spans::intersection(&absent, &own)),
-            (StayReason::NotMovable, spans::difference(&absent, &own)),
-        ];
-        for (reason, spans) in by_reason {
-            stayed.extend(spans.into_iter().map(|span| StayedRange {
+        for (reason, addresses) in &by_reason {
+            let ranges = addresses.of(*process).iter();
+            stayed.extend(ranges.map(|range| StayedRange {
                 process: *process,
-                range: AddressRange {
-                    start: span.start,
-                    bytes: Bytes(span.end - span.start),
-                },
-                reason,
+                range: AddressRange::between(range.start, range.end),
+                reason: *reason,
             }));
         }
     }
     stayed
-}
-
-/// The pages that hold a part of an extent of a process.
-fn extents(input: &OptimizationInput<'_>, process: Process) -> Vec<Range<u64>> {
-    let own = input
-        .extents
-        .iter()
-        .filter(|extent| extent.process == process);
-    let pages = own.map(|extent| {
-        let end = extent.address.saturating_add(extent.bytes.0);
-        extent.address / PAGE * PAGE..end.saturating_add(PAGE - 1) / PAGE * PAGE
-    });
-    spans::joined(pages.collect())
 }

@@ -1,10 +1,12 @@
+//! Tests the choice and the moves of an optimization for one process whose memory is described by page.
+
 use std::collections::BTreeMap;
 
 use super::{
     ChunkChoice, HeatHint, HeatHints, Optimization, OptimizationInput, ProcessRange, optimize,
 };
 use crate::access_counts::AccessCounts;
-use isotherm_model::batch::{AllocatedObject, Extent, ObjectRange, ObservedAccess, Process};
+use isotherm_model::batch::{AllocatedObject, Extent, ObservedAccess, Process};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::source_kind::SourceKind;
@@ -33,8 +35,8 @@ impl Machine {
         self.objects.push(AllocatedObject {
             process: PROCESS,
             site: SiteId(5),
-            range: ObjectRange {
-                address: page * PAGE,
+            range: AddressRange {
+                start: page * PAGE,
                 bytes: Bytes(pages * PAGE),
             },
         });

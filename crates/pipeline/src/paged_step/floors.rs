@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::Process;
 use isotherm_model::paged::PagedObservation;
+use isotherm_model::sums::sums;
+use isotherm_model::units::Bytes;
 
 use crate::unit_step::{GroupLimit, entry_of};
 
@@ -19,14 +21,12 @@ impl Floors {
                 of_process.insert(watched.process, name);
             }
         }
-        let mut present: BTreeMap<&str, u64> = BTreeMap::new();
-        for held in &seen.units {
-            if let Some(name) = of_process.get(&held.unit.process) {
-                *present.entry(name).or_default() += held.present.0;
-            }
-        }
+        let units = seen.units.iter();
+        let named =
+            units.filter_map(|held| Some((*of_process.get(&held.unit.process)?, held.present)));
+        let present = sums(named);
         let is_low = |name: &str| {
-            let floor = groups.get(name).map_or(0, |group| group.floor.0);
+            let floor = groups.get(name).map_or(Bytes::ZERO, |group| group.floor);
             present.get(name).is_some_and(|present| *present <= floor)
         };
         let low = of_process.iter().filter(|(_, name)| is_low(name));

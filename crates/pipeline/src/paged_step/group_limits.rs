@@ -208,10 +208,10 @@ mod tests {
             };
             RangeOutcome::whole(action, fate)
         };
-        let refused = Fate::Denied(NO_RIGHT.to_owned());
+        let refused = Fate::Denied(NO_RIGHT.into());
         let outcomes = [
             outcome(7, refused),
-            outcome(8, Fate::Denied("locked".to_owned())),
+            outcome(8, Fate::Denied("locked".into())),
         ];
         let short = shortages(&seen, &outcomes);
         assert_eq!((short.len(), short[0].bytes), (1, Bytes(40)));

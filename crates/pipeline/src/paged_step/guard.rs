@@ -9,7 +9,6 @@ use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::units::Bytes;
 use isotherm_model::watch::Unit;
 
 /// The reason for which such a unit stays.
@@ -35,12 +34,9 @@ impl<E: RangeExecutor> RangeExecutor for Guard<'_, E> {
             while end < action.range.end() && self.is_held(&action, end) == is_held {
                 end = unit_end(end, self.unit).min(action.range.end());
             }
-            let range = AddressRange {
-                start: at,
-                bytes: Bytes(end - at),
-            };
+            let range = AddressRange::between(at, end);
             match is_held {
-                true => outcome.push(range.bytes, Fate::Busy(WAS_A_MISTAKE.to_owned())),
+                true => outcome.push(range.bytes, Fate::Busy(WAS_A_MISTAKE.into())),
                 false => {
                     let parts = self.inner.carry_out(RangeAction { range, ..action }).parts;
                     parts

@@ -424,6 +424,18 @@ fn what_cannot_leave_stays_and_the_rest_leaves() {
 }
 
 #[test]
+fn the_report_counts_the_swapped_bytes_of_units_too_small_to_move_as_swapped() {
+    let mut program = Program::of(1);
+    let mut seen = program.observe(0, &[]);
+    let small = &mut seen.units[0];
+    small.present = Bytes::ZERO;
+    small.out = Bytes(PAGE);
+    let mut step = step(0.02);
+    let report = step.run(&seen, &limits(1), &mut program);
+    assert_eq!((report.present, report.out), (Bytes::ZERO, Bytes(PAGE)));
+}
+
+#[test]
 fn what_exceeds_the_most_leaves_whatever_the_budget() {
     let mut program = Program::of(20);
     let mut step = step(0.01);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::{ObservedAccess, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
+use isotherm_model::batch::ObservedAccess;
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::paged::PAGED_OUT;
 use isotherm_model::source_kind::SourceKind;
@@ -13,36 +13,22 @@ use isotherm_model::watch::Unit;
 /// One action for each run of neighbouring units of a process; a unit has `bytes` bytes.
 pub(super) fn actions(units: &[Unit], bytes: u64, node: NodeId) -> Vec<RangeAction> {
     let mut actions: Vec<RangeAction> = Vec::new();
-    let mut last: Option<(Process, u64)> = None;
     for unit in units {
-        let end = unit.start.saturating_add(bytes);
         match actions.last_mut() {
-            Some(action) if last == Some((unit.process, unit.start)) => {
-                action.range.bytes += Bytes(bytes);
+            Some(last) if (last.process, last.range.end()) == (unit.process, unit.start) => {
+                last.range.bytes += Bytes(bytes);
             }
-            _ => actions.push(RangeAction {
-                process: unit.process,
-                range: AddressRange {
-                    start: unit.start,
-                    bytes: Bytes(bytes),
-                },
-                node,
-            }),
+            _ => actions.push(unit.move_to(node, Bytes(bytes))),
         }
-        last = Some((unit.process, end));
     }
     actions
 }
 
 /// One action for each page of a probe; pages have `page` bytes and are numbered within the unit.
 pub(super) fn probe_actions(probes: &[(Unit, Vec<u64>)], page: u64) -> Vec<RangeAction> {
-    let action = |unit: &Unit, number: &u64| RangeAction {
-        process: unit.process,
-        range: AddressRange {
-            start: unit.start + number * page,
-            bytes: Bytes(page),
-        },
-        node: PAGED_OUT,
+    let action = |unit: &Unit, number: &u64| {
+        let start = unit.start + number * page;
+        Unit { start, ..*unit }.move_to(PAGED_OUT, Bytes(page))
     };
     let all = probes.iter();
     all.flat_map(|(unit, pages)| pages.iter().map(move |number| action(unit, number)))
@@ -123,7 +109,7 @@ mod tests {
         let actions = probe_actions(&probes, PAGE);
         let starts: Vec<u64> = actions.iter().map(|it| it.range.start).collect();
         assert_eq!(starts[..3], [UNIT + 3 * PAGE, UNIT + 9 * PAGE, 4 * UNIT]);
-        let full = Fate::Busy(NO_SWAP_ROOM.to_owned());
+        let full = Fate::Busy(NO_SWAP_ROOM.into());
         let late = Fate::NotAttempted(Reason::OutOfTime);
         let fates = [Fate::Moved, Fate::Moved, Fate::AlreadyThere, full, late];
         let outcomes = actions.iter().zip(fates);

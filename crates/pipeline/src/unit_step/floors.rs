@@ -89,11 +89,6 @@ impl Floors {
         self.lifted.retain(is_fast);
     }
 
-    /// Forgets the lifted units, because units have new numbers.
-    pub(super) fn forget(&mut self) {
-        self.lifted.clear();
-    }
-
     /// Number of units that are kept only for a floor.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
@@ -195,7 +190,7 @@ impl Floors {
         let pages = (0..index.known().len() as u32).map(PageIndex);
         let held = groups.members(pages).into_iter().zip(&self.due);
         // No machine has 2^63 bytes.
-        held.map(|(held, due)| index.fast_of(&held) as i64 - *due as i64)
+        held.map(|(held, due)| index.sum(&held, |known| known.fast) as i64 - *due as i64)
             .collect()
     }
 }

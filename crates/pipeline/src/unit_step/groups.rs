@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::Process;
 use isotherm_model::page::PageIndex;
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, portion};
 use isotherm_model::watch::Observation;
 
 use super::index::Index;
@@ -31,9 +31,7 @@ impl Priority {
 
     /// The weighted rank; a rank above 0 stays above 0.
     fn weigh(self, rank: u64) -> u64 {
-        // A 64-bit number times a 32-bit one fits 128 bits.
-        let weighed = u128::from(rank) * u128::from(self.0) / u128::from(Self::NORMAL.0);
-        let weighed = u64::try_from(weighed).unwrap_or(u64::MAX);
+        let weighed = portion(rank, self.0.into(), Self::NORMAL.0.into());
         weighed.max(u64::from(rank > 0))
     }
 }

@@ -69,9 +69,7 @@ impl HugePageGroups {
         page: PageIndex,
         of: impl Fn(&UnitState) -> u64,
     ) -> u64 {
-        let members = self.with(&page).iter();
-        let values = members.map(|member| of(&index.known()[member.at()]));
-        values.fold(0, u64::saturating_add)
+        index.sum(self.with(&page), of)
     }
 
     /// Gives the units of a huge page equal parts of its rank, rounded up: an observed access never

@@ -51,6 +51,11 @@ impl Index {
         &self.known
     }
 
+    /// Whether each number's unit is fast.
+    pub(super) fn fast(&self) -> Vec<bool> {
+        self.known.iter().map(UnitState::is_fast).collect()
+    }
+
     /// The unit with this number, mutable.
     pub(super) fn known_mut(&mut self, page: PageIndex) -> Option<&mut UnitState> {
         self.known.get_mut(page.at())
@@ -62,16 +67,15 @@ impl Index {
         self.numbers.get(&unit).copied().map(PageIndex)
     }
 
-    /// Bytes resident in some units.
-    pub(super) fn resident_of(&self, pages: &[PageIndex]) -> u64 {
-        let resident = pages.iter().map(|page| self.known[page.at()].resident);
-        resident.fold(0, u64::saturating_add)
+    /// A sum over some units, such as their bytes in the fast tier.
+    pub(super) fn sum(&self, pages: &[PageIndex], of: impl Fn(&UnitState) -> u64) -> u64 {
+        let values = pages.iter().map(|page| of(&self.known[page.at()]));
+        values.fold(0, u64::saturating_add)
     }
 
-    /// Bytes that some units have in the fast tier.
-    pub(super) fn fast_of(&self, pages: &[PageIndex]) -> u64 {
-        let fast = pages.iter().map(|page| self.known[page.at()].fast);
-        fast.fold(0, u64::saturating_add)
+    /// Bytes resident in some units.
+    pub(super) fn resident_of(&self, pages: &[PageIndex]) -> u64 {
+        self.sum(pages, |known| known.resident)
     }
 
     /// The units that the last update removed, ascending. Their numbers are invalid where it renumbered the others.

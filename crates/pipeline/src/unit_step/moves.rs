@@ -6,8 +6,7 @@
 
 mod demotion_queue;
 
-use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
+use isotherm_model::movement::{NodeId, RangeAction};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
@@ -109,21 +108,7 @@ pub(super) fn actions(
             pages.push(*page);
             continue;
         }
-        runs.push((
-            of_unit(unit.process, unit.start, unit_bytes, node),
-            vec![*page],
-        ));
+        runs.push((unit.move_to(node, Bytes(unit_bytes)), vec![*page]));
     }
     runs
-}
-
-const fn of_unit(process: Process, start: u64, bytes: u64, node: NodeId) -> RangeAction {
-    RangeAction {
-        process,
-        range: AddressRange {
-            start,
-            bytes: Bytes(bytes),
-        },
-        node,
-    }
 }

@@ -24,6 +24,7 @@
 //! ```
 
 use isotherm_model::batch::ObservedAccess;
+use isotherm_model::units::portion;
 
 use super::index::Index;
 use crate::division::Division;
@@ -112,12 +113,7 @@ impl Ranks {
         totals
     }
 
-    /// Forgets earlier epochs: the units have other numbers.
-    pub(super) fn forget(&mut self) {
-        self.promoted.clear();
-    }
-
-    /// Halves the least ranks of the promoted units. One that falls below `end` is 0, as is that of a unit that is slow.
+    /// Halves the least ranks of the promoted units. A rank that falls below `end` becomes 0, as does the rank of a unit that is slow.
     fn halve_promoted(&mut self, index: &Index, end: u64) {
         self.promoted.resize(index.known().len(), 0);
         for (least, unit) in self.promoted.iter_mut().zip(index.known()) {
@@ -183,12 +179,7 @@ impl Ranks {
 
 /// `hits` times a fraction, rounded down; a hit never becomes zero.
 fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
-    if hits == 0 {
-        return 0;
-    }
-    // The product of two 64-bit numbers fits 128 bits.
-    let scaled = u128::from(hits) * u128::from(times) / u128::from(over.max(1));
-    u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    portion(hits, times, over).max(u64::from(hits > 0))
 }
 
 /// Spreads an access over the units in its range, in proportion to their resident bytes: only resident memory was accessed. No hit is lost

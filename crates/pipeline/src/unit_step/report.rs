@@ -147,7 +147,7 @@ impl Sums {
                 Fate::NotAttempted(Reason::DryRun) if modelled => self.moved(part.bytes, to_fast),
                 Fate::AlreadyThere => self.already_there += part.bytes,
                 Fate::NotAttempted(Reason::NotTouched) => {}
-                Fate::Busy(why) | Fate::Denied(why) => self.stayed(why.clone(), part.bytes),
+                Fate::Busy(why) | Fate::Denied(why) => self.stayed(why.to_string(), part.bytes),
                 Fate::NotAttempted(why) => self.stayed(why.to_string(), part.bytes),
             }
         }

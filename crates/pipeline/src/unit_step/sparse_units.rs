@@ -88,13 +88,8 @@ impl UnitSplit {
 }
 
 impl SparseUnits {
-    /// Forgets everything: the units have new numbers.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Follows an epoch: counts the samples by part, and forgets units that are gone. The fast bytes of split units are
-    /// those that were promoted: a few queried pages of a unit do not show them.
+    /// Follows an epoch: counts the samples by part, and forgets units that are gone. The fast bytes of split units are set to the bytes
+    /// that were promoted: the few pages queried of a unit do not show them.
     pub(super) fn follow(
         &mut self,
         index: &mut Index,

@@ -107,7 +107,7 @@ impl RangeExecutor for Machine {
             let fate = match (self.fast.get(&unit), refusal) {
                 (None, _) => gone(),
                 (Some(_), _) if self.dry => Fate::NotAttempted(Reason::DryRun),
-                (Some(_), _) if refuses => Fate::Busy("pinned".to_owned()),
+                (Some(_), _) if refuses => Fate::Busy("pinned".into()),
                 (Some(false), Some(fate)) => fate,
                 (Some(_), _) if moved.contains(&unit) => Fate::Moved,
                 (Some(fast), _) if *fast == (node == FAST) => Fate::AlreadyThere,

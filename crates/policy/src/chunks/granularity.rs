@@ -21,12 +21,12 @@ pub(super) fn add_chunks(object: &DataObject<'_>, chunk: Bytes, reads: &mut Vec<
         reads.extend_from_slice(object.missed_reads);
         return;
     }
-    let sum = |counts: &[u64]| {
-        counts
-            .iter()
-            .fold(0, |sum: u64, count| sum.saturating_add(*count))
-    };
-    reads.extend(object.missed_reads.chunks(counts_a_chunk).map(sum));
+    reads.extend(object.missed_reads.chunks(counts_a_chunk).map(total));
+}
+
+/// The sum of some counts.
+pub(super) fn total(counts: &[u64]) -> u64 {
+    counts.iter().copied().fold(0, u64::saturating_add)
 }
 
 /// The chunks of one object: their missed reads and their size.

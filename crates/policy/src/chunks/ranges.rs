@@ -9,7 +9,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
 use super::capacity::Candidate;
-use super::granularity::Chunks;
+use super::granularity::{Chunks, total};
 use super::local::Category;
 use super::object_selection::ObjectSelection;
 
@@ -139,10 +139,4 @@ impl Categorised<'_> {
             ranges.push(self.range(start..next, fit));
         }
     }
-}
-
-fn total(reads: &[u64]) -> u64 {
-    reads
-        .iter()
-        .fold(0, |sum, reads| sum.saturating_add(*reads))
 }

@@ -10,6 +10,8 @@
 //!     GB/s       10.1  12.5  16.3         table 2, the authors' machine with four DIMMs
 //! ```
 
+use isotherm_model::units::portion;
+
 use std::collections::BTreeMap;
 
 /// Bandwidths above which more devices are needed, in bytes a second.
@@ -245,8 +247,7 @@ fn bound(mut loads: Vec<ComparedLoad>, tolerance: u32) -> u64 {
     let slowed = slowed.filter(|load| load.is_slowed);
     let lowest = slowed.map(|load| load.got).min();
     lowest.map_or(u64::MAX, |lowest| {
-        let kept = u128::from(lowest) * u128::from(100_u32.saturating_sub(tolerance)) / 100;
-        u64::try_from(kept).unwrap_or(u64::MAX)
+        portion(lowest, 100_u32.saturating_sub(tolerance).into(), 100)
     })
 }
 

@@ -17,7 +17,7 @@ use isotherm_model::hotness::hotter_first;
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Accesses, Bytes};
+use isotherm_model::units::Bytes;
 
 use crate::minknap::{Effort, pack_values};
 use crate::plan::canonical;
@@ -128,11 +128,7 @@ impl SitePolicy for ColdSetPolicy {
         };
         let choice = |(number, item): (usize, &Item)| {
             let is_cold = cold.contains(&item.site);
-            Choice {
-                item: number,
-                taken: !is_cold,
-                reason: reason(item, is_cold),
-            }
+            Choice::new(number, !is_cold, reason(item, is_cold))
         };
         items.iter().enumerate().map(choice).collect()
     }
@@ -143,14 +139,6 @@ impl SitePolicy for ColdSetPolicy {
 pub struct ColdSet {
     /// The cold sites, by id.
     pub cold: Vec<SiteId>,
-    /// All others, by id.
-    pub hot: Vec<SiteId>,
-    /// Bytes of the cold sites.
-    pub cold_bytes: Bytes,
-    /// Accesses to the cold sites.
-    pub cold_accesses: Accesses,
-    /// Accesses that the share allows.
-    pub allowed: Accesses,
     /// Bytes that a better set could have in addition, at most, if the search reached its limit;
     /// `None` if the set is proved best.
     pub missing: Option<Bytes>,
@@ -200,25 +188,10 @@ pub fn cold_set(items: &[Item], share: AccessShare) -> ColdSet {
     for (index, taken) in candidates.into_iter().zip(taken) {
         is_cold[index] = taken;
     }
-    assemble(&items, &is_cold, allowed, missing)
-}
-
-fn assemble(items: &[Item], is_cold: &[bool], allowed: u128, missing: Option<u128>) -> ColdSet {
-    let sites = |wanted: bool| {
-        let chosen = items
-            .iter()
-            .zip(is_cold)
-            .filter(move |(_, cold)| **cold == wanted);
-        chosen.map(|(item, _)| *item)
-    };
-    let saturate = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    let sites = items.iter().zip(is_cold).filter(|(_, is_cold)| *is_cold);
     ColdSet {
-        cold: sites(true).map(|item| item.site).collect(),
-        hot: sites(false).map(|item| item.site).collect(),
-        cold_bytes: sites(true).map(|item| item.weight).sum(),
-        cold_accesses: sites(true).map(|item| Accesses(item.value)).sum(),
-        allowed: Accesses(saturate(allowed)),
-        missing: missing.map(|bytes| Bytes(saturate(bytes))),
+        cold: sites.map(|(item, _)| item.site).collect(),
+        missing: missing.map(|bytes| Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))),
     }
 }
 
@@ -228,7 +201,7 @@ mod tests {
     use crate::properties::{items, taken};
     use isotherm_model::plan::Item;
     use isotherm_model::port::SitePolicy;
-    use isotherm_model::units::{Accesses, Bytes};
+    use isotherm_model::units::Bytes;
     use proptest::prelude::*;
 
     fn share(hundredths: u32) -> AccessShare {
@@ -336,6 +309,11 @@ mod tests {
             .unwrap_or(0)
     }
 
+    fn bytes_of(sites: &[Item], cold: &[isotherm_model::site::SiteId]) -> Bytes {
+        let cold = sites.iter().filter(|item| cold.contains(&item.site));
+        cold.map(|item| item.weight).sum()
+    }
+
     proptest! {
         #[test]
         fn no_set_within_the_share_has_more_bytes_and_the_order_of_sites_does_not_matter(
@@ -346,10 +324,10 @@ mod tests {
             let set = cold_set(&sites, share(hundredths));
             let total: u64 = list.iter().map(|(accesses, _)| accesses).sum();
             let allowed = total * u64::from(hundredths) / 10_000;
-            prop_assert_eq!(set.allowed, Accesses(allowed));
-            prop_assert!(set.cold_accesses <= set.allowed);
-            prop_assert_eq!(set.cold_bytes, Bytes(best(&sites, allowed)));
-            prop_assert_eq!(set.cold.len() + set.hot.len(), sites.len());
+            let cold = || sites.iter().filter(|item| set.cold.contains(&item.site));
+            prop_assert!(cold().map(|item| item.value).sum::<u64>() <= allowed);
+            prop_assert_eq!(bytes_of(&sites, &set.cold), Bytes(best(&sites, allowed)));
+            prop_assert_eq!(cold().count(), set.cold.len());
             prop_assert_eq!(set.missing, None);
             let mut turned = sites;
             turned.reverse();
@@ -363,7 +341,7 @@ mod tests {
         ) {
             let sites = items(&list);
             let bytes = |hundredths: u32| {
-                cold_set(&sites, share(hundredths.min(10_000))).cold_bytes
+                bytes_of(&sites, &cold_set(&sites, share(hundredths.min(10_000))).cold)
             };
             prop_assert!(bytes(hundredths) <= bytes(hundredths + more));
         }

@@ -9,10 +9,6 @@ use isotherm_model::port::EpochPolicy;
 pub struct FirstComeFirstAllocated;
 
 impl EpochPolicy for FirstComeFirstAllocated {
-    fn name(&self) -> &'static str {
-        "first-come-first-allocated"
-    }
-
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         stay(view, wanted);
     }

@@ -15,10 +15,6 @@ pub struct History {
 }
 
 impl EpochPolicy for History {
-    fn name(&self) -> &'static str {
-        "history"
-    }
-
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         self.hottest
             .choose(view.previous_ranks, view.fast, view.capacity, wanted);

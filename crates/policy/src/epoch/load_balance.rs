@@ -49,10 +49,6 @@ impl LoadBalance {
 }
 
 impl EpochPolicy for LoadBalance {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         self.evidence.add(view);
         let seen = self.evidence.sum(view.fast.len());

@@ -15,10 +15,6 @@ pub struct Oracle {
 }
 
 impl EpochPolicy for Oracle {
-    fn name(&self) -> &'static str {
-        "oracle"
-    }
-
     /// In a live run, without the next ranks, fast pages stay fast.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         match view.next_ranks {

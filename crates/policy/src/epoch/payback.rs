@@ -182,10 +182,6 @@ impl Payback {
 }
 
 impl EpochPolicy for Payback {
-    fn name(&self) -> &'static str {
-        "payback"
-    }
-
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         self.pages.resize(view.previous_ranks.len(), Heat::UNSEEN);
         let pages = &self.pages;

@@ -3,7 +3,7 @@
 
 use isotherm_model::port::EpochPolicy;
 
-use super::{FirstComeFirstAllocated, History, MoveCosts, Oracle, Payback};
+use super::{FirstComeFirstAllocated, History, LoadBalance, MoveCosts, Oracle, Payback};
 
 /// Makes a policy without observations. The costs are for policies that use them.
 pub type MakeEpochPolicy = fn(MoveCosts) -> Box<dyn EpochPolicy>;
@@ -21,16 +21,27 @@ pub static POLICIES: [(&str, MakeEpochPolicy); 4] = [
 /// The short form of `first-come-first-allocated`, the baseline of most comparisons.
 pub const FIRST_COME: &str = "first-come";
 
-/// A new policy with this name; [`FIRST_COME`] is one too.
+/// Whether this is a name of the baseline: the short or the long form.
+#[must_use]
+pub fn is_first_come(name: &str) -> bool {
+    [FIRST_COME, "first-come-first-allocated"].contains(&name)
+}
+
+/// Makes the policy with this name, which may be [`FIRST_COME`].
 #[must_use]
 pub fn by_name(name: &str, costs: MoveCosts) -> Option<Box<dyn EpochPolicy>> {
-    let is_meant = |known: &str| {
-        known == name || name == FIRST_COME && known == FirstComeFirstAllocated.name()
-    };
-    POLICIES
-        .iter()
-        .find(|(known, _)| is_meant(known))
-        .map(|(_, make)| make(costs))
+    let is_meant = |known: &str| known == name || is_first_come(known) && is_first_come(name);
+    let found = POLICIES.iter().find(|(known, _)| is_meant(known));
+    found.map(|(_, make)| make(costs))
+}
+
+/// As [`by_name`], for a run or the daemon: also [`LoadBalance`], and [`Payback`] for a name of no policy.
+#[must_use]
+pub fn of_run(name: &str, costs: MoveCosts) -> Box<dyn EpochPolicy> {
+    match name == LoadBalance::NAME {
+        true => Box::new(LoadBalance::default()),
+        false => by_name(name, costs).unwrap_or_else(|| Box::new(Payback::new(costs))),
+    }
 }
 
 /// All names, in the order of [`POLICIES`].
@@ -66,7 +77,7 @@ pub(super) fn decided(
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{POLICIES, by_name, names};
+    use super::{POLICIES, by_name, decided, names};
     use crate::epoch::MoveCosts;
     use isotherm_model::page::EpochView;
     use proptest::prelude::*;
@@ -77,17 +88,26 @@ mod tests {
         prop::collection::vec(prop::collection::vec(rank, 12), 8)
     }
 
+    /// The page that a policy keeps fast, which page 2 is now: page 1 was hotter by a little, then by much, and page 0 will be the hottest.
+    fn kept(name: &str) -> [Vec<u32>; 2] {
+        [10, 1 << 40].map(|hottest| {
+            let mut policy = by_name(name, MoveCosts::TYPICAL).expect(name);
+            let previous_ranks = [1, hottest, 5];
+            let next_ranks = [hottest, 0, 0];
+            let fast = [false, false, true];
+            decided(&mut *policy, &previous_ranks, Some(&next_ranks), &fast, 1)
+        })
+    }
+
     #[test]
-    fn every_policy_has_the_name_it_is_found_by() {
-        for name in names() {
-            assert_eq!(
-                by_name(name, MoveCosts::TYPICAL).map(|p| p.name()),
-                Some(name)
-            );
-        }
+    fn every_policy_is_found_by_its_name() {
+        assert_eq!(kept("payback"), [[2], [1]]);
+        assert_eq!(kept("history"), [[1], [1]]);
+        assert_eq!(kept("oracle"), [[0], [0]]);
+        assert_eq!(kept("first-come-first-allocated"), [[2], [2]]);
+        assert_eq!(kept(super::FIRST_COME), [[2], [2]]);
+        assert_eq!(names().count(), 4);
         assert!(by_name("clairvoyance", MoveCosts::TYPICAL).is_none());
-        let short = by_name(super::FIRST_COME, MoveCosts::TYPICAL).map(|p| p.name());
-        assert_eq!(short, Some("first-come-first-allocated"));
     }
 
     proptest! {

@@ -8,6 +8,7 @@
 //! class* ranks how well it runs without fast memory.
 
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::share;
 
 /// The longest run time that is accepted: 2^60 ns, 36 years. At this limit three times the product
 /// of two differences of times fits 128 bits, so comparisons of benefits never round.
@@ -33,18 +34,20 @@ pub struct MeasuredProgram {
     objects: Vec<MeasuredObject>,
 }
 
-/// How much a program suffers from slow memory (CoMerge, section 3.1 and table 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SensitivityClass {
-    /// All slow takes less than 1.2 times as long as all fast. The paper prints no limit; its
-    /// examples need one between 1.042 (doitgen, none) and 1.439 (adi, low).
-    None,
-    /// Less than 2 times as long.
-    Low,
-    /// Less than 3 times as long.
-    Medium,
-    /// 3 times as long, or longer.
-    High,
+isotherm_model::variant_words! {
+    /// How much a program suffers from slow memory (CoMerge, section 3.1 and table 2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SensitivityClass {
+        /// All slow takes less than 1.2 times as long as all fast. The paper prints no limit; its
+        /// examples need one between 1.042 (doitgen, none) and 1.439 (adi, low).
+        None = "none",
+        /// Less than 2 times as long.
+        Low = "low",
+        /// Less than 3 times as long.
+        Medium = "medium",
+        /// 3 times as long, or longer.
+        High = "high",
+    }
 }
 
 /// Programs that share a fast tier, sorted by name: the order of the input no longer matters.
@@ -204,23 +207,7 @@ impl SensitivityClass {
     /// Factor from benefit to co-benefit (CoMerge, section 4.2): 0, 1, 2, 3.
     #[must_use]
     pub const fn factor(self) -> u32 {
-        match self {
-            Self::None => 0,
-            Self::Low => 1,
-            Self::Medium => 2,
-            Self::High => 3,
-        }
-    }
-
-    /// The word used on screen.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
+        self as u32
     }
 }
 
@@ -324,10 +311,7 @@ impl SharedPlan {
     /// Used bytes by capacity (CoMerge, section 4): from 0 to 1, and 0 where the capacity is 0.
     #[must_use]
     pub fn utility(&self) -> f64 {
-        if self.capacity == Bytes::ZERO {
-            return 0.0;
-        }
-        self.used().0 as f64 / self.capacity.0 as f64
+        share(self.used().0, self.capacity.0)
     }
 
     /// The objects that are in the fast tier, whole or in part, in the order of the policy.

@@ -14,10 +14,10 @@ use std::num::NonZeroU32;
 use isotherm_model::units::Bytes;
 
 use super::colocation::Colocation;
-use super::equal_split::EqualSplit;
 use super::floor::fewest;
+use super::paper_policy::PaperPolicy;
 use super::policy::SharingPolicy;
-use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain};
+use super::slowdown::{Allotment, allotment, avoidable, gain};
 
 /// The least gain of each program, and fast bytes with which each has that gain.
 pub(super) struct Reserve {
@@ -38,16 +38,16 @@ impl Reserve {
         capacity: Bytes,
         chunk: u64,
     ) -> Self {
-        let Ok(equal) = EqualSplit.share(colocation, capacity) else {
+        let Ok(equal) = PaperPolicy::EqualSplit.share(colocation, capacity) else {
             return self;
         };
         let equal = allotment(colocation, &equal);
         let factor = f64::from(percent.get().max(100)) / 100.0;
         let (mut targets, mut fast) = (self.targets.clone(), self.fast.clone());
         for (at, program) in colocation.programs().iter().enumerate() {
-            let of_equal = all_slow(program) - avoidable(program) * gain(program, &equal[at]);
-            let target = (all_slow(program) - factor * of_equal) / avoidable(program);
-            // Without a gain from fast memory the quotient is no number, and no comparison holds.
+            let of_equal = program.slowdown() - avoidable(program) * gain(program, &equal[at]);
+            let target = (program.slowdown() - factor * of_equal) / avoidable(program);
+            // For a program without a gain from fast memory the quotient is not a number, and no comparison holds.
             if target > targets[at] {
                 targets[at] = target;
                 let chunks = fewest(program, target, chunk);

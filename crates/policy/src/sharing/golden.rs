@@ -7,10 +7,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use super::colocation::{
     Colocation, MeasuredObject, MeasuredProgram, SensitivityClass, SharedPlan,
 };
-use super::{
-    Benefit, BlindMerge, CoMerge, CoMergePrinted, EqualSplit, FairMerge, ProportionalSplit,
-    SharingPolicy,
-};
+use super::{Benefit, PaperPolicy, SharingPolicy};
 
 const MEGABYTE: u64 = 1_000_000;
 /// The times are printed to the hundredth of a second.
@@ -213,7 +210,7 @@ fn table_3_every_co_benefit_is_the_factor_times_the_benefit() {
 
 #[test]
 fn table_4_equal_split_uses_059_of_the_tier_for_both_of_xsbench_parts_and_c() {
-    let plan = plan(&EqualSplit, &coral(), 3000);
+    let plan = plan(&PaperPolicy::EqualSplit, &coral(), 3000);
     assert_eq!(
         placed_by_name(&plan),
         [
@@ -228,7 +225,7 @@ fn table_4_equal_split_uses_059_of_the_tier_for_both_of_xsbench_parts_and_c() {
 
 #[test]
 fn table_4_proportional_split_uses_045_of_the_tier_for_nuclide_parts_c_and_a() {
-    let plan = plan(&ProportionalSplit, &coral(), 3000);
+    let plan = plan(&PaperPolicy::ProportionalSplit, &coral(), 3000);
     assert_eq!(
         placed_by_name(&plan),
         ["CLOMP.parts", "STREAM.a", "STREAM.c", "XSBench.nuclide"]
@@ -238,7 +235,7 @@ fn table_4_proportional_split_uses_045_of_the_tier_for_nuclide_parts_c_and_a() {
 
 #[test]
 fn table_4_fair_merge_uses_087_of_the_tier_and_places_stream_clomp_xsbench_in_turn() {
-    let plan = plan(&FairMerge, &coral(), 3000);
+    let plan = plan(&PaperPolicy::FairMerge, &coral(), 3000);
     assert_eq!(
         placed(&plan),
         [
@@ -254,7 +251,7 @@ fn table_4_fair_merge_uses_087_of_the_tier_and_places_stream_clomp_xsbench_in_tu
 
 #[test]
 fn table_4_blind_merge_uses_096_of_the_tier_for_zones_nuclide_and_all_of_stream() {
-    let plan = plan(&BlindMerge, &coral(), 3000);
+    let plan = plan(&PaperPolicy::BlindMerge, &coral(), 3000);
     assert_eq!(
         placed(&plan),
         [
@@ -270,10 +267,10 @@ fn table_4_blind_merge_uses_096_of_the_tier_for_zones_nuclide_and_all_of_stream(
 
 #[test]
 fn table_4_comerge_is_blind_merge_where_all_programs_are_of_one_class() {
-    let plan = plan(&CoMerge, &coral(), 3000);
+    let plan = plan(&PaperPolicy::CoMerge, &coral(), 3000);
     assert_eq!(
         placed(&plan),
-        placed(&self::plan(&BlindMerge, &coral(), 3000))
+        placed(&self::plan(&PaperPolicy::BlindMerge, &coral(), 3000))
     );
     assert_utility(&plan, 0.96);
 }
@@ -281,20 +278,20 @@ fn table_4_comerge_is_blind_merge_where_all_programs_are_of_one_class() {
 #[test]
 fn section_4_1_two_polybench_programs_use_all_of_an_equal_split_and_075_of_a_proportional_one() {
     let pair = programs(&["jacobi-2d", "fdtd-2d"]);
-    let equal = plan(&EqualSplit, &pair, 2000);
+    let equal = plan(&PaperPolicy::EqualSplit, &pair, 2000);
     assert_eq!(
         placed_by_name(&equal),
         ["fdtd-2d.ey", "fdtd-2d.hz", "jacobi-2d.A", "jacobi-2d.B"]
     );
     assert_utility(&equal, 1.0);
-    let proportional = plan(&ProportionalSplit, &pair, 2000);
+    let proportional = plan(&PaperPolicy::ProportionalSplit, &pair, 2000);
     assert_eq!(
         placed_by_name(&proportional),
         ["fdtd-2d.ey", "fdtd-2d.hz", "jacobi-2d.A"]
     );
     assert_utility(&proportional, 0.75);
     let pair = programs(&["doitgen", "fdtd-2d"]);
-    let proportional = plan(&ProportionalSplit, &pair, 2000);
+    let proportional = plan(&PaperPolicy::ProportionalSplit, &pair, 2000);
     assert_eq!(
         placed_by_name(&proportional),
         ["doitgen.C4", "doitgen.sum", "fdtd-2d.ey", "fdtd-2d.hz"]
@@ -305,9 +302,9 @@ fn section_4_1_two_polybench_programs_use_all_of_an_equal_split_and_075_of_a_pro
 #[test]
 fn section_4_2_blind_merge_leaves_fdtd_with_nothing_that_fair_merge_gives_its_best_object() {
     let pair = programs(&["jacobi-2d", "fdtd-2d"]);
-    let fair = plan(&FairMerge, &pair, 1000);
+    let fair = plan(&PaperPolicy::FairMerge, &pair, 1000);
     assert_eq!(placed(&fair), ["fdtd-2d.hz", "jacobi-2d.A"]);
-    let blind = plan(&BlindMerge, &pair, 1000);
+    let blind = plan(&PaperPolicy::BlindMerge, &pair, 1000);
     assert_eq!(placed(&blind), ["jacobi-2d.A", "jacobi-2d.B"]);
 }
 
@@ -315,16 +312,16 @@ fn section_4_2_blind_merge_leaves_fdtd_with_nothing_that_fair_merge_gives_its_be
 fn section_4_2_comerge_prefers_sensitive_jacobi_to_adi_which_blind_merge_does_not() {
     // adi.X and jacobi-2d.A differ by 0.0016 and would be equal if rounded before the comparison.
     let pair = programs(&["jacobi-2d", "adi"]);
-    let blind = plan(&BlindMerge, &pair, 1000);
+    let blind = plan(&PaperPolicy::BlindMerge, &pair, 1000);
     assert_eq!(placed(&blind), ["adi.X", "jacobi-2d.A"]);
-    let comerge = plan(&CoMerge, &pair, 1000);
+    let comerge = plan(&PaperPolicy::CoMerge, &pair, 1000);
     assert_eq!(placed(&comerge), ["jacobi-2d.A", "jacobi-2d.B"]);
 }
 
 #[test]
 fn comerge_gives_an_insensitive_program_what_room_is_left_by_its_benefits() {
     let pair = programs(&["doitgen", "adi"]);
-    let plan = plan(&CoMerge, &pair, 2000);
+    let plan = plan(&PaperPolicy::CoMerge, &pair, 2000);
     assert_eq!(
         placed(&plan),
         ["adi.X", "adi.B", "adi.A", "doitgen.C4", "doitgen.sum"]
@@ -340,8 +337,11 @@ fn the_printed_formula_is_comerge_from_class_low_to_a_slow_down_below_four() {
     ] {
         let programs = programs(names);
         for megabytes in [250, 1000, 3000] {
-            let [tables, formula] = [&CoMerge as &dyn SharingPolicy, &CoMergePrinted]
-                .map(|policy| placed(&plan(policy, &programs, megabytes)));
+            let [tables, formula] = [
+                &PaperPolicy::CoMerge as &dyn SharingPolicy,
+                &PaperPolicy::CoMergePrinted,
+            ]
+            .map(|policy| placed(&plan(policy, &programs, megabytes)));
             assert_eq!(tables, formula, "{names:?}");
         }
     }
@@ -365,9 +365,9 @@ fn the_printed_formula_prefers_a_program_that_is_slowed_six_times_to_one_that_is
     );
     let jacobi = TABLE_3.iter().find(|part| part.0 == "jacobi-2d").unwrap();
     let pair = Colocation::new(vec![measured(&stream), measured(jacobi)]).unwrap();
-    let tables = plan(&CoMerge, &pair, 1100);
+    let tables = plan(&PaperPolicy::CoMerge, &pair, 1100);
     assert_eq!(placed(&tables), ["jacobi-2d.A", "STREAM.c"]);
-    let formula = plan(&CoMergePrinted, &pair, 1100);
+    let formula = plan(&PaperPolicy::CoMergePrinted, &pair, 1100);
     assert_eq!(placed(&formula), ["STREAM.c", "STREAM.a"]);
     assert!(
         formula.grants[1]
@@ -382,8 +382,11 @@ fn the_printed_formula_prefers_a_program_that_is_slowed_six_times_to_one_that_is
 fn the_printed_formula_counts_a_program_of_class_none_once() {
     let pair = programs(&["doitgen", "adi"]);
     assert_eq!(
-        placed(&plan(&CoMergePrinted, &pair, 1000)),
+        placed(&plan(&PaperPolicy::CoMergePrinted, &pair, 1000)),
         ["doitgen.C4", "doitgen.sum", "adi.X"]
     );
-    assert_eq!(placed(&plan(&CoMerge, &pair, 1000)), ["adi.X", "adi.B"]);
+    assert_eq!(
+        placed(&plan(&PaperPolicy::CoMerge, &pair, 1000)),
+        ["adi.X", "adi.B"]
+    );
 }

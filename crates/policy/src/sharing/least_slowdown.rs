@@ -26,14 +26,14 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use isotherm_model::units::Bytes;
 
-use super::PAPER_POLICIES;
 use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use super::fairness::Reserve;
 use super::floor::{self, FloorError};
 use super::increment::{Increment, increments};
+use super::paper_policy::PaperPolicy;
 use super::policy::SharingPolicy;
 use super::rivals;
-use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain, summed, useful_benefit};
+use super::slowdown::{Allotment, allotment, avoidable, gain, summed, useful_benefit};
 use super::whole_objects::{Candidate, candidates};
 
 /// Default bytes of a chunk: a huge page, which the kernel moves as a whole.
@@ -85,7 +85,7 @@ impl SharingPolicy for LeastSlowdown {
         let mut without_promises = nothing(colocation);
         fill(&mut without_promises, &steps, capacity, chunk);
         let is_bound = fast != without_promises;
-        for policy in PAPER_POLICIES {
+        for policy in PaperPolicy::ALL {
             let other = allotment(colocation, &policy.share(colocation, capacity)?);
             let is_better = summed(colocation, &other) < summed(colocation, &fast);
             if is_better && floor::are_kept(colocation, &targets, &other) {
@@ -107,10 +107,12 @@ fn nothing(colocation: &Colocation) -> Allotment {
     programs.map(of_program).collect()
 }
 
-/// Takes the steps in order while there is room; one that does not fit is taken in whole chunks.
-fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) {
+/// Takes the steps in order while there is room; a step that does not fit is taken in whole chunks. Returns the summed slowdown that the
+/// taken bytes save.
+fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) -> f64 {
     let used: Bytes = fast.iter().flatten().copied().sum();
     let mut room = capacity.saturating_sub(used);
+    let mut saved = 0.0;
     for step in steps {
         let taken = &mut fast[step.program][step.object];
         let wanted = step.upto.saturating_sub(*taken);
@@ -119,9 +121,11 @@ fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) 
         } else {
             Bytes(room.0 / chunk * chunk)
         };
+        saved += step.worth * bytes.0 as f64;
         *taken += bytes;
         room = room.saturating_sub(bytes);
     }
+    saved
 }
 
 /// Every object with its fast bytes, the highest worth per byte first. `is_bound`: floors or the fairness changed which bytes are fast.
@@ -145,14 +149,8 @@ fn grants(colocation: &Colocation, fast: &Allotment, is_bound: bool) -> Vec<Gran
                 "the room went to bytes that save more, or that a floor or the fairness keeps"
             }
         };
-        Grant {
-            program: program.name().to_owned(),
-            object: object.name.clone(),
-            size: object.size,
-            fast,
-            reason: reason(object, fast, worth(program, object), end),
-            rival: None,
-        }
+        let reason = reason(object, fast, worth(program, object), end);
+        candidate.granted(fast, reason)
     };
     let mut grants: Vec<Grant> = order.iter().map(grant).collect();
     let programs = colocation.programs().iter().zip(fast);
@@ -182,16 +180,8 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, end: &str) -> String
 /// by worth, without rounding to chunks.
 #[must_use]
 pub fn least_possible(colocation: &Colocation, capacity: Bytes) -> f64 {
-    let mut taken = nothing(colocation);
-    let mut room = capacity;
-    let mut saved = 0.0;
-    for step in increments(colocation, 1) {
-        let taken = &mut taken[step.program][step.object];
-        let bytes = step.upto.saturating_sub(*taken).min(room);
-        saved += step.worth * bytes.0 as f64;
-        *taken += bytes;
-        room = room.saturating_sub(bytes);
-    }
-    let all_slow: f64 = colocation.programs().iter().map(all_slow).sum();
-    all_slow - saved
+    let steps = increments(colocation, 1);
+    let saved = fill(&mut nothing(colocation), &steps, capacity, 1);
+    let programs = colocation.programs().iter();
+    programs.map(MeasuredProgram::slowdown).sum::<f64>() - saved
 }

@@ -19,14 +19,3 @@ pub trait SharingPolicy {
     /// A floor cannot be kept. The paper's policies have no floors and never fail.
     fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError>;
 }
-
-/// A borrowed policy is a policy, so that one list can hold owned and borrowed ones.
-impl<P: SharingPolicy + ?Sized> SharingPolicy for &P {
-    fn name(&self) -> &'static str {
-        (**self).name()
-    }
-
-    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError> {
-        (**self).share(colocation, capacity)
-    }
-}

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use super::colocation::{Colocation, MeasuredObject, MeasuredProgram, SharedPlan};
 use super::golden::programs;
 use super::{
-    DEFAULT_CHUNK, EqualSplit, FloorError, LeastSlowdown, PAPER_POLICIES, SharingPolicy,
-    least_possible, slowdowns, summed_slowdown,
+    DEFAULT_CHUNK, FloorError, LeastSlowdown, PaperPolicy, SharingPolicy, least_possible,
+    slowdowns, summed_slowdown,
 };
 
 const GRAIN: u64 = 4096;
@@ -84,7 +84,7 @@ proptest! {
         let colocation = Colocation::new(measured).unwrap();
         let objects: usize = colocation.programs().iter().map(|p| p.objects().len()).sum();
         let ours = ours(chunk);
-        let all = PAPER_POLICIES.iter().map(|policy| *policy as &dyn SharingPolicy);
+        let all = PaperPolicy::ALL.iter().map(|policy| policy as &dyn SharingPolicy);
         for policy in all.chain([&ours as &dyn SharingPolicy]) {
             let plan = policy.share(&colocation, capacity).unwrap();
             prop_assert!(plan.used() <= capacity, "{}", policy.name());
@@ -126,7 +126,7 @@ proptest! {
             Colocation::new(programs).unwrap()
         };
         let ours = ours(2);
-        let all = PAPER_POLICIES.iter().map(|policy| *policy as &dyn SharingPolicy);
+        let all = PaperPolicy::ALL.iter().map(|policy| policy as &dyn SharingPolicy);
         for policy in all.chain([&ours as &dyn SharingPolicy]) {
             let one = policy.share(&build(false), Bytes(capacity));
             prop_assert_eq!(one, policy.share(&build(true), Bytes(capacity)));
@@ -142,7 +142,7 @@ proptest! {
         let sum = summed_slowdown(&colocation, &plan);
         let rounding = 1e-9 * sum.max(1.0);
         prop_assert!(sum >= least_possible(&colocation, capacity) - rounding);
-        for policy in PAPER_POLICIES {
+        for policy in PaperPolicy::ALL {
             let theirs = policy.share(&colocation, capacity).unwrap();
             prop_assert!(sum <= summed_slowdown(&colocation, &theirs), "{}", policy.name());
         }
@@ -155,10 +155,10 @@ proptest! {
         let colocation = Colocation::new(measured).unwrap();
         let plan = fair(chunk).share(&colocation, capacity).unwrap();
         prop_assert!(plan.used() <= capacity);
-        let equal = EqualSplit.share(&colocation, capacity).unwrap();
+        let equal = PaperPolicy::EqualSplit.share(&colocation, capacity).unwrap();
         prop_assert!(is_fair(&colocation, &plan, &equal));
         let sum = summed_slowdown(&colocation, &plan);
-        for policy in PAPER_POLICIES {
+        for policy in PaperPolicy::ALL {
             let theirs = policy.share(&colocation, capacity).unwrap();
             let is_better = summed_slowdown(&colocation, &theirs) < sum * (1.0 - 1e-6);
             prop_assert!(!is_better || !is_fair(&colocation, &theirs, &equal), "{}", policy.name());
@@ -283,8 +283,8 @@ fn on_the_papers_own_example_splitting_objects_saves_more_than_the_best_of_its_p
     let of = |policy: &dyn SharingPolicy| {
         summed_slowdown(&colocation, &policy.share(&colocation, capacity).unwrap())
     };
-    let best = PAPER_POLICIES
-        .map(|policy| of(policy))
+    let best = PaperPolicy::ALL
+        .map(|policy| of(&policy))
         .into_iter()
         .fold(f64::MAX, f64::min);
     assert!(sum < best - 0.05, "{sum} against {best}");

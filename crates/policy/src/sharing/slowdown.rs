@@ -55,11 +55,6 @@ pub(super) fn avoidable(program: &MeasuredProgram) -> f64 {
     gap.0 as f64 / program.all_fast().0 as f64
 }
 
-/// The slowdown with nothing in the fast tier.
-pub(super) fn all_slow(program: &MeasuredProgram) -> f64 {
-    program.all_slow().0 as f64 / program.all_fast().0 as f64
-}
-
 /// The sum of the slowdowns. Programs count equally, regardless of their run time.
 pub(super) fn summed(colocation: &Colocation, fast: &Allotment) -> f64 {
     each(colocation, fast).iter().sum()
@@ -68,7 +63,7 @@ pub(super) fn summed(colocation: &Colocation, fast: &Allotment) -> f64 {
 fn each(colocation: &Colocation, fast: &Allotment) -> Vec<f64> {
     let programs = colocation.programs().iter().zip(fast);
     programs
-        .map(|(program, fast)| all_slow(program) - avoidable(program) * gain(program, fast))
+        .map(|(program, fast)| program.slowdown() - avoidable(program) * gain(program, fast))
         .collect()
 }
 

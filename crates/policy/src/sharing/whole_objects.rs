@@ -6,7 +6,7 @@
 use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
-use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
+use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram};
 use super::rivals;
 
 /// An object of a program, and the positions of both in the colocation.
@@ -20,6 +20,18 @@ pub(super) struct Candidate<'a> {
 impl Candidate<'_> {
     pub(super) fn benefit(&self) -> Benefit {
         Benefit::of(self.program, self.object)
+    }
+
+    /// The grant of this many bytes of the object, without a rival.
+    pub(super) fn granted(&self, fast: Bytes, reason: String) -> Grant {
+        Grant {
+            program: self.program.name().to_owned(),
+            object: self.object.name.clone(),
+            size: self.object.size,
+            fast,
+            reason,
+            rival: None,
+        }
     }
 }
 
@@ -50,33 +62,23 @@ pub(super) fn by_program(colocation: &Colocation) -> Vec<Vec<Candidate<'_>>> {
     lists
 }
 
-/// What a policy orders objects by, in words.
-pub(super) type Worth = fn(&Candidate<'_>) -> String;
+/// The measure by which a policy orders objects, with its name.
+pub(super) type Measure = (
+    &'static str,
+    fn(&MeasuredProgram, &MeasuredObject) -> Benefit,
+);
 
 /// The benefit, which ranks the objects of one program.
-pub(super) fn in_words_of_benefit(candidate: &Candidate<'_>) -> String {
-    format!("its benefit is {:.3}", candidate.benefit().value())
-}
-
-/// The co-benefit, which ranks those of all programs.
-pub(super) fn in_words_of_co_benefit(candidate: &Candidate<'_>) -> String {
-    let co_benefit = Benefit::co_benefit(candidate.program, candidate.object);
-    format!("its co-benefit is {:.3}", co_benefit.value())
-}
-
-/// The co-benefit by the paper's formula.
-pub(super) fn in_words_of_printed_co_benefit(candidate: &Candidate<'_>) -> String {
-    let co_benefit = Benefit::printed_co_benefit(candidate.program, candidate.object);
-    format!("its printed co-benefit is {:.3}", co_benefit.value())
-}
+pub(super) const BENEFIT: Measure = ("benefit", Benefit::of);
 
 /// Places objects in this order while they fit into the room, and records each with its reason.
-fn fill(order: &[Candidate<'_>], worth: Worth, room: Bytes, grants: &mut Vec<Grant>) {
+fn fill(order: &[Candidate<'_>], (name, measure): Measure, room: Bytes, grants: &mut Vec<Grant>) {
     let mut left = room;
     for candidate in order {
         let size = candidate.object.size;
         let benefit = candidate.benefit();
-        let worth = worth(candidate);
+        let measured = measure(candidate.program, candidate.object).value();
+        let worth = format!("its {name} is {measured:.3}");
         let (fast, reason) = if benefit.is_harm() {
             let reason = "left out: its program was slower with it in the fast tier".to_owned();
             (Bytes::ZERO, reason)
@@ -87,47 +89,26 @@ fn fill(order: &[Candidate<'_>], worth: Worth, room: Bytes, grants: &mut Vec<Gra
             (Bytes::ZERO, reason)
         };
         left = left.saturating_sub(fast);
-        grants.push(Grant {
-            program: candidate.program.name().to_owned(),
-            object: candidate.object.name.clone(),
-            size,
-            fast,
-            reason,
-            rival: None,
-        });
+        grants.push(candidate.granted(fast, reason));
     }
 }
 
-/// One order for all programs, by this worth.
-pub(super) fn in_order(
-    policy: &str,
-    (order, worth): (&[Candidate<'_>], Worth),
-    capacity: Bytes,
-) -> SharedPlan {
+/// One order for all programs, by this measure.
+pub(super) fn in_order(order: &[Candidate<'_>], measure: Measure, capacity: Bytes) -> Vec<Grant> {
     let mut grants = Vec::new();
-    fill(order, worth, capacity, &mut grants);
+    fill(order, measure, capacity, &mut grants);
     rivals::name(&mut grants, |_| false);
-    SharedPlan {
-        policy: policy.to_owned(),
-        capacity,
-        grants,
-    }
+    grants
 }
 
 /// A part of the tier for each program, filled by benefit.
 pub(super) fn in_parts(
-    policy: &str,
     colocation: &Colocation,
-    capacity: Bytes,
     part: impl Fn(&MeasuredProgram) -> Bytes,
-) -> SharedPlan {
+) -> Vec<Grant> {
     let mut grants = Vec::new();
     for (program, list) in colocation.programs().iter().zip(by_program(colocation)) {
-        fill(&list, in_words_of_benefit, part(program), &mut grants);
+        fill(&list, BENEFIT, part(program), &mut grants);
     }
-    SharedPlan {
-        policy: policy.to_owned(),
-        capacity,
-        grants,
-    }
+    grants
 }

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use isotherm_model::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
+use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::code_access::{AccessKind, CodeAccess, SampleWalk};
 use isotherm_model::isolation_runs::{BandwidthCounter, IsolatedData, IsolationRun, IsolationRuns};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::profile::{EpochSpan, Heat, HeatBin, HeatObject, Meta, Resident, Segment};
 use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns, TierPair};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -175,8 +176,8 @@ fn source(random: &mut Random) -> SourceReport {
 
 /// None, an object of which the chunk alone is known, or one with a bin.
 fn heat_object(random: &mut Random) -> Option<HeatObject> {
-    let range = ObjectRange {
-        address: random.next(),
+    let range = AddressRange {
+        start: random.next(),
         bytes: Bytes(random.below(1 << 30) + 1),
     };
     let bytes = 4096 << random.below(12);
@@ -225,7 +226,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             site: SiteId(random.below(9)),
             address: random.next(),
             object: heat_object(&mut random),
-            accesses: Accesses(random.next()),
+            accesses: Accesses(random.below(1 << 56)),
             streamed: Accesses(u64::from(epoch.0) + 1),
             served: Accesses(random.below(9)),
         })

@@ -68,17 +68,12 @@ impl ProfileDifference {
             Some(unit) => unit,
             None => "",
         };
-        let heat = |run: &DifferenceRun| (run.heat_in_words(unit), run.heat.unwrap_or(0));
+        let heat = |run: &DifferenceRun| (heat_in_words(run.heat, unit), run.heat.unwrap_or(0));
         let time = |run: &DifferenceRun| (Nanos(run.time_ns).to_string(), run.time_ns);
-        let footprint = |run: &DifferenceRun| {
-            let bytes = run.footprint_bytes;
-            (Bytes(bytes).to_string(), bytes)
-        };
+        let size = |bytes: u64| (Bytes(bytes).to_string(), bytes);
+        let footprint = |run: &DifferenceRun| size(run.footprint_bytes);
         let allocations = |run: &DifferenceRun| (grouped(run.allocations), run.allocations);
-        let requested = |run: &DifferenceRun| {
-            let bytes = run.requested_bytes;
-            (Bytes(bytes).to_string(), bytes)
-        };
+        let requested = |run: &DifferenceRun| size(run.requested_bytes);
         type Figure<'a> = &'a dyn Fn(&DifferenceRun) -> (String, u64);
         let rows: [(&str, Figure<'_>); 5] = [
             ("time", &time),
@@ -107,10 +102,8 @@ impl ProfileDifference {
         if found.before == 0 {
             return "The earlier profile has no sites.".to_owned();
         }
-        let by = found
-            .by
-            .iter()
-            .map(|(by, count)| format!("{count} by {by}"));
+        let by = found.by.iter();
+        let by = by.map(|(by, count)| format!("{count} by {by}"));
         let by = by.collect::<Vec<_>>().join(", ");
         let by = match by.is_empty() {
             true => String::new(),
@@ -128,11 +121,8 @@ impl ProfileDifference {
     /// `3 hotter, 1 cooler, 2 larger; 34 unchanged beyond the noise.`
     fn changes_in_words(&self, changed: usize) -> String {
         let kinds = SiteChangeKind::ALL.into_iter().filter_map(|kind| {
-            let of = self
-                .sites
-                .iter()
-                .filter(|site| site.changes.contains(&kind));
-            match of.count() {
+            let sites = self.sites.iter();
+            match sites.filter(|site| site.changes.contains(&kind)).count() {
                 0 => None,
                 count => Some(format!("{} {}", grouped(count as u64), kind.word())),
             }

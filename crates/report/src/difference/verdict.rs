@@ -4,18 +4,12 @@
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{ConditionResult, ProfileDifference, SiteDifference, SiteFigures, heat_in_words};
-use crate::fail_condition::{
-    AmountUnit, ConditionLimit, ConditionSubject, DifferenceMeasure, FailCondition,
-};
+use crate::fail_condition::{ConditionLimit, ConditionSubject, DifferenceMeasure, FailCondition};
 use crate::noise::{SampledAmount, differ};
 use crate::words::{counted, grouped, percent};
 
-/// A measure of both runs. Heat has samples.
-#[derive(Clone, Copy)]
-struct MeasuredPair {
-    before: SampledAmount,
-    after: SampledAmount,
-}
+/// A measure of both runs, before and after. Heat has samples.
+type MeasuredPair = [SampledAmount; 2];
 
 impl ProfileDifference {
     /// Evaluates the conditions; [`Self::conditions`] has the results.
@@ -31,9 +25,9 @@ impl ProfileDifference {
             Some(why) => (None, why),
             None => match &condition.subject {
                 ConditionSubject::Program => {
-                    let measured = self.of_program(condition.measure);
-                    let holds = condition.holds(measured.before.amount, measured.after.amount);
-                    (Some(holds), self.values(condition.measure, measured))
+                    let [before, after] = self.of_program(condition.measure);
+                    let holds = condition.holds(before.amount, after.amount);
+                    (Some(holds), self.values(condition.measure, [before, after]))
                 }
                 ConditionSubject::AnySite => self.of_sites(condition, &|_| true),
                 ConditionSubject::Sites(text) => {
@@ -58,9 +52,8 @@ impl ProfileDifference {
                         .to_owned(),
                 );
             };
-            let is_time = condition.unit == Some(AmountUnit::Time);
-            if is_amount && is_time != (unit == "ns") {
-                let (has, wanted) = match is_time {
+            if is_amount && condition.is_time != (unit == "ns") {
+                let (has, wanted) = match condition.is_time {
                     true => (unit, "a number such as 1000"),
                     false => ("time waiting for memory", "a time such as 10ms"),
                 };
@@ -90,7 +83,7 @@ impl ProfileDifference {
     ) -> (Option<bool>, String) {
         let measure = condition.measure;
         let holds = |site: &&SiteDifference| {
-            let MeasuredPair { before, after } = of_site(site, measure);
+            let [before, after] = of_site(site, measure);
             let is_change = !matches!(condition.limit, ConditionLimit::Value(_));
             let is_noise =
                 measure == DifferenceMeasure::Heat && is_change && !differ(before, after);
@@ -105,11 +98,8 @@ impl ProfileDifference {
         let reason = match (held.as_slice(), meant.as_slice()) {
             ([first], _) => named(first),
             ([first, more @ ..], _) => {
-                format!(
-                    "{}; and {}",
-                    named(first),
-                    counted(more.len(), "other site")
-                )
+                let more = counted(more.len(), "other site");
+                format!("{}; and {more}", named(first))
             }
             ([], [one]) => named(one),
             ([], sites) => format!("of none of {}", counted(sites.len(), "site")),
@@ -128,10 +118,7 @@ impl ProfileDifference {
                 samples: run.samples,
             },
         };
-        MeasuredPair {
-            before: of(&self.before),
-            after: of(&self.after),
-        }
+        [&self.before, &self.after].map(of)
     }
 
     /// `512 MiB before, 600 MiB after (+17 %)`.
@@ -147,13 +134,10 @@ impl ProfileDifference {
                 DifferenceMeasure::Heat => heat_in_words(Some(amount), self.heat_unit),
             }
         };
-        let (before, after) = (measured.before.amount, measured.after.amount);
+        let [before, after] = measured.map(|it| it.amount);
         let change = growth(before, after);
-        format!(
-            "{} before, {} after ({change})",
-            words(before),
-            words(after)
-        )
+        let [before, after] = [before, after].map(words);
+        format!("{before} before, {after} after ({change})")
     }
 }
 
@@ -176,10 +160,8 @@ fn exact(value: u64) -> SampledAmount {
 
 fn of_site(site: &SiteDifference, measure: DifferenceMeasure) -> MeasuredPair {
     // A site without samples in one profile was sampled none there.
-    let is_sampled = [&site.before, &site.after]
-        .into_iter()
-        .flatten()
-        .any(|figures| figures.samples.is_some());
+    let mut figures = [&site.before, &site.after].into_iter().flatten();
+    let is_sampled = figures.any(|figures| figures.samples.is_some());
     let of = |figures: &Option<SiteFigures>| {
         let value = |value: fn(&SiteFigures) -> u64| exact(figures.as_ref().map_or(0, value));
         match measure {
@@ -196,10 +178,7 @@ fn of_site(site: &SiteDifference, measure: DifferenceMeasure) -> MeasuredPair {
             },
         }
     };
-    MeasuredPair {
-        before: of(&site.before),
-        after: of(&site.after),
-    }
+    [&site.before, &site.after].map(of)
 }
 
 /// True for a site with this text in its location or its callers, or at the beginning of an id.

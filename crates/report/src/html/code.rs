@@ -3,11 +3,11 @@
 
 use maud::{Markup, html};
 
-use crate::code_functions::{CodePair, pairs};
-use crate::page::{name, table};
+use crate::code_functions::{CodeFunction, CodePair, pairs};
+use crate::page::{more, name, table};
 use crate::summary::Summary;
 use crate::table::DataTable;
-use crate::words::{counted, percent};
+use crate::words::percent;
 
 /// Rows of a table at most.
 const ROWS: usize = 100;
@@ -21,15 +21,8 @@ pub(super) fn section(summary: &Summary) -> Markup {
     let by_function = DataTable::of(functions)
         .left("Function", |function| name(&function.function))
         .right("Share", |function| percent(function.accesses_share))
-        .left("Sites that it accesses", |function| {
-            function.sites_in_words()
-        });
+        .left("Sites that it accesses", CodeFunction::sites_in_words);
     let unit = summary.totals.counted;
-    let more = |rows: usize, noun: &str| {
-        html! {
-            @if rows > ROWS { p.small { (counted(rows - ROWS, noun)) " more are in the JSON report." } }
-        }
-    };
     html! {
         section aria-labelledby="code-title" id="code" {
             h2 id="code-title" { "Code that accesses the data" }
@@ -38,25 +31,21 @@ pub(super) fn section(summary: &Summary) -> Markup {
                 "in one direction it is a stream, or a stride where each access is to other cache lines; all else is random."
             }
             (table("Code that accesses the data", &lines))
-            (more(pairs.len(), "line"))
+            (more(pairs.len(), ROWS, "line"))
             h3 { "By function" }
             p { "Share of the " (unit.noun()) " of all code, with the sites that each function accesses most." }
             (table("Functions that access the data", &by_function))
-            (more(summary.functions.len(), "function"))
+            (more(summary.functions.len(), ROWS, "function"))
         }
     }
 }
 
 fn lines_table<'a>(lines: &'a [CodePair<'a>]) -> DataTable<'a, CodePair<'a>> {
     DataTable::of(lines)
-        .left("Code", |pair: &CodePair<'_>| name(&pair.line.text))
-        .left("Data allocated in", |pair: &CodePair<'_>| {
-            name(pair.location)
-        })
-        .right("Share", |pair: &CodePair<'_>| percent(pair.share))
-        .left("Does", |pair: &CodePair<'_>| pair.line.does())
-        .left("Pattern", |pair: &CodePair<'_>| {
-            pair.line.pattern_in_words()
-        })
-        .right("Threads", |pair: &CodePair<'_>| pair.line.threads)
+        .left("Code", |pair| name(&pair.line.text))
+        .left("Data allocated in", |pair| name(pair.location))
+        .right("Share", |pair| percent(pair.share))
+        .left("Does", |pair| pair.line.does())
+        .left("Pattern", |pair| pair.line.pattern_in_words())
+        .right("Threads", |pair| pair.line.threads)
 }

@@ -4,7 +4,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
 
 use crate::noise::interval as interval_words;
-use crate::page::{name, scrolled, table};
+use crate::page::{more, name, scrolled, table};
 use crate::parts::{self, SplitSite};
 use crate::plan::{PlanSummary, TierUse};
 use crate::sites::{SiteCaller, SiteRow, by_share, folded};
@@ -80,27 +80,15 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> Markup {
 
 /// The titles of the site table, which say how a script sorts their columns.
 fn site_titles(summary: &Summary) -> Markup {
-    let unit = summary.totals.counted;
-    let numbers = [
-        unit.title(),
-        "Samples",
-        "Peak RSS",
-        "Hotness",
-        "Allocations",
-    ];
+    let number = |title: &str| html! { th scope="col" data-kind="number" { (title) } };
     html! {
         th scope="col" data-kind="text" { "Site" }
         @if summary.plan.is_some() { th scope="col" data-kind="text" { "Tier" } }
-        @for title in numbers { th scope="col" data-kind="number" { (title) } }
-        @if summary.totals.assumed_cache_bytes.is_some() {
-            th scope="col" data-kind="number" { "Served by caches" }
-        }
-        @if summary.has_bandwidths() {
-            th scope="col" data-kind="number" { "Bandwidth" }
-        }
-        @if summary.has_energies() {
-            th scope="col" data-kind="number" { "Energy, modelled" }
-        }
+        (number(summary.totals.counted.title()))
+        @for title in ["Samples", "Peak RSS", "Hotness", "Allocations"] { (number(title)) }
+        @if summary.totals.assumed_cache_bytes.is_some() { (number("Served by caches")) }
+        @if summary.has_bandwidths() { (number("Bandwidth")) }
+        @if summary.has_energies() { (number("Energy, modelled")) }
     }
 }
 
@@ -257,7 +245,6 @@ pub(super) fn plan(plan: &PlanSummary) -> Markup {
 /// The sites that the plan places in parts, folded but for their sums.
 pub(super) fn split_sites(summary: &Summary) -> Markup {
     let drawn = summary.split_sites.iter().take(SPLIT_SITES);
-    let more = summary.split_sites.len().saturating_sub(SPLIT_SITES);
     let valued = summary.plan.as_ref().map_or("", |plan| &plan.valued);
     let table = html! {
         table {
@@ -284,7 +271,7 @@ pub(super) fn split_sites(summary: &Summary) -> Markup {
                  they take of its heat (" (valued) "). Open a site for its ranges, counted from the start of each object."
             }
             (scrolled("Sites placed in parts", &table))
-            @if more > 0 { p.small { (counted(more, "site")) " more are in the JSON report." } }
+            (more(summary.split_sites.len(), SPLIT_SITES, "site"))
         }
     }
 }
@@ -346,7 +333,6 @@ pub(super) fn counters(summary: &Summary) -> Markup {
         _ => "all".to_owned(),
     };
     let listed = &summary.counters[..summary.counters.len().min(COUNTERS)];
-    let more = (summary.counters.len() - listed.len()) as u64;
     let columns = DataTable::of(listed)
         .left("Counter", |counter| counter.name.clone())
         .left("Process", process)
@@ -357,7 +343,7 @@ pub(super) fn counters(summary: &Summary) -> Markup {
                 details.fold {
                     summary { h2 { "Counters" } " " span.small { (grouped(summary.counters.len() as u64)) } }
                     (table("Counters", &columns))
-                    @if more > 0 { p.small { (grouped(more)) " more are in the JSON report." } }
+                    (more(summary.counters.len(), COUNTERS, "counter"))
                 }
             }
         }
@@ -368,14 +354,12 @@ pub(super) fn counters(summary: &Summary) -> Markup {
 pub(super) fn run(summary: &Summary) -> Markup {
     let run = &summary.run;
     let depth = counted(run.context_depth, "caller");
+    let epochs = format!("{} of {}", run.epochs, Nanos(run.epoch_length_ns));
     let facts = [
         ("Command", run.command_line()),
         ("Ending", run.ending_words()),
         ("Started", run.started.clone()),
-        (
-            "Epochs",
-            format!("{} of {}", run.epochs, Nanos(run.epoch_length_ns)),
-        ),
+        ("Epochs", epochs),
         ("Chunk", Bytes(run.chunk_bytes).to_string()),
         ("Calling context", format!("up to {depth}")),
         ("Isotherm", run.isotherm.clone()),

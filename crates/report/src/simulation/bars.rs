@@ -19,10 +19,8 @@ const WIDTH: f64 = 40.0;
 /// policy is the first one asked for.
 pub(super) fn bars(capacities: &[SimulatedCapacity]) -> String {
     let mut text = String::new();
-    let labels: Vec<String> = capacities
-        .iter()
-        .map(|at| Bytes(at.fast_bytes).to_string())
-        .collect();
+    let label = |at: &SimulatedCapacity| Bytes(at.fast_bytes).to_string();
+    let labels: Vec<String> = capacities.iter().map(label).collect();
     let widest = labels.iter().map(String::len).max().unwrap_or(0);
     for (at, label) in capacities.iter().zip(&labels) {
         let [first, policy, .., oracle] = &at.policies[..] else {

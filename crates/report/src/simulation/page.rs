@@ -14,10 +14,8 @@ impl Simulation {
     pub fn html(&self) -> String {
         let heading = self.heading();
         let mut facts = heading.lines();
-        let label = format!(
-            "Share of the {} that fast memory serves",
-            self.counted.noun()
-        );
+        let counted = self.counted.noun();
+        let label = format!("Share of the {counted} that fast memory serves");
         let rows = policies(&self.capacities);
         let rates = by_capacity(&rows, &self.capacities, "policy", hit_rate);
         let title = "Hit rate by fast memory";

@@ -16,10 +16,8 @@ pub fn folded(stacks: &[WeightedStack], weight: StackWeight) -> String {
 
 /// The name of a frame, without the characters that separate names and lines.
 fn frame(frame: &StackFrame) -> String {
-    let file = frame
-        .file
-        .as_deref()
-        .and_then(|file| file.rsplit('/').next());
+    let file = frame.file.as_deref();
+    let file = file.and_then(|file| file.rsplit('/').next());
     let name = match (file, frame.line) {
         (Some(file), Some(line)) => format!("{} ({file}:{line})", frame.name),
         _ => frame.name.clone(),

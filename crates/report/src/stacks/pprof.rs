@@ -162,9 +162,8 @@ pub fn pprof(
         let innermost_first = stack.frames.iter().rev();
         let location_id = innermost_first.map(|frame| writer.location(frame));
         let location_id = location_id.collect();
-        let value = kinds
-            .iter()
-            .map(|(_, _, weight)| signed(stack.weight(*weight)));
+        let value = kinds.iter();
+        let value = value.map(|(_, _, weight)| signed(stack.weight(*weight)));
         let value = value.collect();
         writer.file.sample.push(PprofSample { location_id, value });
     }

@@ -13,6 +13,8 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 
+use isotherm_model::variant_words;
+
 use super::StackKind;
 use crate::code_functions::function_name;
 use crate::code_lines::CodeLine;
@@ -26,36 +28,26 @@ const DEPTH: usize = 64;
 /// Pairs of a frame and a site at most.
 const LINKS: usize = 10_000;
 
-/// What a frame is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum FrameKind {
-    /// The sum of all stacks.
-    All,
-    /// A function.
-    Function,
-    /// A line of the function above.
-    Line,
-    /// The data of a site.
-    Data,
-    /// What is too small to be drawn.
-    Rest,
-}
-
-impl FrameKind {
-    /// Its word in the data of the page.
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Function => "function",
-            Self::Line => "line",
-            Self::Data => "data",
-            Self::Rest => "rest",
-        }
+variant_words! {
+    /// What a frame is.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub(crate) enum FrameKind {
+        /// The sum of all stacks.
+        All = "all",
+        /// A function.
+        Function = "function",
+        /// A line of the function above.
+        Line = "line",
+        /// The data of a site.
+        Data = "data",
+        /// Frames that are too small to be drawn.
+        #[default]
+        Rest = "rest",
     }
 }
 
 /// A frame of a tree, with all that is below it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TreeFrame<'a> {
     /// The index of the frame that it is in; 0, its own, for the first, which is in none.
     pub(crate) parent: usize,
@@ -164,14 +156,9 @@ struct GrowingTree<'a> {
 impl<'a> GrowingTree<'a> {
     fn new(all: &'a str) -> Self {
         let root = TreeFrame {
-            parent: 0,
-            depth: 0,
             kind: FrameKind::All,
             name: all.into(),
-            file: None,
-            heat: 0,
-            bytes: 0,
-            sites: Vec::new(),
+            ..TreeFrame::default()
         };
         Self {
             frames: vec![root],
@@ -211,9 +198,7 @@ impl<'a> GrowingTree<'a> {
                 kind,
                 name,
                 file,
-                heat: 0,
-                bytes: 0,
-                sites: Vec::new(),
+                ..TreeFrame::default()
             });
         }
         at
@@ -254,7 +239,11 @@ fn gather_rests(frames: &mut Vec<TreeFrame<'_>>, is_kept: &mut Vec<bool>) {
             rest_of[at] = *rest;
             if *rest == frames.len() {
                 let depth = frames[at].depth;
-                frames.push(rest_frame(parent, depth));
+                frames.push(TreeFrame {
+                    parent,
+                    depth,
+                    ..TreeFrame::default()
+                });
                 is_kept.push(true);
             }
             let (heat, bytes) = (frames[at].heat, frames[at].bytes);
@@ -271,19 +260,6 @@ fn gather_rests(frames: &mut Vec<TreeFrame<'_>>, is_kept: &mut Vec<bool>) {
         frames[rest].name = counted(count, "smaller frame").into();
         frames[rest].sites.sort_unstable();
         frames[rest].sites.dedup();
-    }
-}
-
-fn rest_frame<'a>(parent: usize, depth: usize) -> TreeFrame<'a> {
-    TreeFrame {
-        parent,
-        depth,
-        kind: FrameKind::Rest,
-        name: Cow::default(),
-        file: None,
-        heat: 0,
-        bytes: 0,
-        sites: Vec::new(),
     }
 }
 

@@ -37,7 +37,7 @@ impl HeatMap {
             main {
                 @for kind in &seen {
                     @let label = format!("Heat map of {}", counted(self.rows.len(), "row"));
-                    (chart(kind.name(), &format!("Hits of {}", kind.name()), words, &label, &html! {}))
+                    (chart(kind.word(), &format!("Hits of {}", kind.word()), words, &label, &html! {}))
                 }
                 @if seen.is_empty() {
                     section { p { "Nothing was seen yet." } }
@@ -50,19 +50,14 @@ impl HeatMap {
                 }
             }
         };
-        document(
-            "Isotherm: what the daemon observed",
-            &body,
-            &self.charts(&seen),
-        )
+        let charts = self.charts(&seen);
+        document("Isotherm: what the daemon observed", &body, &charts)
     }
 
     /// The figures of each chart.
     fn charts(&self, seen: &[ProfilingMethod]) -> Value {
-        let maps = seen
-            .iter()
-            .map(|kind| (kind.name().to_owned(), self.map_figures(*kind)));
-        let mut charts: Map<String, Value> = maps.collect();
+        let map = |kind: &ProfilingMethod| (kind.word().to_owned(), self.map_figures(*kind));
+        let mut charts: Map<String, Value> = seen.iter().map(map).collect();
         if !seen.is_empty() {
             charts.insert("distribution".to_owned(), self.distribution_figures(seen));
         }
@@ -108,7 +103,7 @@ impl HeatMap {
                 [share, curve.share_at(bytes)]
             };
             let points: Vec<[f64; 2]> = (0..=POINTS).map(point).collect();
-            json!({ "name": kind.name(), "points": points })
+            json!({ "name": kind.word(), "points": points })
         };
         json!({
             "kind": "lines",
@@ -120,27 +115,18 @@ impl HeatMap {
 
     /// The content of each row, for readers who do not see the charts.
     fn table(&self) -> maud::Markup {
-        let sum = |hits: &Vec<u64>| {
-            hits.iter()
-                .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
-        };
-        let sums = self
-            .accessed_bits
-            .iter()
-            .map(sum)
-            .zip(self.trace_samples.iter().map(sum));
-        let rows = self.rows.iter().zip(sums);
-        let rows: Vec<(&HeatPlace, u64, u64)> = rows
-            .map(|(row, (bits, samples))| (row, bits, samples))
-            .collect();
+        let sum = |hits: &Vec<u64>| hits.iter().copied().fold(0, u64::saturating_add);
+        let [bits, samples] = [&self.accessed_bits, &self.trace_samples];
+        let hits = bits.iter().map(sum).zip(samples.iter().map(sum));
+        let rows: Vec<(&HeatPlace, (u64, u64))> = self.rows.iter().zip(hits).collect();
         let rows = DataTable::of(&rows)
             .left("process", |row| row.0.pid)
             .left("program", |row| row.0.name.clone())
             .left("address", |row| format!("{:x}", row.0.start))
             .right("resident", |row| Bytes(row.0.resident_bytes))
             .right("fast", |row| Bytes(row.0.fast_bytes))
-            .right("accessed bits", |row| row.1)
-            .right("trace samples", |row| row.2);
+            .right("accessed bits", |row| row.1.0)
+            .right("trace samples", |row| row.1.1);
         table("Parts of memory", &rows)
     }
 }

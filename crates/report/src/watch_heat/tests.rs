@@ -7,7 +7,7 @@ use isotherm_model::watch::{Unit, UnitHeat};
 
 use crate::json_line::JsonLine;
 
-use super::{COLUMNS, HeatHistory, HeatMap, ROWS, VERSION};
+use super::{COLUMNS, HeatHistory, HeatMap, ROWS};
 
 const UNIT: u64 = 2 << 20;
 const SECOND: Nanos = Nanos(1_000_000_000);
@@ -198,7 +198,7 @@ fn a_line_of_json_is_read_back_and_a_crooked_one_is_refused() {
     let map = example();
     assert_eq!(HeatMap::from_json_line(&map.json_line()), Ok(map.clone()));
     let newer = HeatMap {
-        version: VERSION + 1,
+        version: HeatMap::VERSION + 1,
         ..map.clone()
     };
     assert!(

@@ -55,7 +55,7 @@ impl HeatMap {
         let most = cells.iter().flatten().copied().max().unwrap_or(0);
         let mut text = format!(
             "{}: one row is {} of a process at least, darkest {most} hits\n",
-            method.name(),
+            method.word(),
             Bytes(self.part_bytes)
         );
         for (row, cells) in rows.iter().zip(&cells) {
@@ -67,10 +67,8 @@ impl HeatMap {
                 row.start,
                 share * 100.0
             );
-            let cells: String = cells
-                .iter()
-                .map(|hits| LEVELS[shade(*hits, most, LEVELS.len() - 1)])
-                .collect();
+            let cell = |hits: &u64| LEVELS[shade(*hits, most, LEVELS.len() - 1)];
+            let cells: String = cells.iter().map(cell).collect();
             text += (line + &cells).trim_end();
             text.push('\n');
         }
@@ -88,10 +86,7 @@ impl HeatMap {
         lines: usize,
     ) -> (Vec<HeatPlace>, Vec<Vec<u64>>) {
         let every = self.columns.len().div_ceil(width).max(1);
-        let sum = |hits: &[u64]| {
-            hits.iter()
-                .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
-        };
+        let sum = |hits: &[u64]| hits.iter().copied().fold(0, u64::saturating_add);
         let rows = self.rows.iter().zip(self.hits(method));
         let rows = rows.map(|(row, hits)| (row.clone(), hits.chunks(every).map(sum).collect()));
         let mut rows: Vec<(HeatPlace, Vec<u64>)> = rows.collect();

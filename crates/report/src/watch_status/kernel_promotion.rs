@@ -28,10 +28,8 @@ impl KernelPromotionStatus {
     /// Its moves and the pace that the daemon set, or why it let go.
     pub(super) fn line(&self) -> String {
         let (up, down) = (Bytes(self.promoted_bytes), Bytes(self.demoted_bytes));
-        let did = format!(
-            "{up} promoted at {}, {down} demoted by reclaim",
-            counted(self.hint_faults, "hint fault")
-        );
+        let faults = counted(self.hint_faults, "hint fault");
+        let did = format!("{up} promoted at {faults}, {down} demoted by reclaim");
         match self.active {
             true => format!(
                 "kernel: {did}; a round each {} ms, hot within {} ms",

@@ -6,33 +6,26 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use isotherm_abi::capacity::LIMITED_TIERS;
 use isotherm_sys::memory::PAGE_BYTES;
 
-use super::{
-    CHARGES, CHARGES_OFFSET, COUNTED_PAGES, LEDGER, count_spilled, is_limited, joined, publish,
-    take_room,
-};
+use super::{OWN, count_spilled, joined, limits_tier, publish, take_room};
 use crate::pool::{self, CHUNK};
 
 /// The charges of the pages of a range; empty where pages are not counted, and outside the pool.
 fn charges(range: &Range<usize>) -> &'static [AtomicU8] {
     let pool = pool::range();
     let inside = pool.start <= range.start && range.start <= range.end && range.end <= pool.end;
-    if !is_limited() || !inside || COUNTED_PAGES.load(Ordering::Acquire) == 0 {
+    let Some(own) = OWN.get().filter(|_| inside) else {
         return &[];
-    }
-    let first = (range.start - pool.start) / PAGE_BYTES;
+    };
+    // Behind those of the chunks.
+    let first = pool.len() / CHUNK + (range.start - pool.start) / PAGE_BYTES;
     let pages = range.len() / PAGE_BYTES;
-    let offset = CHARGES_OFFSET + pool.len() / CHUNK + first;
-    // SAFETY: the mapping has a charge for each page of the pool behind those of the chunks, and stays for ever.
-    unsafe {
-        let start = CHARGES.load(Ordering::Acquire).add(offset);
-        core::slice::from_raw_parts(start.cast(), pages)
-    }
+    own.charges.get(first..first + pages).unwrap_or_default()
 }
 
 /// Takes room in a tier for the first pages of a range of the pool that has none yet. Returns the bytes of these pages.
 /// `make_slow` is called as in [`super::take`].
 pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usize>)) -> usize {
-    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+    if !limits_tier(tier) {
         return range.len();
     }
     let charges = charges(range);
@@ -64,11 +57,11 @@ pub(crate) fn give_back(range: &Range<usize>) {
     if pages == [0; LIMITED_TIERS] {
         return;
     }
-    let Some((ledger, slot)) = joined() else {
+    let Some((own, slot)) = joined() else {
         return;
     };
     for (tier, count) in (0..).zip(pages) {
-        ledger.give_back(slot, tier, count * PAGE_BYTES as u64);
+        own.ledger.give_back(slot, tier, count * PAGE_BYTES as u64);
     }
-    publish(ledger, slot);
+    publish(own, slot);
 }

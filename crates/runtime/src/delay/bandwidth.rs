@@ -31,8 +31,7 @@ impl Bandwidth {
     /// # Errors
     /// [`OffReason::NoSession`], [`OffReason::NoAddressSpace`], [`OffReason::BadConfig`] for a file of another version.
     pub(crate) fn of_session(directory: Option<&CStr>) -> Result<Option<Self>, OffReason> {
-        let file = directory.map(|directory| shared_file::map(directory, FILE_NAME, FILE_BYTES));
-        let Some(base) = file.transpose()?.flatten() else {
+        let Some(base) = shared_file::map(directory, FILE_NAME, FILE_BYTES)? else {
             return Ok(None);
         };
         // SAFETY: the file is as long as that, aligned to a page and never unmapped; all that changes is atomic.

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use isotherm_abi::java_heap::{JavaHeapHeader, MAGIC, VERSION};
 
-use super::page_tiers::Side;
+use crate::published_tiers::Side;
 
 /// The heap of this process's virtual machine.
 static HEAP: OnceLock<JavaHeap> = OnceLock::new();

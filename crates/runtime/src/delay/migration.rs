@@ -7,11 +7,13 @@ use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use isotherm_abi::config::{TierRecord, TierRecordKind};
+use isotherm_abi::config::TierRecord;
 use isotherm_abi::session::SessionCounter;
 
-use super::page_tiers::{CHUNK_PAGES, PageTiers, Side};
-use crate::emulation::{Account, PAGE_BYTES, PlacementRequest, RequestTables, Subject};
+use super::page_tiers::{CHUNK_PAGES, PageTiers};
+use crate::emulation::{Account, PAGE_BYTES, PlacementRequest, Subject};
+use crate::published_tiers::Side;
+use crate::tables::SessionTables;
 
 /// Chunks of one step.
 const CHUNKS_PER_STEP: usize = 4;
@@ -46,7 +48,7 @@ impl Job {
 
 /// The requests of one pool.
 pub(crate) struct Migration {
-    tables: RequestTables,
+    tables: SessionTables,
     /// Set while a thread takes a step.
     busy: AtomicBool,
     job: UnsafeCell<Option<Job>>,
@@ -56,7 +58,7 @@ pub(crate) struct Migration {
 unsafe impl Sync for Migration {}
 
 impl Migration {
-    pub(crate) const fn new(tables: RequestTables) -> Self {
+    pub(crate) const fn new(tables: SessionTables) -> Self {
         Self {
             tables,
             busy: AtomicBool::new(false),
@@ -99,8 +101,8 @@ impl Migration {
     }
 
     fn next_job(&self, pages: &PageTiers, tiers: &[TierRecord]) -> Option<Job> {
-        let request = self.tables.first(tiers.len() as u32)?;
-        // Of pages it counts as obeyed once all of them have moved: the observer waits for that.
+        let request = self.tables.first_request(tiers.len() as u32)?;
+        // A request for pages is accepted once all of them have moved: the observer waits for that.
         if !matches!(request.subject, Subject::Pages(..)) {
             self.tables.accept(&request);
         }
@@ -113,8 +115,7 @@ impl Migration {
         match job.request.subject {
             Subject::Arena(_) => job.chunks = 0..pages.used_chunks(),
             Subject::Mapping(index) => {
-                let range = self.tables.mapping(index)?;
-                job.chunks = pages.chunks(range.start, range.len());
+                job.chunks = pages.chunks(&self.tables.mapping_range(index)?)
             }
             Subject::Pages(start, count) => {
                 let bytes = count.saturating_mul(PAGE_BYTES);
@@ -158,9 +159,9 @@ impl Migration {
 
 /// The tier of a job, and the counter of its pages.
 fn target(job: &Job, tiers: &[TierRecord]) -> (Side, SessionCounter) {
-    match tiers[job.request.tier as usize].kind == TierRecordKind::EmulatedFast as u32 {
-        true => (Side::Fast, SessionCounter::PagesPromoted),
-        false => (Side::Slow, SessionCounter::PagesDemoted),
+    match Side::of_tier(tiers, job.request.tier) {
+        Side::Fast => (Side::Fast, SessionCounter::PagesPromoted),
+        Side::Slow => (Side::Slow, SessionCounter::PagesDemoted),
     }
 }
 
@@ -184,7 +185,8 @@ fn advance_pages(
 #[cfg(test)]
 mod tests {
     use super::{CHUNK_PAGES, Migration, PageTiers, Side};
-    use crate::emulation::{Account, PAGE_BYTES, RequestTables};
+    use crate::emulation::{Account, PAGE_BYTES};
+    use crate::tables::SessionTables;
     use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use isotherm_abi::config::{NODE_WORDS, RuntimeMode, TierRecord, TierRecordKind};
     use isotherm_abi::page_tiers::PageRequest;
@@ -203,7 +205,7 @@ mod tests {
     }
 
     /// Requests of (first page, pages, tier) in a session without arenas.
-    fn requests(all: &[(usize, u32, u32)]) -> RequestTables {
+    fn requests(all: &[(usize, u32, u32)]) -> SessionTables {
         let header = SessionLayout::for_pool(1 << 30).header(RuntimeMode::Online, 4);
         let count = all.len() as u64;
         header.pages.requested.store(count, Ordering::Relaxed);
@@ -212,12 +214,13 @@ mod tests {
             pages: AtomicU32::new(*pages),
             tier: AtomicU32::new(*tier),
         });
-        RequestTables {
+        SessionTables {
             header: Box::leak(Box::new(header)),
             arenas: &[],
             owners: &[],
             mappings: &[],
-            pages: Box::leak(records.collect::<Box<[_]>>()),
+            touches: &[],
+            page_requests: Box::leak(records.collect::<Box<[_]>>()),
         }
     }
 
@@ -238,7 +241,7 @@ mod tests {
         // The demotion of 0 and 1 makes room for 4 and 5; tier 7 does not exist, and the last lies outside the pool.
         let tables = requests(&[(0, 2, 1), (4, 2, 0), (2, 1, 7), (1 << 30, 9, 0)]);
         let migration = Migration::new(tables);
-        let account = Account::new(Some(tables.header), &[]);
+        let account = Account(Some(tables));
         let moved = migration.step(&pages, &tiers(), &account);
         let sides: Vec<Side> = (0..6).map(|page| pages.tier_of(page)).collect();
         let (fast, slow) = (Side::Fast, Side::Slow);
@@ -256,7 +259,7 @@ mod tests {
     fn a_step_moves_a_chunk_at_most_and_the_next_one_goes_on() {
         let pages = tiers_of(3 * CHUNK_PAGES, 3 * CHUNK_PAGES);
         let tables = requests(&[(1, 2 * CHUNK_PAGES as u32 + 3, 1)]);
-        let (migration, account) = (Migration::new(tables), Account::new(None, &[]));
+        let (migration, account) = (Migration::new(tables), Account(None));
         let step = || {
             let moved = migration.step(&pages, &tiers(), &account);
             (moved, tables.header.pages.obeyed.load(Ordering::Relaxed))

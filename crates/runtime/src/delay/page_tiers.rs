@@ -20,8 +20,8 @@ use isotherm_abi::page_tiers::{STATIC_PAGES, STATIC_RANGES, StaticPageTable};
 use rustix::io::Errno;
 
 use super::fast_room::FastRoom;
-use crate::emulation::{PAGE_BYTES, Sparse};
-use crate::published_tiers;
+use crate::emulation::{PAGE_BYTES, Sparse, pool_range};
+use crate::published_tiers::{self, Side};
 use crate::shared_room::SharedRoom;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -29,36 +29,8 @@ const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 /// Pages of a chunk.
 pub(crate) const CHUNK_PAGES: usize = CHUNK_BYTES / PAGE_BYTES;
 
-/// A kind of memory of the emulated pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The fast tier.
-    Fast,
-    /// The slow tier.
-    Slow,
-}
-
 /// A page that holds nothing, as far as is known.
 const UNKNOWN: u8 = isotherm_abi::page_tiers::PAGE_EMPTY;
-const FAST: u8 = isotherm_abi::page_tiers::PAGE_FAST;
-const SLOW: u8 = isotherm_abi::page_tiers::PAGE_SLOW;
-
-impl Side {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Fast => FAST,
-            Self::Slow => SLOW,
-        }
-    }
-
-    const fn of(code: u8) -> Option<Self> {
-        match code {
-            FAST => Some(Self::Fast),
-            SLOW => Some(Self::Slow),
-            _ => None,
-        }
-    }
-}
 
 /// Chunks of all segments together.
 const SEGMENT_CHUNKS: usize = STATIC_PAGES as usize / CHUNK_PAGES;
@@ -74,23 +46,28 @@ pub(crate) struct WritablePart {
     pub(crate) is_of_file: bool,
 }
 
-/// A writable segment of a module.
-#[derive(Clone, Copy)]
+/// One [`WritablePart`], here called a segment, with the numbers of its chunks.
+#[derive(Clone, Copy, Default)]
 struct Segment {
     start: usize,
     end: usize,
     /// Number of its first chunk, which begins where the segment does.
     first_chunk: usize,
     /// [`WritablePart::is_of_file`].
-    /// The tier of each page; [`UNKNOWN`] for pages that hold no data.
     is_of_file: bool,
+}
+
+impl Segment {
+    /// Number of its chunks; the last one may be shorter.
+    const fn chunks(&self) -> usize {
+        (self.end - self.start).div_ceil(CHUNK_BYTES)
+    }
 }
 
 /// The segments of all modules.
 struct Segments {
     all: [Segment; SEGMENTS],
     count: usize,
-    /// Pages that were slow at first, and those of them that were to be fast: [`Self::first_touches`].
     /// The tier that static data is to have where no page of it was placed by itself.
     side: Side,
 }
@@ -105,6 +82,7 @@ pub(crate) struct PageTiers {
     wanted_pages: Sparse<AtomicU8>,
     /// The tier that each chunk's data is to have; [`UNKNOWN`] for chunks without data.
     wanted: Sparse<AtomicU8>,
+    /// The tier of each page; [`UNKNOWN`] for pages that hold no data.
     tiers: Sparse<AtomicU8>,
     /// First chunk that never had data.
     high: AtomicU32,
@@ -112,6 +90,7 @@ pub(crate) struct PageTiers {
     /// The fast pages that belong to segments.
     fast_static_pages: AtomicU64,
     slow_pages: AtomicU64,
+    /// Pages that were slow at first, and those of them that were to be fast: [`Self::first_touches`].
     first_touches: AtomicU64,
     spilled: AtomicU64,
 }
@@ -161,26 +140,20 @@ impl PageTiers {
         parts: impl Iterator<Item = &'a WritablePart>,
         side: Side,
     ) {
-        let none = Segment {
-            start: 0,
-            end: 0,
-            first_chunk: 0,
-            is_of_file: false,
-        };
-        let (mut all, mut count) = ([none; SEGMENTS], 0);
+        let (mut all, mut count) = ([Segment::default(); SEGMENTS], 0);
         let mut next = self.wanted.len();
         for WritablePart { range, is_of_file } in parts {
-            let chunks = range.len().div_ceil(CHUNK_BYTES);
-            if count == SEGMENTS || next + chunks > self.wanted.len() + SEGMENT_CHUNKS {
-                break;
-            }
-            all[count] = Segment {
+            let segment = Segment {
                 start: range.start,
                 end: range.end,
                 first_chunk: next,
                 is_of_file: *is_of_file,
             };
-            next += chunks;
+            next += segment.chunks();
+            if count == SEGMENTS || next > self.wanted.len() + SEGMENT_CHUNKS {
+                break;
+            }
+            all[count] = segment;
             count += 1;
         }
         // A second call changes nothing.
@@ -193,24 +166,35 @@ impl PageTiers {
             .map_or(&[][..], |segments| &segments.all[..segments.count])
     }
 
-    /// The number of a page; `None` outside the pool and the segments.
-    pub(crate) fn page(&self, address: usize) -> Option<usize> {
-        if self.pool.contains(&address) {
-            return Some((address - self.pool.start) / PAGE_BYTES);
-        }
-        let holds = |segment: &&Segment| (segment.start..segment.end).contains(&address);
-        let segment = self.segments().iter().find(holds)?;
-        Some(segment.first_chunk * CHUNK_PAGES + (address - segment.start) / PAGE_BYTES)
+    /// The addresses whose pages have numbers, those of the pool first: each stretch with the number of its first page.
+    fn stretches(&self) -> impl Iterator<Item = (Range<usize>, usize)> {
+        let of_segment = |segment: &Segment| {
+            let first_page = segment.first_chunk * CHUNK_PAGES;
+            (segment.start..segment.end, first_page)
+        };
+        let segments = self.segments().iter().map(of_segment);
+        core::iter::once((self.pool.clone(), 0)).chain(segments)
     }
 
-    /// First address of a chunk, and the number of its pages.
+    /// The number of a page; `None` outside the pool and the segments.
+    pub(crate) fn page(&self, address: usize) -> Option<usize> {
+        let mut stretches = self.stretches();
+        let (stretch, first) = stretches.find(|(stretch, _)| stretch.contains(&address))?;
+        Some(first + (address - stretch.start) / PAGE_BYTES)
+    }
+
+    /// The segment of a chunk; `None` where it is one of the pool.
+    fn segment_of(&self, chunk: usize) -> Option<&Segment> {
+        let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
+        self.segments().iter().rev().find(begins_before)
+    }
+
+    /// First address of a chunk, and the number of its pages; `(0, 0)` for a chunk that does not exist.
     pub(crate) fn place(&self, chunk: usize) -> (usize, usize) {
         if chunk < self.wanted.len() {
             return (self.pool.start + chunk * CHUNK_BYTES, CHUNK_PAGES);
         }
-        let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
-        let segment = self.segments().iter().rev().find(begins_before);
-        segment.map_or((0, 0), |segment| {
+        self.segment_of(chunk).map_or((0, 0), |segment| {
             let start = segment.start + (chunk - segment.first_chunk) * CHUNK_BYTES;
             let bytes = segment.end.saturating_sub(start).min(CHUNK_BYTES);
             (start, bytes / PAGE_BYTES)
@@ -239,20 +223,14 @@ impl PageTiers {
 
     /// Chunks that may have data, in the pool and in segments: see [`Self::nth_chunk`].
     pub(crate) fn chunks_with_data(&self) -> usize {
-        let chunks = |segment: &Segment| (segment.end - segment.start).div_ceil(CHUNK_BYTES);
-        self.used_chunks() + self.segments().iter().map(chunks).sum::<usize>()
+        let of_segments: usize = self.segments().iter().map(Segment::chunks).sum();
+        self.used_chunks() + of_segments
     }
 
     /// Whether the pages of a chunk come from a file: one that is resident need not hold data of the program.
     pub(crate) fn is_of_file(&self, chunk: usize) -> bool {
-        let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
-        chunk >= self.wanted.len()
-            && self
-                .segments()
-                .iter()
-                .rev()
-                .find(begins_before)
-                .is_some_and(|segment| segment.is_of_file)
+        self.segment_of(chunk)
+            .is_some_and(|segment| segment.is_of_file)
     }
 
     /// Whether a page was placed by itself.
@@ -270,29 +248,16 @@ impl PageTiers {
     }
 
     /// Chunks that a range touches, as far as they are in the pool.
-    pub(crate) fn chunks(&self, address: usize, bytes: usize) -> Range<usize> {
-        let start = address.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        let end = address
-            .saturating_add(bytes)
-            .clamp(self.pool.start, self.pool.end)
-            - self.pool.start;
-        start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES).min(self.wanted.len())
+    pub(crate) fn chunks(&self, range: &Range<usize>) -> Range<usize> {
+        pool_range::touched(&self.pool, range, CHUNK_BYTES)
     }
 
     /// The first pages in a range of addresses whose numbers follow one another, and the address behind them: the pool and each
     /// segment have numbers of their own. `None` where no page of the range has a number.
     pub(crate) fn first_pages_in(&self, range: &Range<usize>) -> Option<(Range<usize>, usize)> {
-        let of_segment = |segment: &Segment| {
-            (
-                segment.start..segment.end,
-                segment.first_chunk * CHUNK_PAGES,
-            )
-        };
-        let segments = self.segments().iter().map(of_segment);
-        let parts = core::iter::once((self.pool.clone(), 0)).chain(segments);
-        let inside = parts.filter_map(|(part, first)| {
-            let (start, end) = (range.start.max(part.start), range.end.min(part.end));
-            let page = |address: usize| first + (address - part.start) / PAGE_BYTES;
+        let inside = self.stretches().filter_map(|(stretch, first)| {
+            let (start, end) = (range.start.max(stretch.start), range.end.min(stretch.end));
+            let page = |address: usize| first + (address - stretch.start) / PAGE_BYTES;
             (start < end).then(|| (start, page(start)..page(end), end))
         });
         let (_, pages, end) = inside.min_by_key(|(start, ..)| *start)?;
@@ -301,11 +266,8 @@ impl PageTiers {
 
     /// Number of entries that the segments take, in whole chunks.
     pub(crate) fn static_pages(&self) -> usize {
-        let chunks = self.segments().last().map_or(0, |last| {
-            let own = (last.end - last.start).div_ceil(CHUNK_BYTES);
-            last.first_chunk + own - self.wanted.len()
-        });
-        chunks * CHUNK_PAGES
+        let end = |last: &Segment| last.first_chunk + last.chunks() - self.wanted.len();
+        self.segments().last().map_or(0, end) * CHUNK_PAGES
     }
 
     /// Tells the observer which addresses the segments have.
@@ -341,7 +303,7 @@ impl PageTiers {
 
     /// Sets the wanted tier of the chunks of a range. Pages that have a tier keep it.
     pub(crate) fn want(&self, address: usize, bytes: usize, side: Side) {
-        let chunks = self.chunks(address, bytes);
+        let chunks = self.chunks(&(address..address.saturating_add(bytes)));
         self.high.fetch_max(chunks.end as u32, Ordering::Relaxed);
         for wanted in &self.wanted[chunks] {
             wanted.store(side.code(), Ordering::Relaxed);
@@ -355,11 +317,8 @@ impl PageTiers {
 
     /// Releases the whole pages of a range, whose content is gone; where it was `released`, its wanted tiers are forgotten too.
     pub(crate) fn forget(&self, address: usize, bytes: usize, released: bool) {
-        let first = address.next_multiple_of(PAGE_BYTES);
-        let end = address.saturating_add(bytes) & !(PAGE_BYTES - 1);
-        let inside = first.max(self.pool.start)..end.min(self.pool.end);
-        for address in inside.step_by(PAGE_BYTES) {
-            let page = (address - self.pool.start) / PAGE_BYTES;
+        let range = address..address.saturating_add(bytes);
+        for page in pool_range::whole(&self.pool, &range, PAGE_BYTES) {
             self.release(page);
             let wanted = &self.wanted_pages[page];
             // Most pages have none, and their bytes stay untouched.
@@ -368,7 +327,7 @@ impl PageTiers {
             }
         }
         if released {
-            for wanted in &self.wanted[self.chunks(address, bytes)] {
+            for wanted in &self.wanted[self.chunks(&range)] {
                 wanted.store(UNKNOWN, Ordering::Relaxed);
             }
         }
@@ -399,13 +358,8 @@ impl PageTiers {
         match before {
             Ok(_) => {
                 self.publish(page);
-                if side == Side::Fast {
-                    self.fast.keep(page);
-                    if self.is_static(page) {
-                        self.fast_static_pages.fetch_add(1, Ordering::Relaxed);
-                    }
-                } else {
-                    self.slow_pages.fetch_add(1, Ordering::Relaxed);
+                self.enter(page, side);
+                if side == Side::Slow {
                     self.first_touches.fetch_add(1, Ordering::Relaxed);
                     let spills = u64::from(wanted == Side::Fast);
                     self.spilled.fetch_add(spills, Ordering::Relaxed);
@@ -422,21 +376,36 @@ impl PageTiers {
         }
     }
 
-    /// The page holds nothing.
-    pub(crate) fn release(&self, page: usize) {
-        match Side::of(self.tiers[page].swap(UNKNOWN, Ordering::Relaxed)) {
-            Some(Side::Fast) => {
-                if self.is_static(page) {
-                    self.fast_static_pages.fetch_sub(1, Ordering::Relaxed);
-                }
-                self.fast.leave(page);
-            }
-            Some(Side::Slow) => {
-                self.slow_pages.fetch_sub(1, Ordering::Relaxed);
-            }
-            None => return,
+    /// Counts a page that is in a tier from now on. Its room in the fast tier was taken.
+    fn enter(&self, page: usize, side: Side) {
+        if side == Side::Slow {
+            self.slow_pages.fetch_add(1, Ordering::Relaxed);
+            return;
         }
-        self.publish(page);
+        if self.is_static(page) {
+            self.fast_static_pages.fetch_add(1, Ordering::Relaxed);
+        }
+        self.fast.keep(page);
+    }
+
+    /// Counts a page that is in this tier no more.
+    fn leave(&self, page: usize, side: Side) {
+        if side == Side::Slow {
+            self.slow_pages.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        if self.is_static(page) {
+            self.fast_static_pages.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.fast.leave(page);
+    }
+
+    /// Takes the tier of a page that holds nothing any more.
+    pub(crate) fn release(&self, page: usize) {
+        if let Some(side) = Side::of(self.tiers[page].swap(UNKNOWN, Ordering::Relaxed)) {
+            self.leave(page, side);
+            self.publish(page);
+        }
     }
 
     /// Publishes the tier of a page to the observer. Where two threads change one page at a time, the observer sees what the last one
@@ -480,23 +449,11 @@ impl PageTiers {
         let moved = self.tiers[page]
             .compare_exchange(from.code(), to.code(), Ordering::Relaxed, Ordering::Relaxed)
             .is_ok();
-        if moved && self.is_static(page) {
-            match to {
-                Side::Fast => self.fast_static_pages.fetch_add(1, Ordering::Relaxed),
-                Side::Slow => self.fast_static_pages.fetch_sub(1, Ordering::Relaxed),
-            };
-        }
-        match (moved, to) {
-            (true, Side::Fast) => {
-                self.slow_pages.fetch_sub(1, Ordering::Relaxed);
-                self.fast.keep(page);
-            }
-            (true, Side::Slow) => {
-                self.slow_pages.fetch_add(1, Ordering::Relaxed);
-                self.fast.leave(page);
-            }
-            (false, Side::Fast) => self.fast.return_unused(),
-            (false, Side::Slow) => {}
+        if moved {
+            self.enter(page, to);
+            self.leave(page, from);
+        } else if to == Side::Fast {
+            self.fast.return_unused();
         }
         self.publish(page);
         moved

@@ -14,17 +14,12 @@ use super::page_tiers::{CHUNK_PAGES, PageTiers};
 const EMPTY_AT_MOST: usize = 64;
 
 /// The place of the next look.
+#[derive(Default)]
 pub(crate) struct Residency {
     next: AtomicUsize,
 }
 
 impl Residency {
-    pub(crate) const fn new() -> Self {
-        Self {
-            next: AtomicUsize::new(0),
-        }
-    }
-
     /// Looks at the next chunk with data. Threads that do so at the same time look at different ones.
     pub(crate) fn step(&self, tiers: &PageTiers) {
         let used = tiers.chunks_with_data();
@@ -63,7 +58,7 @@ fn look(tiers: &PageTiers, chunk: usize) {
 #[cfg(test)]
 mod tests {
     use super::{CHUNK_PAGES, PageTiers, Residency};
-    use crate::delay::page_tiers::Side;
+    use crate::published_tiers::Side;
     use isotherm_sys::memory;
 
     const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -80,7 +75,7 @@ mod tests {
             // SAFETY: inside the fresh mapping, which no other code knows.
             unsafe { ((start + CHUNK + page * 4096) as *mut u8).write(1) };
         }
-        let residency = Residency::new();
+        let residency = Residency::default();
         (0..2).for_each(|_| residency.step(&tiers));
         assert_eq!(tiers.bytes(), (3 * 4096, 4096));
         assert_eq!(tiers.tier_of(CHUNK_PAGES + 200), Side::Slow);

@@ -3,18 +3,20 @@
 
 use core::mem::MaybeUninit;
 
+use isotherm_abi::config::EmulationConfig;
 use isotherm_cache_estimate::{AccessPattern, CacheEstimate, Streams};
 use isotherm_decode::{AccessOrder, Architecture, Window, access};
 use isotherm_sys::perf::thread_timer::ThreadTimer;
 
-use super::costs::Costs;
+use super::costs;
 use super::interrupted::Interrupted;
 use super::java_heap;
-use super::page_tiers::{PageTiers, Side};
+use super::page_tiers::PageTiers;
 use super::signal_stack;
 use super::stream_bytes::StreamBytes;
 use super::traffic::Traffic;
 use crate::clock;
+use crate::published_tiers::Side;
 
 /// Samples that the estimate of the caches looks back: one second of work.
 const WINDOW: usize = 1024;
@@ -195,7 +197,12 @@ impl DelayedThread {
     }
 
     /// The delay of a sample.
-    pub(crate) fn sample(&mut self, at: &Interrupted, tiers: &PageTiers, costs: &Costs) -> Delay {
+    pub(crate) fn sample(
+        &mut self,
+        at: &Interrupted,
+        tiers: &PageTiers,
+        emulation: &EmulationConfig,
+    ) -> Delay {
         let (code, start) = at.code();
         let window = Window {
             code,
@@ -219,7 +226,7 @@ impl DelayedThread {
                 .advance(walk, address, self.worked_ns, self.work_ns),
             None => self.work_ns * LINE_BYTES / ACCESS_NS,
         };
-        self.access(address, pattern, bytes, tiers, costs)
+        self.access(address, pattern, bytes, tiers, emulation)
     }
 
     /// The delay of a sampled access; the thread has accessed `bytes` since the last one.
@@ -229,7 +236,7 @@ impl DelayedThread {
         pattern: AccessPattern,
         bytes: u64,
         tiers: &PageTiers,
-        costs: &Costs,
+        emulation: &EmulationConfig,
     ) -> Delay {
         self.caches.observe(address);
         let of_page = || Some(tiers.tier_of(tiers.page(address as usize)?));
@@ -239,7 +246,7 @@ impl DelayedThread {
         let cost = Cost {
             ns: match side {
                 Side::Fast => 0,
-                Side::Slow => costs.delay_ns(self.work_ns, pattern),
+                Side::Slow => costs::delay_ns(emulation, self.work_ns, pattern),
             },
             traffic: Traffic::of(side, bytes),
         };
@@ -291,8 +298,7 @@ impl DelayedThread {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessPattern, Delay, DelayedThread, PageTiers, Side, Traffic};
-    use crate::delay::costs::Costs;
+    use super::{AccessPattern, Delay, DelayedThread, EmulationConfig, PageTiers, Side, Traffic};
 
     const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
     const BASE: usize = 1 << 40;
@@ -307,9 +313,10 @@ mod tests {
 
     /// The delay of random accesses to `bytes` of slow memory over their time in fast memory.
     fn delay_of(bytes: u64, samples: u64) -> f64 {
-        let costs = Costs {
+        let costs = EmulationConfig {
             latency_percent: 300,
             bandwidth_percent: 300,
+            ..EmulationConfig::default()
         };
         let tiers = slow(bytes as usize / CHUNK + 1);
         let thread = DelayedThread::make(CACHE).expect("memory");
@@ -369,9 +376,10 @@ mod tests {
     #[test]
     fn a_program_that_ends_early_is_delayed_at_its_end() {
         let tiers = slow(64);
-        let costs = Costs {
+        let costs = EmulationConfig {
             latency_percent: 300,
             bandwidth_percent: 300,
+            ..EmulationConfig::default()
         };
         let thread = DelayedThread::make(64 << 20).expect("memory");
         thread.work_ns = PERIOD;
@@ -417,9 +425,10 @@ mod tests {
     fn accesses_to_fast_memory_are_counted_and_cost_no_time() {
         let tiers = PageTiers::map(BASE..BASE + CHUNK, CHUNK as u64).expect("maps");
         tiers.want(BASE, CHUNK, Side::Fast);
-        let costs = Costs {
+        let costs = EmulationConfig {
             latency_percent: 300,
             bandwidth_percent: 300,
+            ..EmulationConfig::default()
         };
         // Half of the pages of the chunk, which do not fit in this cache.
         let thread = DelayedThread::make(1).expect("memory");

@@ -1,6 +1,6 @@
 //! [`Traffic`] is a number of bytes for each tier of the emulated pair: those that a thread accessed, or that a shared bandwidth serves.
 
-use super::page_tiers::Side;
+use crate::published_tiers::Side;
 
 /// Bytes of fast and of slow memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,9 +3,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_abi::session::{
-    COUNTERS, OffReason, SessionCounter, SessionHeader, SessionState, TouchRecord,
-};
+use isotherm_abi::session::{COUNTERS, OffReason, SessionCounter, SessionHeader};
 
 use crate::tables::SessionTables;
 
@@ -14,28 +12,16 @@ static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTE
 
 /// The counters and the ring of touches of a session, if there is one.
 #[derive(Clone, Copy)]
-pub(crate) struct Account {
-    header: Option<&'static SessionHeader>,
-    touches: &'static [TouchRecord],
-}
+pub(crate) struct Account(pub(crate) Option<SessionTables>);
 
 impl Account {
-    pub(crate) const fn new(
-        header: Option<&'static SessionHeader>,
-        touches: &'static [TouchRecord],
-    ) -> Self {
-        Self { header, touches }
+    fn header(&self) -> Option<&'static SessionHeader> {
+        self.0.map(|tables| tables.header)
     }
 
-    /// Where a session's numbers go, or those of a process without one.
-    pub(crate) fn of(tables: Option<SessionTables>) -> Self {
-        tables.map_or(Self::new(None, &[]), |tables| {
-            Self::new(Some(tables.header), tables.touches)
-        })
-    }
-
-    fn counter(&self, counter: SessionCounter) -> &AtomicU64 {
-        let counters = self.header.map_or(&UNPUBLISHED, |header| &header.counters);
+    fn counter(&self, counter: SessionCounter) -> &'static AtomicU64 {
+        let header = self.header();
+        let counters = header.map_or(&UNPUBLISHED, |header| &header.counters);
         &counters[counter as usize]
     }
 
@@ -54,38 +40,40 @@ impl Account {
 
     /// Publishes where the content of trapped pages is.
     pub(crate) fn set_shadow_offset(&self, offset: usize) {
-        if let Some(header) = self.header {
+        if let Some(header) = self.header() {
             header.shadow_offset.store(offset as u64, Ordering::Release);
         }
     }
 
     /// Publishes how much fast memory the pool can have.
     pub(crate) fn set_fast_bytes(&self, bytes: u64) {
-        if let Some(header) = self.header {
+        if let Some(header) = self.header() {
             header.pages.fast_bytes.store(bytes, Ordering::Relaxed);
         }
     }
 
     /// Publishes in the session that the runtime or a part of it is off, and why.
     pub(crate) fn gave_up(&self, reason: OffReason) {
-        if let Some(header) = self.header {
-            header.off_reason.store(reason as u32, Ordering::Relaxed);
-            header
-                .state
-                .store(SessionState::Off as u32, Ordering::Release);
+        if let Some(tables) = self.0 {
+            tables.publish_off(reason);
         }
     }
 
     /// Records an access to the page at `address`.
     pub(crate) fn touch(&self, address: usize, now_ns: u64) {
-        let Some(header) = self.header else { return };
-        let slots = self.touches.len() as u64;
+        let Some(SessionTables {
+            header, touches, ..
+        }) = self.0
+        else {
+            return;
+        };
+        let slots = touches.len() as u64;
         if slots == 0 {
             return;
         }
         let ring = &header.touches;
         let written = ring.written.load(Ordering::Relaxed);
-        let record = &self.touches[(written % slots) as usize];
+        let record = &touches[(written % slots) as usize];
         record.address.store(address as u64, Ordering::Relaxed);
         record.time_ns.store(now_ns, Ordering::Relaxed);
         ring.written.store(written + 1, Ordering::Release);
@@ -98,17 +86,16 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::Account;
+    use crate::emulation::tests::session_tables;
     use core::sync::atomic::Ordering;
-    use isotherm_abi::config::RuntimeMode;
-    use isotherm_abi::session::{OffReason, SessionHeader, SessionLayout, SessionState};
+    use isotherm_abi::session::{OffReason, SessionState};
 
     /// The command reads the state first; the reason alone would mean nothing.
     #[test]
     fn a_service_that_gave_up_is_off_in_the_session() {
-        let header: &'static SessionHeader = Box::leak(Box::new(
-            SessionLayout::for_pool(1 << 30).header(RuntimeMode::Online, 4),
-        ));
-        Account::new(Some(header), &[]).gave_up(OffReason::NoUserfaultfd);
+        let tables = session_tables(0);
+        let header = tables.header;
+        Account(Some(tables)).gave_up(OffReason::NoUserfaultfd);
         assert_eq!(
             header.state.load(Ordering::Relaxed),
             SessionState::Off as u32

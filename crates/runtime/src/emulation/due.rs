@@ -27,13 +27,9 @@ pub(crate) struct DueQueue {
 }
 
 impl DueQueue {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            heap: [Waiting {
-                due_ns: 0,
-                seen_ns: 0,
-                page: 0,
-            }; MOST_WAITING],
+            heap: [Waiting::default(); MOST_WAITING],
             length: 0,
         }
     }

@@ -14,12 +14,14 @@ use super::account::Account;
 use super::due::DueQueue;
 use super::migration::Migration;
 use super::moves::{BATCH_PAGES, Mover, Rescue};
-use super::page::{PageState, PageWord, Side};
+use super::page::{PageState, PageWord};
+use super::pool_range;
 use super::progress::{FaultCosts, Progress};
 use super::sample::Sample;
 use super::service_channel::{ServiceCommand, ServiceRequest};
 use super::sparse::PageList;
 use super::table::{PAGE_BYTES, Table};
+use crate::published_tiers::Side;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
@@ -126,18 +128,15 @@ impl FaultHandler {
 
     /// Pages of an address range, cut to the pool; partly covered pages included.
     fn pages_in(&self, range: &Range<usize>) -> Range<u32> {
-        let start = range.start.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        let end = range.end.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        (start / PAGE_BYTES) as u32..end.div_ceil(PAGE_BYTES) as u32
+        let pages = pool_range::touched(&self.pool, range, PAGE_BYTES);
+        pages.start as u32..pages.end as u32
     }
 
     /// The pages of a range, chunk by chunk, without the chunks that hold nothing.
     fn touched_parts(&self, range: &Range<usize>) -> impl Iterator<Item = Range<u32>> + use<> {
         let pages = self.pages_in(range);
         let table = self.table;
-        let chunk_bytes = CHUNK_BYTES / PAGE_BYTES;
-        let chunks = pages.start as usize / chunk_bytes..(pages.end as usize).div_ceil(chunk_bytes);
-        chunks
+        pool_range::touched(&self.pool, range, CHUNK_BYTES)
             .filter(move |&chunk| table.chunk(chunk).touched() > 0)
             .map(move |chunk| {
                 let whole = Table::pages_of(chunk);
@@ -161,23 +160,20 @@ impl FaultHandler {
     fn forget_page(&mut self, page: u32) {
         let state = self.table.state(page);
         self.become_state(page, PageState::Untouched);
-        let somebody_waits = matches!(
+        let has_waiters = matches!(
             state,
             PageState::Waiting
                 | PageState::FirstWaiting
                 | PageState::ToFast
                 | PageState::ToSlowWaited
         );
-        if somebody_waits && let Some(mover) = &self.mover {
+        if has_waiters && let Some(mover) = &self.mover {
             mover.wake(page);
         }
     }
 
     fn settle(&mut self, range: &Range<usize>) {
-        let pages = self.pages_in(range);
-        let chunk_pages = (CHUNK_BYTES / PAGE_BYTES) as u32;
-        for chunk in pages.start / chunk_pages..pages.end.div_ceil(chunk_pages) {
-            let chunk = chunk as usize;
+        for chunk in pool_range::touched(&self.pool, range, CHUNK_BYTES) {
             self.table.chunk(chunk).set_settled(true);
             if self.table.chunk(chunk).touched() > 0 {
                 self.bring_home(Table::pages_of(chunk));
@@ -259,9 +255,9 @@ impl FaultHandler {
         self.leaving_done = 0;
         self.stuck.clear();
         self.sample.clear();
-        self.migration = Migration::new();
+        self.migration = Migration::default();
         self.held = 0;
-        self.progress = Progress::new();
+        self.progress = Progress::default();
         self.period = 0;
         (self.fast_bytes, self.slow_bytes) = (0, 0);
         self.table.rebuild();

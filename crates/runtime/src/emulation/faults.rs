@@ -9,7 +9,8 @@ use super::fault_handler::FaultHandler;
 use super::moves::Rescue;
 use super::page::PageState;
 use super::runs::{CHUNK_PAGES, populate_length};
-use super::table::{Label, PAGE_BYTES, Table};
+use super::table::{PAGE_BYTES, Table};
+use crate::published_tiers::Side;
 
 /// Most pages made at one first touch. 32 pages (128 KiB) bring the cost of a fault that another thread serves
 /// down to that of a kernel fault; more would only delay other faults.
@@ -56,7 +57,7 @@ impl FaultHandler {
     }
 
     fn first_touch(&mut self, page: u32, now_ns: u64) {
-        let fast = self.table.chunk_of(page).label() != Label::Slow;
+        let fast = self.table.chunk_of(page).label() != Some(Side::Slow);
         if fast && self.has_fast_room(1) {
             self.first_touch_fast(page);
             return;

@@ -7,15 +7,18 @@
 
 use core::ops::Range;
 
-use isotherm_abi::config::{TierRecord, TierRecordKind};
+use isotherm_abi::config::TierRecord;
 use isotherm_abi::session::SessionCounter;
 
 use super::fault_handler::FaultHandler;
 use super::migration::{BATCH, Job};
-use super::page::{PageState, Side};
-use super::placement_requests::{RequestTables, Subject};
+use super::page::PageState;
+use super::placement_requests::Subject;
+use super::pool_range;
 use super::runs::CHUNK_PAGES;
-use super::table::{Label, Table};
+use super::table::{PAGE_BYTES, Table};
+use crate::published_tiers::Side;
+use crate::tables::SessionTables;
 
 /// Chunks looked at in one step, after which faults are served.
 const CHUNKS_PER_STEP: usize = 4;
@@ -24,11 +27,11 @@ const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
 impl FaultHandler {
     /// Starts the next request, if none is in progress.
-    pub(crate) fn look_for_wish(&mut self, requests: &RequestTables, tiers: &[TierRecord]) {
+    pub(crate) fn start_next_request(&mut self, requests: &SessionTables, tiers: &[TierRecord]) {
         if self.migration.is_busy() || self.held > 0 {
             return;
         }
-        let Some(request) = requests.first(tiers.len() as u32) else {
+        let Some(request) = requests.first_request(tiers.len() as u32) else {
             return;
         };
         requests.accept(&request);
@@ -40,12 +43,16 @@ impl FaultHandler {
         };
         self.migration.job = match request.subject {
             Subject::Arena(_) => Some(of_chunks(0..requests.owners.len())),
-            Subject::Mapping(index) => match requests.mapping(index) {
-                Some(range) => Some(of_chunks(self.chunks_of(&range))),
+            Subject::Mapping(index) => match requests.mapping_range(index) {
+                Some(range) => {
+                    let chunks = pool_range::touched(&self.pool, &range, CHUNK_BYTES);
+                    Some(of_chunks(chunks))
+                }
                 None => return,
             },
             Subject::Pages(start, count) => {
-                let pages = RequestTables::pages_in(&self.pool, start, count);
+                let end = start.saturating_add(count.saturating_mul(PAGE_BYTES));
+                let pages = pool_range::touched(&self.pool, &(start..end), PAGE_BYTES);
                 let in_chunk = CHUNK_PAGES as usize;
                 Some(Job {
                     page: pages.start as u32,
@@ -56,16 +63,10 @@ impl FaultHandler {
         };
     }
 
-    fn chunks_of(&self, range: &Range<usize>) -> Range<usize> {
-        let start = range.start.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        let end = range.end.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES)
-    }
-
     /// Advances the migration by one step, if its time has come.
     pub(crate) fn migrate_step(
         &mut self,
-        requests: &RequestTables,
+        requests: &SessionTables,
         tiers: &[TierRecord],
         now_ns: u64,
     ) {
@@ -81,18 +82,14 @@ impl FaultHandler {
         let Some(mut job) = self.migration.job.take() else {
             return;
         };
-        let tier = &tiers[job.request.tier as usize];
+        let side = Side::of_tier(tiers, job.request.tier);
         let mut looked = 0;
         while looked < CHUNKS_PER_STEP && self.migration.batch_count == 0 {
             let Some(chunk) = self.next_chunk(&mut job, requests) else {
                 return;
             };
             looked += 1;
-            self.gather(
-                chunk,
-                &mut job,
-                tier.kind == TierRecordKind::EmulatedFast as u32,
-            );
+            self.gather(chunk, &mut job, side);
         }
         let cost_ns = self.emulation.migrate_ns * self.migration.batch_count as u64;
         self.migration.batch_until_ns = now_ns + cost_ns;
@@ -100,7 +97,7 @@ impl FaultHandler {
     }
 
     /// The next chunk of the job's subject; `None` at the end.
-    fn next_chunk(&self, job: &mut Job, requests: &RequestTables) -> Option<usize> {
+    fn next_chunk(&self, job: &mut Job, requests: &SessionTables) -> Option<usize> {
         let end = job.chunks.end.min(self.table.high());
         while job.chunks.start < end {
             let chunk = job.chunks.start;
@@ -117,11 +114,10 @@ impl FaultHandler {
     }
 
     /// Collects a batch of pages from a chunk and takes them to the shadow.
-    fn gather(&mut self, chunk: usize, job: &mut Job, to_fast: bool) {
+    fn gather(&mut self, chunk: usize, job: &mut Job, side: Side) {
         // A request for pages is about data that exists, and leaves first touches as they were.
         if !matches!(job.request.subject, Subject::Pages(..)) {
-            let label = if to_fast { Label::Fast } else { Label::Slow };
-            self.table.chunk(chunk).set_label(label);
+            self.table.chunk(chunk).set_label(Some(side));
         }
         let pages = Table::pages_of(chunk);
         let first = job.page.clamp(pages.start, pages.end);
@@ -130,10 +126,9 @@ impl FaultHandler {
                 job.page = page;
                 return;
             }
-            if to_fast {
-                self.promote(page);
-            } else {
-                self.demote(page);
+            match side {
+                Side::Fast => self.promote(page),
+                Side::Slow => self.demote(page),
             }
         }
         job.chunks.start += 1;

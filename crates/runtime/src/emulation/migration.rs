@@ -8,6 +8,7 @@ use super::placement_requests::PlacementRequest;
 pub(super) const BATCH: usize = 16;
 
 /// A migration under way.
+#[derive(Default)]
 pub(crate) struct Migration {
     pub(super) job: Option<Job>,
     pub(super) batch: [u32; BATCH],
@@ -26,15 +27,6 @@ pub(super) struct Job {
 }
 
 impl Migration {
-    pub(crate) const fn new() -> Self {
-        Self {
-            job: None,
-            batch: [0; BATCH],
-            batch_count: 0,
-            batch_until_ns: 0,
-        }
-    }
-
     /// Whether there is anything to do.
     pub(crate) fn is_busy(&self) -> bool {
         self.job.is_some() || self.batch_count > 0

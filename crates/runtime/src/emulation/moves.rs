@@ -9,7 +9,6 @@ use core::ops::Range;
 use isotherm_sys::memory;
 use isotherm_sys::userfaultfd::Userfaultfd;
 use rustix::io::Errno;
-use rustix::mm::Advice;
 
 use super::table::PAGE_BYTES;
 
@@ -169,9 +168,7 @@ impl Mover {
     pub(crate) fn drop_shadow(&self, page: u32, pages: usize) {
         let shadow = self.shadow(page);
         // SAFETY: the shadow is ours alone, and the caller does not want the content.
-        let _ = unsafe {
-            rustix::mm::madvise(shadow as *mut _, pages * PAGE_BYTES, Advice::LinuxDontNeed)
-        };
+        let _ = unsafe { memory::advise(shadow, pages * PAGE_BYTES, libc::MADV_DONTNEED) };
     }
 
     /// Repeats a transfer while it makes progress, and a few times while the kernel reports "try again".

@@ -16,8 +16,12 @@
 //! migration: any -> ToFast -> Fast           any -> ToSlow -> Away   (ToSlowWaited -> Slow)
 //! ```
 
-/// The place of a page, and the reason.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use zerocopy::TryFromBytes;
+
+use crate::published_tiers::Side;
+
+/// The tier of a page, the place of its content, and why it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u8)]
 pub(crate) enum PageState {
     /// The program has not touched it since it was handed out or discarded.
@@ -48,32 +52,7 @@ pub(crate) enum PageState {
     ToSlowWaited = 12,
 }
 
-/// The tier a page is counted in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// The fast tier.
-    Fast,
-    /// The slow tier.
-    Slow,
-}
-
 impl PageState {
-    const ALL: [Self; 13] = [
-        Self::Untouched,
-        Self::Fast,
-        Self::Slow,
-        Self::Away,
-        Self::Waiting,
-        Self::FirstWaiting,
-        Self::Stuck,
-        Self::FastSampled,
-        Self::SlowSampled,
-        Self::AwaySampled,
-        Self::ToFast,
-        Self::ToSlow,
-        Self::ToSlowWaited,
-    ];
-
     /// Whether the content is in the shadow.
     pub(crate) const fn in_shadow(self) -> bool {
         matches!(
@@ -150,13 +129,9 @@ impl PageWord {
     }
 
     /// The state. Bits that come from no [`PageWord`] read as untouched.
-    pub(crate) const fn state(self) -> PageState {
-        let number = (self.0 & 15) as usize;
-        if number < PageState::ALL.len() {
-            PageState::ALL[number]
-        } else {
-            PageState::Untouched
-        }
+    pub(crate) fn state(self) -> PageState {
+        let number = (self.0 & 15) as u8;
+        PageState::try_read_from_bytes(&[number]).unwrap_or(PageState::Untouched)
     }
 
     /// The word of the same page in another state.
@@ -172,11 +147,15 @@ impl PageWord {
 
 #[cfg(test)]
 mod tests {
-    use super::{PageState, PageWord, Side};
+    use super::{PageState, PageWord, Side, TryFromBytes};
+
+    fn all() -> impl Iterator<Item = PageState> {
+        (0..13).map(|number| PageState::try_read_from_bytes(&[number]).expect("a state"))
+    }
 
     #[test]
     fn a_word_gives_back_the_state_it_was_made_from() {
-        for (number, state) in PageState::ALL.into_iter().enumerate() {
+        for (number, state) in all().enumerate() {
             assert_eq!(state as usize, number);
             let word = PageWord::new(state, 0xfff_f1ab);
             assert_eq!(word.state(), state);
@@ -200,7 +179,7 @@ mod tests {
 
     #[test]
     fn bringing_a_page_home_never_changes_the_tier_it_counts_in() {
-        for state in PageState::ALL {
+        for state in all() {
             assert_eq!(state.at_home().side(), state.side());
             assert!(!state.at_home().in_shadow() || state.side().is_none());
         }
@@ -209,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_child_keeps_each_page_where_it_is_and_in_its_tier() {
-        for state in PageState::ALL {
+        for state in all() {
             let alone = state.without_company();
             assert_eq!(alone.in_shadow(), state.in_shadow(), "{state:?}");
             assert_eq!(alone.side(), state.side(), "{state:?}");

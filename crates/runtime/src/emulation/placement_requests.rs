@@ -7,22 +7,10 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use isotherm_abi::page_tiers::PageRequest;
-use isotherm_abi::session::{ArenaRecord, MappingRecord, NO_TIER, SessionHeader};
+use isotherm_abi::session::NO_TIER;
 
 use super::table::PAGE_BYTES;
 use crate::tables::SessionTables;
-
-/// The tables that requests are read from.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestTables {
-    pub(crate) header: &'static SessionHeader,
-    pub(crate) arenas: &'static [ArenaRecord],
-    /// Owner of each chunk of the pool.
-    pub(crate) owners: &'static [AtomicU32],
-    pub(crate) mappings: &'static [MappingRecord],
-    pub(crate) pages: &'static [PageRequest],
-}
 
 /// The subject of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,21 +31,10 @@ pub(crate) struct PlacementRequest {
     pub(crate) tier: u32,
 }
 
-impl RequestTables {
-    /// The requests in a session.
-    pub(crate) const fn of(tables: SessionTables) -> Self {
-        Self {
-            header: tables.header,
-            arenas: tables.arenas,
-            owners: tables.owners,
-            mappings: tables.mappings,
-            pages: tables.page_requests,
-        }
-    }
-
+impl SessionTables {
     /// The first open request among `tiers` tiers: the slowest tier's first, because demotions make
     /// room for promotions. Pages come last, in the order of their requests.
-    pub(crate) fn first(&self, tiers: u32) -> Option<PlacementRequest> {
+    pub(crate) fn first_request(&self, tiers: u32) -> Option<PlacementRequest> {
         let mut best: Option<PlacementRequest> = None;
         let mut consider = |subject, wanted: &AtomicU32| {
             // A request for the tier that the subject has is open too: its pages may have spilled.
@@ -79,18 +56,18 @@ impl RequestTables {
                 consider(Subject::Mapping(index as u32), &mapping.wanted_tier);
             }
         }
-        best.or_else(|| self.first_of_pages(tiers))
+        best.or_else(|| self.first_page_request(tiers))
     }
 
     /// Whether requests to move pages wait.
-    pub(crate) fn has_pages(&self) -> bool {
+    pub(crate) fn has_page_requests(&self) -> bool {
         let table = &self.header.pages;
         table.requested.load(Ordering::Relaxed) != table.obeyed.load(Ordering::Relaxed)
     }
 
     /// The oldest open request to move pages. Requests that make no sense are passed over.
-    fn first_of_pages(&self, tiers: u32) -> Option<PlacementRequest> {
-        let slots = self.pages.len() as u64;
+    fn first_page_request(&self, tiers: u32) -> Option<PlacementRequest> {
+        let slots = self.page_requests.len() as u64;
         let table = &self.header.pages;
         let mut obeyed = table.obeyed.load(Ordering::Relaxed);
         let requested = table.requested.load(Ordering::Acquire);
@@ -99,7 +76,7 @@ impl RequestTables {
             return None;
         }
         while obeyed < requested {
-            let record = &self.pages[(obeyed % slots) as usize];
+            let record = &self.page_requests[(obeyed % slots) as usize];
             let tier = record.tier.load(Ordering::Relaxed);
             let start = record.start.load(Ordering::Relaxed) as usize;
             let pages = record.pages.load(Ordering::Relaxed) as usize;
@@ -111,13 +88,6 @@ impl RequestTables {
             table.obeyed.store(obeyed, Ordering::Release);
         }
         None
-    }
-
-    /// The pages of a pool in a range of so many pages.
-    pub(crate) fn pages_in(pool: &Range<usize>, start: usize, pages: usize) -> Range<usize> {
-        let end = start.saturating_add(pages.saturating_mul(PAGE_BYTES));
-        let page = |address: usize| (address.clamp(pool.start, pool.end) - pool.start) / PAGE_BYTES;
-        page(start)..page(end)
     }
 
     /// Publishes that the request is obeyed: new memory of the subject belongs to its tier from now on. The
@@ -143,7 +113,7 @@ impl RequestTables {
     }
 
     /// The addresses of a mapping; `None` where its slot is empty or being written.
-    pub(crate) fn mapping(&self, index: u32) -> Option<Range<usize>> {
+    pub(crate) fn mapping_range(&self, index: u32) -> Option<Range<usize>> {
         let record = &self.mappings[index as usize];
         let before = record.sequence.load(Ordering::Acquire);
         let start = record.address.load(Ordering::Acquire) as usize;

@@ -20,19 +20,13 @@ const SHORTEST_LOOK_NS: u64 = 500_000;
 const LOOKS_PER_REST: u64 = 4;
 
 /// The base cost of a fault, measured at the start.
+#[derive(Default)]
 pub(crate) struct FaultCosts {
     round_trip_ns: AtomicU64,
     processor_ns: AtomicU64,
 }
 
 impl FaultCosts {
-    pub(crate) const fn new() -> Self {
-        Self {
-            round_trip_ns: AtomicU64::new(0),
-            processor_ns: AtomicU64::new(0),
-        }
-    }
-
     pub(crate) fn set(&self, round_trip_ns: u64, processor_ns: u64) {
         self.round_trip_ns.store(round_trip_ns, Ordering::Relaxed);
         self.processor_ns.store(processor_ns, Ordering::Relaxed);
@@ -56,12 +50,13 @@ const WINDOW_NS: u64 = 2_000_000;
 const FAULTS_TO_LEARN: u64 = 32;
 
 /// The estimate is between the cost on an idle machine and this many times that.
-const DEAREST: u64 = 6;
+const COST_SPREAD: u64 = 6;
 
 /// The estimate grows by this fraction a window, so that an outlier is forgotten.
 const FORGET: u64 = 64;
 
 /// The clock.
+#[derive(Default)]
 pub(crate) struct Progress {
     /// Faults in the window.
     faults: u64,
@@ -74,16 +69,6 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) const fn new() -> Self {
-        Self {
-            faults: 0,
-            begun_ns: 0,
-            fault_ns: 0,
-            done_ns: 0,
-            next_look_ns: 0,
-        }
-    }
-
     /// Counts one more fault that we caused.
     pub(crate) fn count_fault(&mut self, now_ns: u64) {
         self.faults += 1;
@@ -116,16 +101,16 @@ impl Progress {
     }
 
     fn learn(&mut self, window_ns: u64, least_ns: u64) {
-        let dearest_ns = least_ns * DEAREST;
+        let greatest_ns = least_ns * COST_SPREAD;
         let mut fault_ns = if self.fault_ns == 0 {
-            dearest_ns
+            greatest_ns
         } else {
             self.fault_ns + self.fault_ns / FORGET
         };
         if self.faults >= FAULTS_TO_LEARN {
             fault_ns = fault_ns.min(window_ns / self.faults);
         }
-        self.fault_ns = fault_ns.clamp(least_ns, dearest_ns);
+        self.fault_ns = fault_ns.clamp(least_ns, greatest_ns);
     }
 
     /// Sets the time of the next read, with `left_ns` of work left in the period.
@@ -140,7 +125,7 @@ mod tests {
 
     #[test]
     fn the_clock_stands_while_the_program_does_nothing_but_fault() {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         assert_eq!(progress.advance(1_000_000, 4000), 1_000_000);
         let mut used_ns = 1_000_000;
         for _ in 0..100 {
@@ -161,7 +146,7 @@ mod tests {
 
     #[test]
     fn an_outlier_is_forgotten_and_a_wild_cost_is_not_believed() {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         let mut used_ns = 0;
         let mut window = |progress: &mut Progress, fault_ns: u64| {
             (0..50).for_each(|_| progress.count_fault(0));
@@ -177,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_looked_at_more_often_towards_the_end_of_a_period() {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         assert!(progress.is_due(0));
         progress.look_again(100, 40_000_000);
         assert!(!progress.is_due(10_000_099));

@@ -27,7 +27,7 @@ const MESSAGES: usize = 32;
 const SPIN_NS: u64 = 50_000;
 
 /// Interval between reads of the requests.
-const WISH_NS: u64 = 10_000_000;
+const REQUEST_NS: u64 = 10_000_000;
 
 /// Interval between checks whether the program still has a thread. A program that ends its last thread by
 /// itself ends up to this much later than without the service.
@@ -52,7 +52,7 @@ pub(super) extern "C" fn run(argument: *mut c_void) {
             handler,
             program: ProgramThreads::open(),
             next_program_ns: 0,
-            next_wish_ns: 0,
+            next_request_ns: 0,
             next_publish_ns: 0,
         }
         .serve();
@@ -67,7 +67,7 @@ struct Service<'a> {
     handler: &'a mut FaultHandler,
     program: ProgramThreads,
     next_program_ns: u64,
-    next_wish_ns: u64,
+    next_request_ns: u64,
     next_publish_ns: u64,
 }
 
@@ -120,12 +120,13 @@ impl Service<'_> {
         self.handler.resample(now_ns);
         if let Some(requests) = self.emulator.requests() {
             // Requests for pages are many and small, so the next one is read as soon as the last is obeyed.
-            if now_ns >= self.next_wish_ns || requests.has_pages() {
-                self.handler.look_for_wish(&requests, self.emulator.tiers());
-                self.next_wish_ns = now_ns + WISH_NS;
+            if now_ns >= self.next_request_ns || requests.has_page_requests() {
+                self.handler
+                    .start_next_request(&requests, self.emulator.tiers);
+                self.next_request_ns = now_ns + REQUEST_NS;
             }
             self.handler
-                .migrate_step(&requests, self.emulator.tiers(), now_ns);
+                .migrate_step(&requests, self.emulator.tiers, now_ns);
         }
         if now_ns >= self.next_publish_ns {
             self.handler.publish();
@@ -151,7 +152,7 @@ impl Service<'_> {
             self.handler.next_period_ns(),
             self.handler.next_sample_ns(),
             self.handler.migration.next_ns(now_ns),
-            self.emulator.requests().map(|_| self.next_wish_ns),
+            self.emulator.requests().map(|_| self.next_request_ns),
             self.next_page_request_ns(now_ns),
             Some(self.next_program_ns),
         ]
@@ -166,7 +167,10 @@ impl Service<'_> {
     /// When the next request for pages can be read, if one waits.
     fn next_page_request_ns(&self, now_ns: u64) -> Option<u64> {
         let idle = !self.handler.migration.is_busy() && self.handler.held == 0;
-        let waits = self.emulator.requests().is_some_and(|it| it.has_pages());
+        let waits = self
+            .emulator
+            .requests()
+            .is_some_and(|it| it.has_page_requests());
         (idle && waits).then_some(now_ns)
     }
 

@@ -9,10 +9,10 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use rustix::io::Errno;
-use rustix::mm::Advice;
+use isotherm_abi::from_number;
+use isotherm_sys::memory::{self, Errno};
+use zerocopy::TryFromBytes;
 
-use super::sparse::map_zeroes;
 use super::table::PAGE_BYTES;
 use crate::clock::{now_ns, thread_ns};
 
@@ -25,7 +25,7 @@ const POSTED: u32 = 2;
 const DONE: u32 = 3;
 
 /// The kinds of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, TryFromBytes)]
 #[repr(u32)]
 pub(crate) enum ServiceCommand {
     /// Forget the pages of the range: their content is not needed any more.
@@ -47,6 +47,8 @@ pub(crate) struct ServiceRequest {
     pub(crate) range: Range<usize>,
 }
 
+/// Zeroes are a free slot.
+#[derive(Default)]
 struct Slot {
     state: AtomicU32,
     request: AtomicU32,
@@ -63,15 +65,8 @@ pub(crate) struct ServiceChannel {
 impl ServiceChannel {
     pub(crate) fn map() -> Result<Self, Errno> {
         Ok(Self {
-            pages: map_zeroes(SLOTS * PAGE_BYTES)?,
-            slots: [const {
-                Slot {
-                    state: AtomicU32::new(FREE),
-                    request: AtomicU32::new(0),
-                    start: AtomicUsize::new(0),
-                    end: AtomicUsize::new(0),
-                }
-            }; SLOTS],
+            pages: memory::fresh(SLOTS * PAGE_BYTES)?,
+            slots: <[Slot; SLOTS]>::default(),
         })
     }
 
@@ -138,7 +133,7 @@ impl ServiceChannel {
         let page = self.pages + index * PAGE_BYTES;
         // SAFETY: the page holds nothing. Where this fails, the next touch returns at once and
         // `ask` tries again.
-        let _ = unsafe { rustix::mm::madvise(page as *mut _, PAGE_BYTES, Advice::LinuxDontNeed) };
+        let _ = unsafe { memory::advise(page, PAGE_BYTES, libc::MADV_DONTNEED) };
     }
 
     /// The cost of a fault with an empty request: wall-clock time and processor time, the least of `rounds`.
@@ -165,15 +160,9 @@ impl ServiceChannel {
         if slot.state.load(Ordering::Acquire) != POSTED {
             return None;
         }
-        let request = match slot.request.load(Ordering::Relaxed) {
-            0 => ServiceCommand::Forget,
-            1 => ServiceCommand::Settle,
-            2 => ServiceCommand::Hold,
-            3 => ServiceCommand::Release,
-            _ => ServiceCommand::Register,
-        };
+        let command = from_number(slot.request.load(Ordering::Relaxed));
         Some(ServiceRequest {
-            command: request,
+            command: command.unwrap_or(ServiceCommand::Register),
             range: slot.start.load(Ordering::Relaxed)..slot.end.load(Ordering::Relaxed),
         })
     }
@@ -197,7 +186,7 @@ mod tests {
     use super::{ServiceChannel, ServiceCommand, ServiceRequest};
 
     #[test]
-    fn a_request_that_nobody_serves_returns_at_once() {
+    fn a_request_without_a_service_returns_at_once() {
         let channel = ServiceChannel::map().expect("map");
         let request = ServiceRequest {
             command: ServiceCommand::Forget,

@@ -9,11 +9,12 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use isotherm_abi::config::{NODE_WORDS, TierRecord, TierRecordKind};
+use isotherm_abi::config::TierRecord;
+use isotherm_abi::from_number;
 use isotherm_abi::session::OffReason;
+use isotherm_sys::memory;
 use isotherm_sys::thread::Stack;
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
-use rustix::mm::Advice;
 use rustix::thread::futex;
 
 use super::account::Account;
@@ -21,19 +22,17 @@ use super::due::DueQueue;
 use super::fault_handler::FaultHandler;
 use super::migration::Migration;
 use super::moves::{BATCH_PAGES, Mover};
-use super::placement_requests::RequestTables;
+use super::pool_range;
 use super::progress::{FaultCosts, Progress};
 use super::sample::Sample;
 use super::service_channel::{ServiceChannel, ServiceCommand, ServiceRequest};
 use super::settings::Settings;
-use super::sparse::{PageList, map_zeroes};
-use super::table::{Label, PAGE_BYTES, Table};
+use super::sparse::PageList;
+use super::table::{PAGE_BYTES, Table};
+use crate::published_tiers::Side;
 use crate::tables::SessionTables;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
-
-/// Most tiers. The file may name more; the rest is ignored.
-const MOST_TIERS: usize = 16;
 
 /// Faults that measure their own cost: 64 take about half a millisecond, and at least one is undisturbed.
 const CALIBRATION_FAULTS: usize = 64;
@@ -67,9 +66,9 @@ pub(crate) struct SlowTierEmulator {
     costs: &'static FaultCosts,
     /// Some chunk was released, so that its mapping may have been replaced since.
     recycled: AtomicBool,
-    tiers: [TierRecord; MOST_TIERS],
-    tier_count: usize,
-    requests: UnsafeCell<Option<RequestTables>>,
+    /// The tiers, fastest first.
+    pub(super) tiers: &'static [TierRecord],
+    requests: UnsafeCell<Option<SessionTables>>,
     pub(super) handler: UnsafeCell<FaultHandler>,
 }
 
@@ -81,7 +80,7 @@ impl SlowTierEmulator {
     /// As [`super::start`], for any pool. `None` where the settings need no service.
     pub(super) fn start(
         pool: Range<usize>,
-        settings: &Settings<'_>,
+        settings: &Settings,
         tables: Option<SessionTables>,
         service: ServiceLoop,
     ) -> Result<Option<&'static Self>, OffReason> {
@@ -93,7 +92,7 @@ impl SlowTierEmulator {
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
         let handler = unsafe { &mut *emulator.handler.get() };
-        handler.account = Account::of(tables);
+        handler.account = Account(tables);
         handler.account.set_fast_bytes(handler.capacity_bytes);
         emulator.launch()?;
         emulator.calibrate();
@@ -108,26 +107,21 @@ impl SlowTierEmulator {
 
     fn build(
         pool: Range<usize>,
-        settings: &Settings<'_>,
+        settings: &Settings,
         tables: Option<SessionTables>,
         service: ServiceLoop,
     ) -> rustix::io::Result<&'static Self> {
-        let shadow_start = map_zeroes(pool.len())?;
+        let shadow_start = memory::fresh(pool.len())?;
         for start in [pool.start, shadow_start] {
             // A page is moved alone; huge pages would be split at the first move.
             // SAFETY: advice that changes no content.
-            let _ = unsafe {
-                rustix::mm::madvise(start as *mut _, pool.len(), Advice::LinuxNoHugepage)
-            };
+            let _ = unsafe { memory::advise(start, pool.len(), libc::MADV_NOHUGEPAGE) };
         }
         let table: &'static Table = place(Table::map(pool.len())?)?;
-        let costs: &'static FaultCosts = place(FaultCosts::new())?;
-        let mut tiers = [EMPTY_TIER; MOST_TIERS];
-        let tier_count = settings.tiers.len().min(MOST_TIERS);
-        tiers[..tier_count].copy_from_slice(&settings.tiers[..tier_count]);
+        let costs: &'static FaultCosts = place(FaultCosts::default())?;
         place(Self {
             shadow: shadow_start..shadow_start + pool.len(),
-            zeroes: map_zeroes(BATCH_PAGES * PAGE_BYTES)?,
+            zeroes: memory::fresh(BATCH_PAGES * PAGE_BYTES)?,
             table,
             channel: ServiceChannel::map()?,
             service,
@@ -138,9 +132,8 @@ impl SlowTierEmulator {
             ends: AtomicBool::new(false),
             costs,
             recycled: AtomicBool::new(false),
-            tiers,
-            tier_count,
-            requests: UnsafeCell::new(tables.map(RequestTables::of)),
+            tiers: settings.tiers,
+            requests: UnsafeCell::new(tables),
             handler: UnsafeCell::new(new_handler(pool.clone(), settings, table, costs)?),
             pool,
         })
@@ -167,7 +160,7 @@ impl SlowTierEmulator {
                     let _ = futex::wait(&self.status, futex::Flags::PRIVATE, STARTING, None);
                 }
                 RUNNING => return Ok(()),
-                off => return Err(reason_of(off)),
+                off => return Err(from_number(off - OFF).unwrap_or(OffReason::NoUserfaultfd)),
             }
         }
     }
@@ -226,14 +219,9 @@ impl SlowTierEmulator {
     }
 
     /// Service thread: the requests it obeys, if any.
-    pub(crate) fn requests(&self) -> Option<RequestTables> {
+    pub(crate) fn requests(&self) -> Option<SessionTables> {
         // SAFETY: written only while no service thread runs.
         unsafe { *self.requests.get() }
-    }
-
-    /// The tiers, fastest first.
-    pub(crate) fn tiers(&self) -> &[TierRecord] {
-        &self.tiers[..self.tier_count]
     }
 
     /// Service thread: a thread waits for `address`.
@@ -273,31 +261,24 @@ impl SlowTierEmulator {
     }
 
     pub(super) fn label(&self, address: usize, bytes: usize, tier: u32) {
-        let Some(chunks) = self.chunks_outward(address, bytes) else {
+        let chunks = self.chunks(&(address..address.saturating_add(bytes)));
+        if chunks.is_empty() {
             return;
-        };
+        }
         if self.recycled.load(Ordering::Relaxed) {
             let start = self.pool.start + chunks.start * CHUNK_BYTES;
             let end = (self.pool.start + chunks.end * CHUNK_BYTES).min(self.pool.end);
             self.ask(ServiceCommand::Register, start..end);
         }
-        self.table.label(chunks, self.label_of(tier));
-    }
-
-    fn label_of(&self, tier: u32) -> Label {
-        match self.tiers().get(tier as usize) {
-            Some(tier) if tier.kind == TierRecordKind::EmulatedSlow as u32 => Label::Slow,
-            _ => Label::Fast,
-        }
+        self.table.label(chunks, Side::of_tier(self.tiers, tier));
     }
 
     pub(super) fn unlabel(&self, address: usize, bytes: usize) {
         self.discard(address, bytes);
         self.recycled.store(true, Ordering::Relaxed);
-        if let Some(chunks) = self.chunks_inward(address, bytes) {
-            for chunk in chunks {
-                self.table.chunk(chunk).set_label(Label::None);
-            }
+        let range = address..address.saturating_add(bytes);
+        for chunk in pool_range::whole(&self.pool, &range, CHUNK_BYTES) {
+            self.table.chunk(chunk).set_label(None);
         }
     }
 
@@ -314,12 +295,10 @@ impl SlowTierEmulator {
     }
 
     pub(super) fn settle(&self, address: usize, bytes: usize) {
-        if self.chunks_outward(address, bytes).is_some() {
+        let range = address..address.saturating_add(bytes);
+        if !self.chunks(&range).is_empty() {
             self.recycled.store(true, Ordering::Relaxed);
-            self.ask(
-                ServiceCommand::Settle,
-                address..address.saturating_add(bytes),
-            );
+            self.ask(ServiceCommand::Settle, range);
         }
     }
 
@@ -377,8 +356,8 @@ impl SlowTierEmulator {
         self.channel.clear();
         // SAFETY: the caller's thread is the only one: in a forked child, or since the service ended.
         let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
-        *requests = requests.and(tables.map(RequestTables::of));
-        handler.start_over(Account::of(tables));
+        *requests = requests.and(tables);
+        handler.start_over(Account(tables));
         handler.account.set_fast_bytes(handler.capacity_bytes);
         // Without a service the slow tier is not slowed; the session, where there is one, reports it, and the
         // program continues.
@@ -389,49 +368,22 @@ impl SlowTierEmulator {
 
     /// Whether any chunk of the range has touched pages.
     fn has_touched(&self, range: &Range<usize>) -> bool {
-        self.chunks_outward(range.start, range.len())
-            .is_some_and(|mut chunks| chunks.any(|chunk| self.table.chunk(chunk).touched() > 0))
+        self.chunks(range)
+            .any(|chunk| self.table.chunk(chunk).touched() > 0)
     }
 
-    /// The chunks that the range touches; `None` outside the pool.
-    fn chunks_outward(&self, address: usize, bytes: usize) -> Option<Range<usize>> {
-        let start = address.max(self.pool.start);
-        let end = address.saturating_add(bytes).min(self.pool.end);
-        (start < end).then(|| {
-            (start - self.pool.start) / CHUNK_BYTES..(end - self.pool.start).div_ceil(CHUNK_BYTES)
-        })
-    }
-
-    /// The chunks that lie wholly in the range.
-    fn chunks_inward(&self, address: usize, bytes: usize) -> Option<Range<usize>> {
-        let start = address.max(self.pool.start) - self.pool.start;
-        let end = address
-            .saturating_add(bytes)
-            .min(self.pool.end)
-            .checked_sub(self.pool.start)?;
-        let chunks = start.div_ceil(CHUNK_BYTES)..end / CHUNK_BYTES;
-        (!chunks.is_empty()).then_some(chunks)
-    }
-}
-
-fn reason_of(status: u32) -> OffReason {
-    match status - OFF {
-        reason if reason == OffReason::NoUffdMove as u32 => OffReason::NoUffdMove,
-        reason if reason == OffReason::NoThread as u32 => OffReason::NoThread,
-        _ => OffReason::NoUserfaultfd,
+    /// The chunks that the range touches.
+    fn chunks(&self, range: &Range<usize>) -> Range<usize> {
+        pool_range::touched(&self.pool, range, CHUNK_BYTES)
     }
 }
 
 fn new_handler(
     pool: Range<usize>,
-    settings: &Settings<'_>,
+    settings: &Settings,
     table: &'static Table,
     costs: &'static FaultCosts,
 ) -> rustix::io::Result<FaultHandler> {
-    let fast = settings
-        .tiers
-        .iter()
-        .find(|tier| tier.kind == TierRecordKind::EmulatedFast as u32);
     Ok(FaultHandler {
         returned: PageList::map(table.pages())?,
         leaving: PageList::map(table.pages())?,
@@ -440,32 +392,25 @@ fn new_handler(
         pool,
         emulation: settings.emulation,
         trapping: settings.trapping,
-        capacity_bytes: fast.map_or(u64::MAX, |tier| tier.capacity_bytes),
-        account: Account::new(None, &[]),
+        capacity_bytes: settings.fast_bytes(),
+        account: Account(None),
         mover: None,
         due: DueQueue::new(),
         leaving_done: 0,
         period: 0,
-        progress: Progress::new(),
+        progress: Progress::default(),
         costs,
         sample: Sample::new(settings.trapping.seed),
-        migration: Migration::new(),
+        migration: Migration::default(),
         held: 0,
         fast_bytes: 0,
         slow_bytes: 0,
     })
 }
 
-const EMPTY_TIER: TierRecord = TierRecord {
-    kind: 0,
-    policy: 0,
-    capacity_bytes: 0,
-    nodes: [0; NODE_WORDS],
-};
-
 /// Puts a value into its own mapping, where it stays for good.
 pub(crate) fn place<T>(value: T) -> rustix::io::Result<&'static T> {
-    let start = map_zeroes(size_of::<T>())? as *mut T;
+    let start = memory::fresh(size_of::<T>())? as *mut T;
     // SAFETY: the mapping is fresh, page-aligned, large enough and never unmapped.
     unsafe {
         start.write(value);
@@ -476,5 +421,5 @@ pub(crate) fn place<T>(value: T) -> rustix::io::Result<&'static T> {
 /// Drops the content at home.
 fn drop_home(address: usize, bytes: usize) {
     // SAFETY: the caller of [`SlowTierEmulator::discard`] owns the range and does not want its content.
-    let _ = unsafe { rustix::mm::madvise(address as *mut _, bytes, Advice::LinuxDontNeed) };
+    let _ = unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) };
 }

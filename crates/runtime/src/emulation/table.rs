@@ -8,37 +8,24 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
-use isotherm_abi::page_tiers::{PAGE_EMPTY, PAGE_FAST, PAGE_SLOW};
+use isotherm_abi::page_tiers::PAGE_EMPTY;
 use rustix::io::Errno;
+use zerocopy::FromZeros;
 
-use super::page::{PageState, PageWord, Side};
+use super::page::{PageState, PageWord};
 use super::runs::CHUNK_PAGES;
-use super::sparse::{Sparse, Zeroed};
-use crate::published_tiers;
+use super::sparse::Sparse;
+use crate::published_tiers::{self, Side};
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
-const LABEL_NONE: u8 = 0;
-const LABEL_FAST: u8 = 1;
-const LABEL_SLOW: u8 = 2;
-
-/// Which tier the first touches of a chunk request.
-    /// The tier that first touches request, a byte of [`isotherm_abi::page_tiers`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Label {
-    /// No request; treated as the fast tier.
-    None,
-    /// The fast tier, while there is room.
-    Fast,
-    /// The slow tier.
-    Slow,
-}
-
 /// One chunk.
+#[derive(FromZeros)]
 #[repr(C)]
 pub(crate) struct Chunk {
+    /// The tier that first touches request, a byte of [`isotherm_abi::page_tiers`].
     label: AtomicU8,
     /// 1: pages stay at home until the chunk is labelled again.
     settled: AtomicU8,
@@ -48,27 +35,15 @@ pub(crate) struct Chunk {
     place: AtomicU32,
 }
 
-// SAFETY: all fields are atomic integers.
-unsafe impl Zeroed for Chunk {}
-// SAFETY: an atomic integer.
-unsafe impl Zeroed for AtomicU32 {}
-
 impl Chunk {
-    pub(crate) fn label(&self) -> Label {
-        match self.label.load(Ordering::Relaxed) {
-            LABEL_FAST => Label::Fast,
-            LABEL_SLOW => Label::Slow,
-            _ => Label::None,
-        }
+    /// The tier that first touches request, while there is room in it; none is treated as the fast tier.
+    pub(crate) fn label(&self) -> Option<Side> {
+        Side::of(self.label.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_label(&self, label: Label) {
-        let number = match label {
-            Label::None => LABEL_NONE,
-            Label::Fast => LABEL_FAST,
-            Label::Slow => LABEL_SLOW,
-        };
-        self.label.store(number, Ordering::Relaxed);
+    pub(crate) fn set_label(&self, label: Option<Side>) {
+        let code = label.map_or(PAGE_EMPTY, Side::code);
+        self.label.store(code, Ordering::Relaxed);
     }
 
     pub(crate) fn is_settled(&self) -> bool {
@@ -127,10 +102,10 @@ impl Table {
     }
 
     /// Labels chunks and lets their pages be trapped again.
-    pub(crate) fn label(&self, chunks: Range<usize>, label: Label) {
+    pub(crate) fn label(&self, chunks: Range<usize>, label: Side) {
         self.high.fetch_max(chunks.end as u32, Ordering::Relaxed);
         for chunk in &self.chunks[chunks] {
-            chunk.set_label(label);
+            chunk.set_label(Some(label));
             chunk.set_settled(false);
         }
     }
@@ -191,7 +166,8 @@ impl Table {
 
     /// Publishes the tier of a page to the observer.
     pub(crate) fn publish(&self, page: u32) {
-        published_tiers::publish(page as usize, tier_of(self.state(page)));
+        let side = self.state(page).side();
+        published_tiers::publish(page as usize, side.map_or(PAGE_EMPTY, Side::code));
     }
 
     fn list(&self, chunk: u32) {
@@ -237,18 +213,9 @@ impl Table {
     }
 }
 
-/// The tier of a page in this state, as it is published.
-const fn tier_of(state: PageState) -> u8 {
-    match state.side() {
-        None => PAGE_EMPTY,
-        Some(Side::Fast) => PAGE_FAST,
-        Some(Side::Slow) => PAGE_SLOW,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK_BYTES, Label, Table};
+    use super::{CHUNK_BYTES, Side, Table};
     use crate::emulation::page::{PageState, PageWord};
     use core::sync::atomic::Ordering;
 
@@ -265,7 +232,7 @@ mod tests {
     #[test]
     fn the_list_holds_exactly_the_chunks_with_touched_pages() {
         let table = Table::map(8 * CHUNK_BYTES).expect("map");
-        table.label(0..8, Label::Slow);
+        table.label(0..8, Side::Slow);
         for page in [5, 6, 512, 3 * 512] {
             table.set_word(page, PageWord::new(PageState::Slow, 1));
         }
@@ -287,12 +254,12 @@ mod tests {
     #[test]
     fn labelling_again_lets_a_settled_chunk_be_trapped() {
         let table = Table::map(2 * CHUNK_BYTES).expect("map");
-        table.label(0..1, Label::Fast);
+        table.label(0..1, Side::Fast);
         table.chunk(0).set_settled(true);
-        assert_eq!(table.chunk(0).label(), Label::Fast);
-        table.label(0..1, Label::Slow);
+        assert_eq!(table.chunk(0).label(), Some(Side::Fast));
+        table.label(0..1, Side::Slow);
         assert!(!table.chunk(0).is_settled());
-        assert_eq!(table.chunk(0).label(), Label::Slow);
+        assert_eq!(table.chunk(0).label(), Some(Side::Slow));
         assert_eq!(table.high(), 1);
     }
 }

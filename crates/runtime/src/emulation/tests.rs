@@ -44,7 +44,7 @@ pub(super) fn alone() -> RwLockWriteGuard<'static, ()> {
 
 /// A reservation as the runtime makes it, of which `open` bytes were handed out.
 pub(super) fn pool(bytes: usize, open: usize) -> Range<usize> {
-    let start = super::sparse::map_zeroes(bytes + CHUNK).expect("reserve");
+    let start = isotherm_sys::memory::fresh(bytes + CHUNK).expect("reserve");
     let start = start.next_multiple_of(CHUNK);
     protect(start..start + bytes, MprotectFlags::empty());
     protect(
@@ -148,7 +148,7 @@ impl Setup {
         let settings = Settings {
             emulation: self.emulation,
             trapping: self.trapping,
-            tiers: &tiers(self.fast_bytes),
+            tiers: Box::leak(Box::new(tiers(self.fast_bytes))),
             online: true,
         };
         match SlowTierEmulator::start(pool.clone(), &settings, Some(tables), service::run) {

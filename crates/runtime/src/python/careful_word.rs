@@ -19,7 +19,6 @@ pub(super) fn careful_word(address: usize) -> Option<usize> {
         1,
         (&raw const remote).expose_provenance(),
         1,
-        0,
     ];
     // SAFETY: the kernel writes the word, whose size it is given, and reads two lists of one entry.
     let read = unsafe { call(libc::SYS_process_vm_readv, arguments) };

@@ -9,6 +9,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 
 use super::careful_word::careful_word;
 use super::layout::{Layout, PythonFrame, PythonFrames};
+use crate::next_symbol::function;
 
 /// Most characters of a path; a longer one loses its beginning.
 const FILE_CHARS: usize = 256;
@@ -49,7 +50,6 @@ struct CodeLayout {
     bytecode: usize,
 }
 
-/// The interpreter.
 #[derive(Debug)]
 pub(super) struct Interpreter {
     pub(super) layout: Layout,
@@ -121,15 +121,6 @@ unsafe fn word(address: usize) -> usize {
     unsafe { core::ptr::with_exposed_provenance::<usize>(address).read_volatile() }
 }
 
-/// A function of the interpreter's, `None` for address 0.
-macro_rules! function {
-    ($name:literal, $kind:ty) => {{
-        let address = core::ptr::with_exposed_provenance::<c_void>(symbol($name));
-        // SAFETY: null, or the function that CPython documents under this name, of this type.
-        unsafe { core::mem::transmute::<*const c_void, Option<$kind>>(address) }
-    }};
-}
-
 impl Interpreter {
     /// The interpreter that the program contains or was linked with; `None` without one, or where its frames are in a layout that is
     /// not known.
@@ -145,31 +136,22 @@ impl Interpreter {
         if !is_code_type(code_type) {
             return None;
         }
-        Some(Self {
-            layout,
-            // SAFETY: it is CPython's type of code objects, whose layout was just checked.
-            code: unsafe { CodeLayout::of_type(code_type) }?,
-            code_type,
-            text_type: symbol(c"PyUnicode_Type"),
-            is_initialized: function!(c"Py_IsInitialized", unsafe extern "C" fn() -> c_int)?,
-            thread_state: function!(
-                c"PyGILState_GetThisThreadState",
-                unsafe extern "C" fn() -> *mut c_void
-            )?,
-            line: function!(
-                c"PyCode_Addr2Line",
-                unsafe extern "C" fn(*mut c_void, c_int) -> c_int
-            )?,
-            char_count: function!(
-                c"PyUnicode_GetLength",
-                unsafe extern "C" fn(*mut c_void) -> isize
-            )?,
-            character: function!(
-                c"PyUnicode_ReadChar",
-                unsafe extern "C" fn(*mut c_void, isize) -> u32
-            )?,
-            eval_loop: symbol(c"_PyEval_EvalFrameDefault"),
-        })
+        // SAFETY: it is CPython's type of code objects, whose layout was just checked, and each function has the type that CPython
+        // documents under its name.
+        unsafe {
+            Some(Self {
+                layout,
+                code: CodeLayout::of_type(code_type)?,
+                code_type,
+                text_type: symbol(c"PyUnicode_Type"),
+                is_initialized: function(c"Py_IsInitialized")?,
+                thread_state: function(c"PyGILState_GetThisThreadState")?,
+                line: function(c"PyCode_Addr2Line")?,
+                char_count: function(c"PyUnicode_GetLength")?,
+                character: function(c"PyUnicode_ReadChar")?,
+                eval_loop: symbol(c"_PyEval_EvalFrameDefault"),
+            })
+        }
     }
 
     /// The state of this thread; 0 where it runs no Python, and while the interpreter begins or ends: the states of threads that never
@@ -193,11 +175,11 @@ impl Interpreter {
     pub(super) unsafe fn frames(&self) -> PythonFrames {
         let state = self.thread_state();
         if state == 0 {
-            return PythonFrames::NONE;
+            return PythonFrames::default();
         }
         // SAFETY: the layout is the interpreter's, and only this thread changes what its state refers to.
         let found = self.layout.frames(state, |at| Some(unsafe { word(at) }));
-        found.unwrap_or(PythonFrames::NONE)
+        found.unwrap_or_default()
     }
 
     /// Whether the frames of a thread are what the layout says, by reads that cannot fault. `None` where no function runs.

@@ -70,22 +70,13 @@ pub(crate) struct PythonFrame {
 }
 
 /// The Python functions that run on a thread, innermost first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PythonFrames {
     frames: [PythonFrame; FRAMES_MAX],
     count: usize,
 }
 
 impl PythonFrames {
-    /// No function.
-    pub(crate) const NONE: Self = Self {
-        frames: [PythonFrame {
-            code: 0,
-            instruction: 0,
-        }; FRAMES_MAX],
-        count: 0,
-    };
-
     /// The functions.
     pub(crate) fn as_slice(&self) -> &[PythonFrame] {
         &self.frames[..self.count]
@@ -147,7 +138,7 @@ impl Layout {
         thread_state: usize,
         read: impl Fn(usize) -> Option<usize>,
     ) -> Option<PythonFrames> {
-        let mut found = PythonFrames::NONE;
+        let mut found = PythonFrames::default();
         let mut frame = read(thread_state.wrapping_add(self.thread_current))?;
         if let Some(current) = self.c_frame_current
             && frame != 0

@@ -25,57 +25,37 @@ use crate::machine::LINE;
 
 /// Both tiers consist of the same kind of rank, which enters its sleep states after idle times in round numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DramPower {
-    /// The ranks of both tiers.
-    pub rank: DramRank,
-    /// Idle times after which a rank enters each sleep state.
-    pub thresholds: Thresholds,
-}
+pub struct DramPower(DramRank);
 
 impl DramPower {
-    /// DDR4 with round thresholds.
-    pub const DDR4: Self = Self {
-        rank: DramRank::DDR4,
-        thresholds: Thresholds::ROUND,
-    };
-
-    /// DDR5 with round thresholds.
-    pub const DDR5: Self = Self {
-        rank: DramRank::DDR5,
-        thresholds: Thresholds::ROUND,
-    };
-
-    /// LPDDR4 with round thresholds.
-    pub const LPDDR4: Self = Self {
-        rank: DramRank::LPDDR4,
-        thresholds: Thresholds::ROUND,
-    };
-
-    /// HBM2 with round thresholds.
-    pub const HBM2: Self = Self {
-        rank: DramRank::HBM2,
-        thresholds: Thresholds::ROUND,
-    };
+    /// Ranks of DDR4.
+    pub const DDR4: Self = Self(DramRank::DDR4);
+    /// Ranks of DDR5.
+    pub const DDR5: Self = Self(DramRank::DDR5);
+    /// Ranks of LPDDR4.
+    pub const LPDDR4: Self = Self(DramRank::LPDDR4);
+    /// Ranks of HBM2.
+    pub const HBM2: Self = Self(DramRank::HBM2);
 
     /// Background energy of one rank with the given accesses in a span, in nanojoules, and the time they waited.
     fn background(&self, accesses: u64, span: Nanos) -> (u128, Nanos) {
         let activity = Activity {
-            residency: Residency::evenly(accesses, span, &self.thresholds),
+            residency: Residency::evenly(accesses, span, &Thresholds::ROUND),
             ..Activity::default()
         };
-        let energy = self.rank.energy(&activity);
+        let energy = self.0.energy(&activity);
         (u128::from(energy.background.0), energy.waited)
     }
 
     /// Bytes of a device: the given ones, or the capacity of a rank.
     fn device(&self, given: Option<Bytes>) -> u64 {
-        given.unwrap_or_else(|| self.rank.capacity()).0.max(1)
+        given.unwrap_or_else(|| self.0.capacity()).0.max(1)
     }
 }
 
 impl EnergyModel for DramPower {
     fn words(&self) -> String {
-        format!("ranks of {} {}", self.rank.chips, self.rank.chip.name)
+        format!("ranks of {} {}", self.0.chips, self.0.chip.name)
     }
 
     fn devices(&self, capacity: Bytes, device: Option<Bytes>) -> Option<u64> {
@@ -98,10 +78,10 @@ impl EnergyModel for DramPower {
         let busy = holding.max(u64::from(all > 0));
         let asleep = ranks.saturating_sub(busy);
         let bytes = |count: u64| Bytes(count.saturating_mul(LINE.0));
-        let operations = self.rank.energy(&Activity {
+        let operations = self.0.energy(&Activity {
             read: bytes(activity.reads).saturating_add(activity.moved_out),
             written: bytes(activity.writes).saturating_add(activity.moved_in),
-            activations: accesses.saturating_add(moved.0.div_ceil(self.rank.row().0.max(1))),
+            activations: accesses.saturating_add(moved.0.div_ceil(self.0.row().0.max(1))),
             residency: Residency::default(),
         });
         let share = all.checked_div(busy).unwrap_or(0);

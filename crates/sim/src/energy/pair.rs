@@ -1,7 +1,6 @@
 //! [`PairPower`] has one energy model for the fast tier and another for all other tiers, such as DDR5 beside CXL or HBM beside DDR5.
 
 use isotherm_model::tier::TierIndex;
-use isotherm_model::units::Bytes;
 
 use super::port::{EnergyModel, TierActivity, TierEnergy};
 
@@ -17,11 +16,6 @@ pub struct PairPower<'a> {
 impl EnergyModel for PairPower<'_> {
     fn words(&self) -> String {
         format!("{} beside {}", self.fast.words(), self.slow.words())
-    }
-
-    /// None: interleaved pages need devices of one kind.
-    fn devices(&self, _capacity: Bytes, _device: Option<Bytes>) -> Option<u64> {
-        None
     }
 
     fn energy(&self, activity: &TierActivity) -> TierEnergy {

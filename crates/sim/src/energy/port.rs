@@ -72,7 +72,7 @@ pub struct TierEnergy {
 }
 
 /// A model of memory energy.
-pub trait EnergyModel {
+pub trait EnergyModel: Sync {
     /// The modelled memory, in words.
     fn words(&self) -> String;
 

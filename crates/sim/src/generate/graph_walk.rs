@@ -19,7 +19,12 @@ const VERTEX: u64 = 8 + 16 * 4 + 8 + 4;
 /// Scale of the largest graph, 2^22 vertices: it takes 300 MB while it is built.
 const LARGEST: u32 = 22;
 
-pub(super) struct GraphWalk {
+pub(super) fn graph_walk(settings: &GeneratorSettings, random: &mut Pcg32) -> Pattern {
+    let mut walk = GraphWalk::new(settings, random);
+    Box::new(move |_, random| walk.place(random))
+}
+
+struct GraphWalk {
     graph: Graph,
     reached: Vec<bool>,
     queue: Vec<u32>,
@@ -30,7 +35,7 @@ pub(super) struct GraphWalk {
 
 impl GraphWalk {
     /// The largest power of two of vertices that fits the footprint.
-    pub(super) fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
+    fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
         let vertices = settings.pages() * super::PAGE / VERTEX;
         let graph = Graph::new(vertices.ilog2().min(LARGEST), random);
         Self {
@@ -101,10 +106,8 @@ impl GraphWalk {
             }
         }
     }
-}
 
-impl Pattern for GraphWalk {
-    fn place(&mut self, _: u64, random: &mut Pcg32) -> Place {
+    fn place(&mut self, random: &mut Pcg32) -> Place {
         loop {
             if let Some(place) = self.pending.pop_front() {
                 return place;

@@ -1,38 +1,26 @@
 //! Lists the generators of traces by their names on the command line, and makes the one with a given name.
 
-use super::graph_walk::GraphWalk;
+use super::graph_walk::graph_walk;
 use super::pcg::Pcg32;
-use super::phases::Phases;
-use super::scan_and_hot_set::ScanAndHotSet;
-use super::sliding_window::SlidingWindow;
-use super::stencil_sweep::StencilSweep;
-use super::uniform::Uniform;
-use super::zipf::Zipf;
+use super::phases::phases;
+use super::scan_and_hot_set::scan_and_hot_set;
+use super::sliding_window::sliding_window;
+use super::stencil_sweep::stencil_sweep;
+use super::uniform::uniform;
+use super::zipf::zipf;
 use super::{Generated, GeneratorSettings, Pattern};
 
-type Make = fn(&GeneratorSettings, &mut Pcg32) -> Box<dyn Pattern>;
+type Make = fn(&GeneratorSettings, &mut Pcg32) -> Pattern;
 
 /// Every generator by its name on the command line.
 static GENERATORS: [(&str, Make); 7] = [
-    ("uniform", |settings, _| Box::new(Uniform::new(settings))),
-    ("zipf", |settings, random| {
-        Box::new(Zipf::new(settings, random))
-    }),
-    ("sliding-window", |settings, _| {
-        Box::new(SlidingWindow::new(settings))
-    }),
-    ("phases", |settings, random| {
-        Box::new(Phases::new(settings, random))
-    }),
-    ("scan-and-hot-set", |settings, _| {
-        Box::new(ScanAndHotSet::new(settings))
-    }),
-    ("stencil-sweep", |settings, _| {
-        Box::new(StencilSweep::new(settings))
-    }),
-    ("graph-walk", |settings, random| {
-        Box::new(GraphWalk::new(settings, random))
-    }),
+    ("uniform", uniform),
+    ("zipf", zipf),
+    ("sliding-window", sliding_window),
+    ("phases", phases),
+    ("scan-and-hot-set", scan_and_hot_set),
+    ("stencil-sweep", stencil_sweep),
+    ("graph-walk", graph_walk),
 ];
 
 /// The trace of the generator with this name.

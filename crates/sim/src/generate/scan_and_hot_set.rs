@@ -4,29 +4,18 @@
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, LINE, PAGE, Pattern, Place, somewhere_in};
 
-pub(super) struct ScanAndHotSet {
-    pages: u64,
-}
-
-impl ScanAndHotSet {
-    pub(super) const fn new(settings: &GeneratorSettings) -> Self {
-        Self {
-            pages: settings.pages(),
-        }
-    }
-}
-
-impl Pattern for ScanAndHotSet {
-    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place {
-        let hot = self.pages / 16;
+pub(super) fn scan_and_hot_set(settings: &GeneratorSettings, _: &mut Pcg32) -> Pattern {
+    let pages = settings.pages();
+    let hot = pages / 16;
+    Box::new(move |at, random| {
         if at.is_multiple_of(2) {
             let page = random.below(hot);
             return somewhere_in(page, random);
         }
-        let line = at / 2 % ((self.pages - hot) * (PAGE / LINE));
+        let line = at / 2 % ((pages - hot) * (PAGE / LINE));
         Place {
             offset: hot * PAGE + line * LINE,
             write: false,
         }
-    }
+    })
 }

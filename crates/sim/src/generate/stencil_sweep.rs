@@ -8,53 +8,40 @@
 //! ```
 
 use super::pcg::Pcg32;
-use super::{GeneratorSettings, LINE, Pattern, Place};
+use super::{GeneratorSettings, LINE, PAGE, Pattern, Place};
 
 /// Accesses for each line: north, the line, south, and the written line.
 const STEPS: u64 = 4;
 
-pub(super) struct StencilSweep {
-    /// Lines in a row, and rows in a grid.
-    columns: u64,
-    rows: u64,
-}
-
-impl StencilSweep {
-    /// Two square grids that fill the footprint.
-    pub(super) const fn new(settings: &GeneratorSettings) -> Self {
-        let doubles = (settings.pages() * super::PAGE / 2 / 8).isqrt();
-        let columns = doubles / 8;
-        Self {
-            columns,
-            rows: settings.pages() * super::PAGE / 2 / (columns * LINE),
-        }
-    }
-}
-
-impl Pattern for StencilSweep {
-    fn place(&mut self, at: u64, _: &mut Pcg32) -> Place {
-        let lines = self.columns * self.rows;
+/// Two square grids that fill the footprint.
+pub(super) fn stencil_sweep(settings: &GeneratorSettings, _: &mut Pcg32) -> Pattern {
+    let grid = settings.pages() * PAGE / 2;
+    // Lines in a row, and rows in a grid.
+    let columns = (grid / 8).isqrt() / 8;
+    let rows = grid / (columns * LINE);
+    let lines = columns * rows;
+    Box::new(move |at, _| {
         let (step, line, sweep) = (at % STEPS, at / STEPS % lines, at / STEPS / lines);
-        let (row, column) = (line / self.columns, line % self.columns);
+        let (row, column) = (line / columns, line % columns);
         let row = match step {
             0 => row.saturating_sub(1),
-            2 => (row + 1).min(self.rows - 1),
+            2 => (row + 1).min(rows - 1),
             _ => row,
         };
         let write = step == STEPS - 1;
         let grid = (sweep + u64::from(write)) % 2;
         Place {
-            offset: (grid * lines + row * self.columns + column) * LINE,
+            offset: (grid * lines + row * columns + column) * LINE,
             write,
         }
-    }
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::StencilSweep;
+    use super::stencil_sweep;
     use crate::generate::pcg::Pcg32;
-    use crate::generate::{GeneratorSettings, LINE, Pattern};
+    use crate::generate::{GeneratorSettings, LINE};
     use isotherm_model::units::Bytes;
 
     #[test]
@@ -64,9 +51,9 @@ mod tests {
             ..GeneratorSettings::default()
         };
         // Two grids of 512 KiB: 256 doubles a row are 32 lines, 256 rows.
-        let mut sweep = StencilSweep::new(&settings);
+        let mut sweep = stencil_sweep(&settings, &mut Pcg32::new(0));
         let mut place = |at| {
-            let place = sweep.place(at, &mut Pcg32::new(0));
+            let place = sweep(at, &mut Pcg32::new(0));
             (place.offset / LINE, place.write)
         };
         let grid = 32 * 256;

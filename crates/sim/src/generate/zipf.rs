@@ -4,45 +4,33 @@
 //! rounded otherwise.
 
 use super::pcg::Pcg32;
-use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};
+use super::{GeneratorSettings, Pattern, shuffled, somewhere_in};
 
-pub(super) struct Zipf {
-    /// Pages, most accessed first.
-    ranked: Vec<u64>,
-    /// Sums of 2^32/r up to each rank, rounded down.
-    sums: Vec<u64>,
-}
-
-impl Zipf {
-    pub(super) fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
-        let ranked = shuffled(settings.pages(), random);
-        let mut sum = 0;
-        let sums = (1..=settings.pages())
-            .map(|rank| {
-                sum += (1 << 32) / rank;
-                sum
-            })
-            .collect();
-        Self { ranked, sums }
-    }
-}
-
-impl Pattern for Zipf {
-    fn place(&mut self, _: u64, random: &mut Pcg32) -> Place {
-        let total = self.sums[self.sums.len() - 1];
-        let pick = random.below(total);
-        let rank = self.sums.partition_point(|&sum| sum <= pick);
-        somewhere_in(self.ranked[rank], random)
-    }
+pub(super) fn zipf(settings: &GeneratorSettings, random: &mut Pcg32) -> Pattern {
+    // Pages, most accessed first.
+    let ranked = shuffled(settings.pages(), random);
+    // Sums of 2^32/r up to each rank, rounded down.
+    let mut sum = 0;
+    let sums: Vec<u64> = (1..=settings.pages())
+        .map(|rank| {
+            sum += (1 << 32) / rank;
+            sum
+        })
+        .collect();
+    Box::new(move |_, random| {
+        let pick = random.below(sum);
+        let rank = sums.partition_point(|&sum| sum <= pick);
+        somewhere_in(ranked[rank], random)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::Zipf;
+    use super::zipf;
     use crate::generate::pcg::Pcg32;
-    use crate::generate::{GeneratorSettings, PAGE, Pattern};
+    use crate::generate::{GeneratorSettings, PAGE, shuffled};
     use isotherm_model::units::Bytes;
 
     #[test]
@@ -51,15 +39,16 @@ mod tests {
             footprint: Bytes(256 * PAGE),
             ..GeneratorSettings::default()
         };
+        let ranked = shuffled(256, &mut Pcg32::new(3));
         let mut random = Pcg32::new(3);
-        let mut zipf = Zipf::new(&settings, &mut random);
+        let mut place = zipf(&settings, &mut random);
         let mut counts = BTreeMap::<u64, u64>::new();
         for at in 0..200_000 {
             *counts
-                .entry(zipf.place(at, &mut random).offset / PAGE)
+                .entry(place(at, &mut random).offset / PAGE)
                 .or_default() += 1;
         }
-        let count = |rank: usize| counts[&zipf.ranked[rank - 1]];
+        let count = |rank: usize| counts[&ranked[rank - 1]];
         assert!(
             count(1).abs_diff(2 * count(2)) < count(1) / 20,
             "{} {}",

@@ -1,14 +1,12 @@
 //! [`Symbols::name_code`] names sampled instructions by the function and line of the instruction itself, or, of inlined library code, of
 //! the program's function around it. (The frames of sites are named otherwise: by the calls that return to them.)
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use isotherm_model::site::Frame;
 
-use super::{Module, SourceCall, Symbols};
-use crate::address_name::AddressName;
+use super::{SourceCall, Symbols, named};
 
 /// Set in the key of an instruction in the cached names of a module, whose other keys are return addresses: no address of a module has it.
 const INSTRUCTION: u64 = 1 << 63;
@@ -17,48 +15,26 @@ impl Symbols {
     /// Resolves the instructions that have no function yet. Inlined code gets the name of the innermost function that is not a
     /// library's: a loop of the program, and not the container's operator in it.
     pub fn name_code(&mut self, code: &mut [Arc<Frame>]) {
-        let mut wanted = BTreeMap::<Arc<str>, (Option<Arc<str>>, BTreeSet<u64>)>::new();
-        for frame in code.iter() {
-            let key = (Arc::clone(&frame.module), frame.offset | INSTRUCTION);
-            let is_named = frame.function.is_some() || self.known.contains_key(&key);
-            if !is_named && !frame.module.is_empty() {
-                let module = wanted.entry(key.0).or_default();
-                module.0.clone_from(&frame.build_id);
-                module.1.insert(frame.offset);
-            }
-        }
-        for (path, (build_id, offsets)) in wanted {
-            let module = Module {
-                offsets: offsets.into_iter().collect(),
-                build_id: build_id.as_deref(),
-            };
-            let found = self.cached(&path, &module, INSTRUCTION, Self::code_at);
-            let keys = module.offsets.iter();
-            let keys = keys.map(|offset| (Arc::clone(&path), offset | INSTRUCTION));
-            self.known.extend(keys.zip(found));
-        }
+        let frames = code.iter().map(|frame| &**frame);
+        self.find_names(frames, INSTRUCTION, Self::code_at);
         for frame in code.iter_mut().filter(|frame| frame.function.is_none()) {
             if let Some(found) = self.known_name(frame, INSTRUCTION) {
-                found.give_to(Arc::make_mut(frame));
+                *frame = Arc::new(named(frame, found));
             }
         }
     }
 
     /// One entry for each offset, empty if unknown.
-    fn code_at(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
-        let path = &*self.root.path(Path::new(path));
-        if !module.is_at(path) {
-            return vec![AddressName::default(); module.offsets.len()];
-        }
+    fn code_at(&self, path: &Path, offsets: &[u64]) -> Vec<Frame> {
         // These are addresses of instructions; the calls are looked up before the return addresses.
-        let behind: Vec<u64> = module.offsets.iter().map(|offset| offset + 1).collect();
+        let behind: Vec<u64> = offsets.iter().map(|offset| offset + 1).collect();
         let calls = self.source_calls(path, &behind);
         calls.iter().map(|calls| told(calls)).collect()
     }
 }
 
-/// The name of the function that says most, of functions from the inside out.
-fn told(calls: &[SourceCall]) -> AddressName {
+/// The name of the innermost function that is not a library's, else of the outermost one; the calls are from the inside out.
+fn told(calls: &[SourceCall]) -> Frame {
     let is_own = |call: &&SourceCall| {
         let of_library = call.file.starts_with("/usr/")
             || call.file.starts_with("/rustc/")
@@ -66,14 +42,14 @@ fn told(calls: &[SourceCall]) -> AddressName {
         !call.file.is_empty() && !of_library
     };
     let Some(call) = calls.iter().find(is_own).or(calls.last()) else {
-        return AddressName::default();
+        return Frame::default();
     };
-    AddressName {
+    Frame {
         function: Some(call.function.clone()),
         file: (!call.file.is_empty()).then(|| call.file.clone()),
         line: call.line,
         column: call.column.filter(|column| *column > 0),
-        ..AddressName::default()
+        ..Frame::default()
     }
 }
 

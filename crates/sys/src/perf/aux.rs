@@ -17,6 +17,7 @@ use std::sync::atomic::Ordering;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::event_memory::{EventMemory, map_largest};
+use super::record::RecordOrigin;
 use super::ring::{Ring, spans};
 
 /// The smallest AUX ring that Arm's driver accepts.
@@ -29,14 +30,8 @@ pub(super) struct AuxRing(EventMemory);
 /// The records that the hardware wrote for one thread, as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuxTrace {
-    /// Number of the process.
-    pub pid: u32,
-    /// Number of the thread.
-    pub tid: u32,
-    /// Time of completion, `CLOCK_MONOTONIC`, nanoseconds.
-    pub time_ns: u64,
-    /// Number of the processor.
-    pub cpu: u32,
+    /// The thread and the processor of the records, and the time of completion.
+    pub origin: RecordOrigin,
     /// Whether data after these bytes is missing, because the ring was full or the hardware failed.
     pub truncated: bool,
     /// The bytes.

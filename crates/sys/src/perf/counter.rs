@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use perf_event_open_sys::bindings as abi;
 
 use super::count_reading::CountReading;
-use super::{counting, open};
+use super::{begin_at_once, counting, open};
 
 /// A hardware or software event that is only counted.
 #[derive(Debug)]
@@ -60,9 +60,7 @@ impl PerfCounter {
     /// As [`super::Sampler::open`].
     pub fn of_thread(event: (u32, u64)) -> io::Result<Self> {
         let mut attr = counting(event);
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
+        begin_at_once(&mut attr);
         open(&mut attr, 0, -1, None).map(Self::of_file)
     }
 
@@ -72,9 +70,7 @@ impl PerfCounter {
     /// As [`super::Sampler::open`] of [`super::Sampler::EVERY_PROCESS`].
     pub fn of_processor(event: (u32, u64), cpu: u32) -> io::Result<Self> {
         let mut attr = counting(event);
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
+        begin_at_once(&mut attr);
         open(&mut attr, -1, cpu as i32, None).map(Self::of_file)
     }
 
@@ -88,9 +84,7 @@ impl PerfCounter {
         let mut attr = counting((kind, configs[0]));
         attr.__bindgen_anon_3.config1 = configs[1];
         attr.__bindgen_anon_4.config2 = configs[2];
-        attr.set_disabled(0);
-        attr.set_enable_on_exec(0);
-        attr.set_inherit(0);
+        begin_at_once(&mut attr);
         attr.set_exclude_kernel(0);
         attr.set_exclude_hv(0);
         open(&mut attr, -1, cpu as i32, None).map(Self::of_file)

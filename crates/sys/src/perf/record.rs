@@ -18,7 +18,8 @@ mod sample;
 
 use perf_event_open_sys::bindings as abi;
 
-use fields::{Fields, Id};
+use fields::Fields;
+pub use fields::RecordOrigin;
 pub use isotherm_decode::Registers;
 pub use sample::{PerfSample, STORE, SampleLayout, field, level};
 
@@ -74,14 +75,8 @@ pub enum Record<'a> {
         bytes: u64,
         /// Whether data is missing behind them.
         truncated: bool,
-        /// Process; 0 where it was not recorded, as the fields below.
-        pid: u32,
-        /// Thread.
-        tid: u32,
-        /// Time, `CLOCK_MONOTONIC`, nanoseconds.
-        time_ns: u64,
-        /// Processor.
-        cpu: u32,
+        /// The thread and the processor of the bytes.
+        origin: RecordOrigin,
     },
     /// The kernel stopped (true) or resumed sampling because of its cost.
     Throttled(bool),
@@ -217,20 +212,11 @@ fn aux(mut body: Fields<'_>) -> Option<Record<'_>> {
     const LOSS: u32 =
         abi::PERF_AUX_FLAG_TRUNCATED | abi::PERF_AUX_FLAG_PARTIAL | abi::PERF_AUX_FLAG_COLLISION;
     let (offset, bytes, flags) = (body.long()?, body.long()?, body.long()?);
-    let Id {
-        pid,
-        tid,
-        time_ns,
-        cpu,
-    } = body.trailing_id().unwrap_or_default();
     Some(Record::Aux {
         offset,
         bytes,
         truncated: flags & u64::from(LOSS) != 0,
-        pid,
-        tid,
-        time_ns,
-        cpu,
+        origin: body.origin().unwrap_or_default(),
     })
 }
 
@@ -255,7 +241,7 @@ fn mapping(mut body: Fields<'_>) -> Option<Mapping<&[u8]>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Record, Records, SampleLayout, abi};
+    use super::{Record, RecordOrigin, Records, SampleLayout, abi};
 
     const LAYOUT: SampleLayout = SampleLayout {
         fields: (abi::PERF_SAMPLE_IP
@@ -416,10 +402,12 @@ mod tests {
             offset: 96,
             bytes: 40,
             truncated: true,
-            pid: 7,
-            tid: 8,
-            time_ns: 99,
-            cpu: 3,
+            origin: RecordOrigin {
+                pid: 7,
+                tid: 8,
+                time_ns: 99,
+                cpu: 3,
+            },
         };
         assert_eq!(Records::new(&bytes, LAYOUT).next(), Some(aux));
     }

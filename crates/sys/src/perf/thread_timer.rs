@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use super::event_memory::EventMemory;
-use super::{PerfEventAttributes, abi, open};
+use super::{PerfEventAttributes, abi, begin_at_once, open};
 
 /// Bytes of the control page.
 const CONTROL_BYTES: usize = 4096;
@@ -49,9 +49,7 @@ impl ThreadTimer {
             ..PerfEventAttributes::software(period_ns)
         }
         .attributes();
-        attributes.set_disabled(0);
-        attributes.set_enable_on_exec(0);
-        attributes.set_inherit(0);
+        begin_at_once(&mut attributes);
         attributes.set_watermark(0);
         attributes.__bindgen_anon_2.wakeup_events = 1;
         let event = open(&mut attributes, 0, -1, None)?;

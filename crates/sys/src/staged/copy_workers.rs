@@ -15,9 +15,9 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
-use rustix::time::{ClockId, clock_gettime};
 
 use super::unit_pages::{PAGE_BYTES, UnitPages, WORDS};
+use crate::clock::thread_ns;
 use crate::memory;
 use crate::thread::{Stack, is_there, settle_bare, spawn};
 
@@ -229,8 +229,7 @@ impl JobQueue {
 
     /// Adds the processor time that the calling helper has taken since it was last counted.
     fn count_time(&self, counted_ns: &mut u64) {
-        let now = clock_gettime(ClockId::ThreadCPUTime);
-        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let now_ns = thread_ns();
         self.helpers_ns
             .fetch_add(now_ns.saturating_sub(*counted_ns), Ordering::Relaxed);
         *counted_ns = now_ns;

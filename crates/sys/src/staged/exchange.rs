@@ -20,7 +20,8 @@ use rustix::io::Errno;
 
 use super::pool::{Shortage, Slot, State, Whereabouts};
 use super::unit_pages::{PAGE_BYTES, PageKind, View};
-use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work, now_ns};
+use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work};
+use crate::clock::now_ns;
 use crate::memory;
 use crate::userfaultfd::Userfaultfd;
 
@@ -247,18 +248,15 @@ impl StagedCopy {
     fn settle(&mut self, target: usize, empty: usize, held: &View, put: bool, source: Whereabouts) {
         let recyclable = put && held.there.is_full();
         if recyclable {
-            let mut slot = self.pool.slot(target);
-            slot.state = State::Vacant;
-            self.pool.set(target, slot);
+            self.pool.slot(target).state = State::Vacant;
         } else {
             self.pool.release(target);
         }
         match source {
             Whereabouts::On(node) if recyclable && self.keeps_another() => {
-                let mut slot = self.pool.slot(empty);
+                let slot = self.pool.slot(empty);
                 slot.state = State::Ready;
                 slot.node = node;
-                self.pool.set(empty, slot);
             }
             _ => self.pool.release(empty),
         }

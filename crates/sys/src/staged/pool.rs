@@ -70,12 +70,8 @@ impl Pool {
         Ok(Self { start, slots })
     }
 
-    pub(super) fn slot(&self, index: usize) -> Slot {
-        self.slots[index]
-    }
-
-    pub(super) fn set(&mut self, index: usize, slot: Slot) {
-        self.slots[index] = slot;
+    pub(super) fn slot(&mut self, index: usize) -> &mut Slot {
+        &mut self.slots[index]
     }
 
     pub(super) fn address(&self, index: usize) -> usize {

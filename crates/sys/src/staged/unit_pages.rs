@@ -120,7 +120,7 @@ impl Reader {
     /// Whether the kernel has `PAGEMAP_SCAN` (Linux 6.7), without which there is no view.
     pub(super) fn scans(&self) -> bool {
         let mut none = [Region::default(); 1];
-        pagemap::present_regions(&self.0, 4096, 8192, &mut none).is_ok()
+        pagemap::scan(&self.0, 4096..8192, Wanted::RESIDENT, &mut none).is_ok()
     }
 
     /// Reads the state of a unit.

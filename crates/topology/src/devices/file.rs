@@ -50,10 +50,7 @@ pub fn inventory_of_file(path: &Path, root: &Path) -> Result<Inventory, FileErro
         text: &text,
         path: &shown,
     };
-    let table: DevicesTable = toml::from_str(&text).map_err(|error| {
-        let start = error.span().map(|span| span.start);
-        at.error(start, error.message().to_owned())
-    })?;
+    let table: DevicesTable = at.tables()?;
     let machine = inventory(root);
     let memory: BTreeMap<u32, Bytes> = nodes::read(root)
         .iter()

@@ -10,7 +10,7 @@ use std::path::Path;
 use isotherm_model::units::Bytes;
 
 use super::device::{DeviceSource, MemoryDevice};
-use crate::nodes::{numbered, text};
+use crate::sysfs::{number, numbered, text};
 
 const MIB: u64 = 1 << 20;
 
@@ -34,19 +34,18 @@ pub(super) fn edac(root: &Path) -> Vec<MemoryDevice> {
     for controller in numbered(&directory, "mc") {
         let controller_path = directory.join(format!("mc{controller}"));
         for prefix in ["dimm", "rank"] {
-            for number in numbered(&controller_path, prefix) {
-                let path = controller_path.join(format!("{prefix}{number}"));
-                let size = text(&path.join("size")).and_then(|text| text.parse::<u64>().ok());
-                let capacity = size
+            for dimm in numbered(&controller_path, prefix) {
+                let path = controller_path.join(format!("{prefix}{dimm}"));
+                let capacity = number(&path.join("size"))
                     .and_then(|mebibytes| mebibytes.checked_mul(MIB))
                     .unwrap_or(0);
                 if capacity == 0 {
                     continue;
                 }
-                let label = text(&path.join("dimm_label")).filter(|label| !label.is_empty());
+                let label = text(&path.join("dimm_label"));
                 devices.push(MemoryDevice {
-                    name: label.unwrap_or_else(|| format!("mc{controller} {prefix}{number}")),
-                    kind: text(&path.join("dimm_mem_type")).filter(|kind| !kind.is_empty()),
+                    name: label.unwrap_or_else(|| format!("mc{controller} {prefix}{dimm}")),
+                    kind: text(&path.join("dimm_mem_type")),
                     capacity: Bytes(capacity),
                     ranks: (prefix == "rank").then_some(1),
                     node: None,

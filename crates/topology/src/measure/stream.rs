@@ -11,6 +11,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use isotherm_sys::affinity;
+use isotherm_sys::clock::thread_ns;
 
 use super::pair::{Rates, TRIALS};
 
@@ -97,7 +98,7 @@ fn all_threads(
 
 /// Runs one thread over its part, block by block, until the time has passed.
 fn one_thread(part: &mut [u64], trial: Duration, kernel: Kernel) -> Trial {
-    let (start, ran) = (Instant::now(), processor_seconds());
+    let (start, ran_ns) = (Instant::now(), thread_ns());
     let mut bytes = 0.0;
     loop {
         for block in part.chunks_mut(BLOCK) {
@@ -107,17 +108,11 @@ fn one_thread(part: &mut [u64], trial: Duration, kernel: Kernel) -> Trial {
                 let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
                 return Trial {
                     rate: bytes / seconds,
-                    ran: (processor_seconds() - ran) / seconds,
+                    ran: thread_ns().saturating_sub(ran_ns) as f64 / 1e9 / seconds,
                 };
             }
         }
     }
-}
-
-/// Processor time of the calling thread, in seconds.
-fn processor_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[inline(never)]

@@ -3,7 +3,7 @@
 use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
-use isotherm_model::tier::{Placement, Tier, TierKind};
+use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
 use toml::Spanned;
 
@@ -77,10 +77,7 @@ fn of_tier(tier: &Tier) -> Spanned<TierTable> {
         write_bandwidth: tier.write_bandwidth.map(bandwidth),
         load: tier.loaded.iter().map(load).collect(),
         loaded_latency: tier.loaded.iter().map(loaded_latency).collect(),
-        placement: Some(word(match tier.placement {
-            Placement::Preferred => "preferred",
-            Placement::Bind => "bind",
-        })),
+        placement: Some(word(tier.placement.word())),
         reason: Some(tier.reason.clone()),
         emulation: emulation.map(of_emulation),
     })

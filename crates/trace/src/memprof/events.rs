@@ -2,7 +2,7 @@
 //! The library `saphyr_parser` parses; values that are too long, references to other places and panics of the library become errors here.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
@@ -45,6 +45,7 @@ impl<R: BufRead + 'static> Events<R> {
         let state = Rc::new(State::default());
         let characters = Characters {
             source,
+            line: Vec::new().into_iter(),
             state: Rc::clone(&state),
         };
         Self {
@@ -98,21 +99,9 @@ impl<R: BufRead + 'static> Events<R> {
 /// the parser has read more than the longest allowed value.
 struct Characters<R> {
     source: R,
+    /// The characters of the line that were not read yet.
+    line: std::vec::IntoIter<char>,
     state: Rc<State>,
-}
-
-impl<R: BufRead> Characters<R> {
-    fn byte(&mut self) -> Option<u8> {
-        let byte = match self.source.fill_buf() {
-            Ok(bytes) => bytes.first().copied(),
-            Err(error) => {
-                self.state.failed.replace(Some(error));
-                None
-            }
-        }?;
-        self.source.consume(1);
-        Some(byte)
-    }
 }
 
 impl<R: BufRead> Iterator for Characters<R> {
@@ -124,29 +113,16 @@ impl<R: BufRead> Iterator for Characters<R> {
         if unmarked > BETWEEN_EVENTS {
             return None;
         }
-        let first = self.byte()?;
-        // The first byte of a character gives the number that follow; bytes that are not UTF-8
-        // become replacement characters.
-        let follow = match first {
-            0xc2..=0xdf => 1,
-            0xe0..=0xef => 2,
-            0xf0..=0xf4 => 3,
-            _ => {
-                return Some(if first < 0x80 {
-                    char::from(first)
-                } else {
-                    '\u{fffd}'
-                });
+        if self.line.len() == 0 {
+            let mut bytes = Vec::new();
+            let mut line = self.source.by_ref().take(BETWEEN_EVENTS as u64);
+            if let Err(error) = line.read_until(b'\n', &mut bytes) {
+                self.state.failed.replace(Some(error));
+                return None;
             }
-        };
-        let mut bytes = [first, 0, 0, 0];
-        for byte in &mut bytes[1..=follow] {
-            *byte = self.byte()?;
+            let text = String::from_utf8_lossy(&bytes);
+            self.line = text.chars().collect::<Vec<_>>().into_iter();
         }
-        let text = str::from_utf8(&bytes[..=follow]).ok();
-        Some(
-            text.and_then(|text| text.chars().next())
-                .unwrap_or('\u{fffd}'),
-        )
+        self.line.next()
     }
 }

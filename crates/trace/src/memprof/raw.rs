@@ -109,10 +109,8 @@ impl Dump<'_> {
         let start = self.place;
         if self.take(8)? != MAGIC {
             self.place = start;
-            return Err(Fault::new(
-                "no MemProf profile begins here",
-                "a profile from a program built with clang's -fmemory-profile",
-            ));
+            let expected = "a profile from a program built with clang's -fmemory-profile";
+            return Err(Fault::new("no MemProf profile begins here", expected));
         }
         let version = self.number(8)?;
         let block_bytes = match version {
@@ -131,10 +129,8 @@ impl Dump<'_> {
             .filter(|end| bytes >= HEAD_BYTES && *end <= self.bytes.len() as u64);
         let Some(end) = end else {
             let found = format!("a dump claims {bytes} bytes, and the file ends before");
-            return Err(Fault::new(
-                found,
-                "a whole file; was the program killed while it wrote?",
-            ));
+            let expected = "a whole file; was the program killed while it wrote?";
+            return Err(Fault::new(found, expected));
         };
         let tables = [self.number(8)?, self.number(8)?, self.number(8)?];
         let [segments, blocks, calls] = tables.map(|offset| start.saturating_add(offset));
@@ -169,12 +165,8 @@ impl Dump<'_> {
     }
 
     fn segment(&mut self) -> Result<Segment, Fault> {
-        let [start, end, load_address, id_bytes] = [
-            self.number(8)?,
-            self.number(8)?,
-            self.number(8)?,
-            self.number(8)?,
-        ];
+        let (start, end) = (self.number(8)?, self.number(8)?);
+        let (load_address, id_bytes) = (self.number(8)?, self.number(8)?);
         if id_bytes > BUILD_ID_BYTES {
             let found = format!("a build-id has {id_bytes} bytes");
             return Err(Fault::new(found, format!("{BUILD_ID_BYTES} at most")));

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::{Epoch, Extent, Process, SourceReport};
-use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
+use isotherm_model::batch::{Epoch, Process, SourceReport};
+use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 use isotherm_model::words::counted;
 
-use crate::grain::Grain;
+use crate::grain::{self, Grain};
 
 /// Most chunks of all sites together; their size is doubled until they fit.
 const CHUNKS: u64 = 1 << 20;
@@ -89,15 +89,12 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
     while chunks(chunk) > CHUNKS.max(sites.len() as u64) && chunk < 1 << 62 {
         chunk *= 2;
     }
+    let depth = sites.values().map(|stack| stack.frames.len());
     let mut profile = Profile::new(Meta {
         chunk: Bytes(chunk),
         epoch_length: span(sites),
-        depth: sites
-            .values()
-            .map(|stack| stack.frames.len())
-            .max()
-            .unwrap_or(0) as u32,
-        ..crate::grain::meta("MemProf")
+        depth: depth.max().unwrap_or(0) as u32,
+        ..grain::meta("MemProf")
     });
     profile.epochs.push(EpochSpan {
         epoch: Epoch(0),
@@ -141,28 +138,15 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
     let peak = Bytes(stack.peak());
     let chunk = profile.meta.chunk.0;
     let chunks = peak.0.div_ceil(chunk).max(1);
-    profile.sites.push(Site {
+    let site = Site {
         frames: stack.frames.clone().into(),
         allocations: stack.number("AllocCount").unwrap_or(0),
         requested: Bytes(stack.number("TotalSize").unwrap_or(0)),
         peak_requested: peak,
         peak_rss: peak,
-        first_seen: u32::try_from(profile.sites.len()).unwrap_or(u32::MAX),
         ..Site::new(id, SiteKind::Heap)
-    });
-    profile.extents.push(Extent {
-        process,
-        site: id,
-        address,
-        bytes: peak,
-        resident: peak,
-        tier: None,
-    });
-    profile.resident.push(Resident {
-        epoch,
-        site: id,
-        bytes: peak,
-    });
+    };
+    grain::add_site(profile, site, process, address);
     let accesses = stack.accesses().0;
     // The first chunks get the remainder of the division; chunks without accesses have no row.
     let (each, rest) = (accesses / chunks, accesses % chunks);

@@ -11,7 +11,7 @@
 //! An event is a `perf_event_attr`, followed by offset and size of the list of its ids. A record is
 //! type (32 bits), flags (16), size with these 8 bytes (16), and its body.
 
-use std::io::{self, BufRead, Seek, SeekFrom};
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
 use isotherm_sys::perf::record::{SampleLayout, field};
 
@@ -104,9 +104,11 @@ fn stop<T>(found: impl Into<String>, expected: &str, offset: u64) -> Result<T, S
 pub(super) fn check<R: BufRead + Seek>(source: &mut R) -> Result<Layout, Stop> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
+    let mut begin = Vec::new();
+    Read::take(&mut *source, HEADER_BYTES as u64).read_to_end(&mut begin)?;
+    check_kind(&begin)?;
     let mut header = [0; HEADER_BYTES];
-    let read = read_up_to(source, &mut header)?;
-    check_kind(&header[..read])?;
+    header.copy_from_slice(&begin);
     let number = |at: usize| u64_at(&header, at);
     let attr_bytes = match number(16).checked_sub(SECTION_BYTES) {
         Some(bytes) if ATTR_BYTES.contains(&bytes) => bytes,
@@ -126,11 +128,8 @@ pub(super) fn check<R: BufRead + Seek>(source: &mut R) -> Result<Layout, Stop> {
                 "the {name} ({} bytes from byte {}) reach beyond the end of the file",
                 part.size, part.offset
             );
-            return stop(
-                found,
-                "a file of that size; was it cut off while copied?",
-                at,
-            );
+            let expected = "a file of that size; was it cut off while copied?";
+            return stop(found, expected, at);
         }
     }
     let events = events(source, attrs, attr_bytes, length)?;
@@ -241,11 +240,8 @@ fn follow_records<R: BufRead + Seek>(source: &mut R, data: Section) -> Result<()
         let size = u64::from(u16::from_le_bytes([head[6], head[7]]));
         if size < RECORD_HEADER || size > left {
             let found = format!("the record has {size} bytes, and {left} are left");
-            return stop(
-                found,
-                "a record of 8 bytes or more that ends there",
-                position,
-            );
+            let expected = "a record of 8 bytes or more that ends there";
+            return stop(found, expected, position);
         }
         if COMPRESSED.contains(&kind) {
             let expected = "plain records (record without -z; `perf script` can print these)";
@@ -313,18 +309,6 @@ impl Rounds {
         }
         Ok(())
     }
-}
-
-/// Fills the buffer as far as the file goes.
-fn read_up_to<R: BufRead>(source: &mut R, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match source.read(&mut buffer[filled..])? {
-            0 => break,
-            read => filled += read,
-        }
-    }
-    Ok(filled)
 }
 
 /// A little-endian number; zero if the bytes are too few.

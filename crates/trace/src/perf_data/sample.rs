@@ -13,12 +13,9 @@ const TRACEPOINT: u32 = 2;
 /// Checks that samples have the required fields: an address and a time.
 pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
     const EXPECTED: &str = "samples with data addresses (`perf mem record`, `perf record -d`)";
-    let with_address = || {
-        events
-            .iter()
-            .filter(|event| event.sample.fields & ADDRESS != 0)
-    };
-    if with_address().next().is_none() {
+    let has_address = |event: &&Event| event.sample.fields & ADDRESS != 0;
+    let mut with_address = events.iter().filter(has_address).peekable();
+    if with_address.peek().is_none() {
         if events.iter().any(|event| event.kind == TRACEPOINT) {
             let expected = "samples with data addresses; if these are regions of DAMON, print them \
                             with `perf script -i FILE > FILE.txt` and read that";
@@ -26,12 +23,12 @@ pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
         }
         return Err(Fault::new("no event has data addresses", EXPECTED));
     }
-    match with_address().all(|event| event.sample.fields & TIME != 0) {
+    match with_address.all(|event| event.sample.fields & TIME != 0) {
         true => Ok(()),
-        false => Err(Fault::new(
-            "an event was recorded without times",
-            "samples with times (`perf record -T`)",
-        )),
+        false => {
+            let expected = "samples with times (`perf record -T`)";
+            Err(Fault::new("an event was recorded without times", expected))
+        }
     }
 }
 

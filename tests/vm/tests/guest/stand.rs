@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use isotherm_vm::archive::Archive;
 use isotherm_vm::guest::Guest;
 use isotherm_vm::kit::Kit;
-use isotherm_vm::payload::{PROGRAMS, Payload};
+use isotherm_vm::payload::PROGRAMS;
 use isotherm_vm::topology;
 use libtest_mimic::{Completion, Failed};
 
@@ -29,7 +30,7 @@ pub(crate) struct Stand {
     kit: Result<Kit, String>,
     guest: Option<(&'static str, Guest)>,
     /// The files of every guest, once they were put together.
-    payload: Option<Payload>,
+    payload: Option<Archive>,
 }
 
 impl Stand {
@@ -117,9 +118,9 @@ fn skipped(test: &str, reason: &str) -> Completion {
 }
 
 /// This program, Isotherm, the proof of moving memory, and a program to run under Isotherm.
-fn payload() -> Result<Payload> {
+fn payload() -> Result<Archive> {
     let tests = std::env::current_exe().context("a test has a path")?;
-    let mut payload = Payload::default();
+    let mut payload = Archive::default();
     payload.program(&tests, TESTS)?;
     for name in ["isotherm", "libisotherm.so", "movement"] {
         let built = built(&tests, name);

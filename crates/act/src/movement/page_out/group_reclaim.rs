@@ -32,8 +32,7 @@ pub fn reclaim(group: &Path, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome
     };
     let file = group.join("memory.reclaim");
     if !file.exists() {
-        outcome.fate =
-            Fate::Denied("the control group has no memory.reclaim (Linux 5.19)".to_owned());
+        outcome.fate = Fate::Denied("the control group has no memory.reclaim (Linux 5.19)".into());
         return outcome;
     }
     let end = clock.now().saturating_add(TIME);
@@ -52,8 +51,8 @@ pub fn reclaim(group: &Path, bytes: Bytes, clock: &impl Clock) -> ReclaimOutcome
 
 fn refused(error: &io::Error) -> Fate {
     match error.kind() {
-        io::ErrorKind::WouldBlock => Fate::Busy("the kernel found less to reclaim".to_owned()),
-        _ => Fate::Denied(format!("memory.reclaim cannot be written: {error}")),
+        io::ErrorKind::WouldBlock => Fate::Busy("the kernel found less to reclaim".into()),
+        _ => Fate::Denied(format!("memory.reclaim cannot be written: {error}").into()),
     }
 }
 

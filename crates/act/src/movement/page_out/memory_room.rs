@@ -6,6 +6,7 @@ use std::path::Path;
 
 use isotherm_model::units::Bytes;
 use isotherm_sys::control_group::{limited, lines_of};
+use isotherm_topology::meminfo;
 
 /// Memory that stays free below a limit, for allocations of the program while a batch comes back: `RESERVE` bytes, or `1 / RESERVE_PART` of
 /// the limit if that is more.
@@ -23,16 +24,9 @@ pub(super) fn memory_room(root: &Path, process: u32) -> Bytes {
 
 /// The room by `/proc/meminfo`; no limit where that does not have the numbers.
 fn machine_room(root: &Path) -> Bytes {
-    let text = std::fs::read_to_string(root.join("proc/meminfo")).unwrap_or_default();
-    let kibibytes = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
-        value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    };
-    match (kibibytes("MemTotal:"), kibibytes("MemAvailable:")) {
-        (Some(total), Some(available)) => {
-            let kept = total / AVAILABLE_PART;
-            Bytes(available.saturating_sub(kept).saturating_mul(1024))
-        }
+    let bytes = |name: &str| meminfo::bytes(&root.join("proc/meminfo"), name);
+    match (bytes("MemTotal:"), bytes("MemAvailable:")) {
+        (Some(total), Some(available)) => Bytes(available.saturating_sub(total / AVAILABLE_PART)),
         _ => Bytes(u64::MAX),
     }
 }

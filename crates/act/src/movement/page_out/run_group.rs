@@ -20,8 +20,9 @@ use std::time::Duration;
 use isotherm_model::outcome::{Fate, NO_SWAP_ROOM};
 use isotherm_model::units::Bytes;
 use isotherm_sys::control_group::{MemoryHierarchy, lines_of, memory_hierarchy, number};
-use isotherm_sys::swap_room::swap_room;
 use isotherm_sys::write_within::write_within;
+use isotherm_topology::swap_room;
+use isotherm_topology::sysfs::numbered;
 
 /// The begin of the group's name, before the id of the process that made it.
 const NAME: &str = "isotherm-run-";
@@ -169,8 +170,8 @@ impl RunGroup {
     /// room: the kernel does not know the limit of a zram device, and would count pages as out that stay in memory.
     pub fn reclaim(&self, bytes: Bytes) -> Fate {
         let bytes = bytes.min(BATCH);
-        if swap_room(&self.root) < ROOM.0 {
-            return Fate::Busy(NO_SWAP_ROOM.to_owned());
+        if swap_room(&self.root) < ROOM {
+            return Fate::Busy(NO_SWAP_ROOM.into());
         }
         let asked = match self.is_first {
             true => self.lower(bytes),
@@ -178,10 +179,8 @@ impl RunGroup {
         };
         match asked {
             Ok(()) => Fate::Requested,
-            Err(error) if is_short(&error) => {
-                Fate::Busy("the kernel found less to reclaim".to_owned())
-            }
-            Err(error) => Fate::Denied(format!("{}: {error}", self.directory.display())),
+            Err(error) if is_short(&error) => Fate::Busy("the kernel found less to reclaim".into()),
+            Err(error) => Fate::Denied(format!("{}: {error}", self.directory.display()).into()),
         }
     }
 
@@ -267,21 +266,16 @@ fn is_unlimited(own: &MemoryHierarchy) -> bool {
 fn remove_ended(root: &Path, above: &Path) {
     let own = std::process::id();
     let lives = |maker: u32| maker != own && root.join(format!("proc/{maker}")).exists();
-    let groups = std::fs::read_dir(above).into_iter().flatten().flatten();
-    for group in groups {
-        let name = group.file_name();
-        let maker = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
-        if maker.is_some_and(|maker| !lives(maker)) {
-            for (file, word) in [("memory.limit_in_bytes", "-1"), ("memory.oom_control", "0")] {
-                let file = group.path().join(file);
-                if file.exists() {
-                    let _ = std::fs::write(file, word);
-                }
+    let makers = numbered(above, NAME).into_iter();
+    for maker in makers.filter(|maker| !lives(*maker)) {
+        let group = above.join(format!("{NAME}{maker}"));
+        for (file, word) in [("memory.limit_in_bytes", "-1"), ("memory.oom_control", "0")] {
+            let file = group.join(file);
+            if file.exists() {
+                let _ = std::fs::write(file, word);
             }
-            let _ = std::fs::remove_dir(group.path());
         }
+        let _ = std::fs::remove_dir(group);
     }
 }
 

@@ -7,7 +7,7 @@ use isotherm_sys::memory::Errno;
 use isotherm_sys::remote_memory::PageAdvice;
 
 use super::system::{KeptRange, PagePlace, PlacedRun, SwapSystem};
-use crate::movement::system::{PAGE_BYTES, Refusal};
+use crate::movement::system::{PAGE_BYTES, ProcessSystem, Refusal};
 
 /// Address of the first page.
 pub(super) const BASE: u64 = 1 << 30;
@@ -204,7 +204,9 @@ impl SwapSystem for &mut SwapMachine {
     fn memory_room(&mut self, _: u32) -> Bytes {
         self.memory_room
     }
+}
 
+impl ProcessSystem for &mut SwapMachine {
     fn has_ended(&mut self, _: u32) -> bool {
         self.ended
     }

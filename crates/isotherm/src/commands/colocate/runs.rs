@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
-use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
 use isotherm_model::plan::{Plan, Weight};
 use isotherm_model::profile::Profile;
@@ -54,14 +53,10 @@ impl TimedProgram {
             if let Some(default) = default {
                 fitted.plan.default_tier = default;
             }
-            let configuration = Configuration {
-                cache,
-                ..Configuration::guided(&fitted.plan)
-            };
             let placed = PlacedProgram {
                 name: name.to_owned(),
                 words: words.clone(),
-                configuration: StaticPlacement::Plan.with(configuration, &fitted.plan, &program),
+                configuration: StaticPlacement::Plan.guided(&fitted.plan, &program, cache),
             };
             (fitted, placed)
         };

@@ -10,12 +10,13 @@ use isotherm_model::tier::SlowFactors;
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::SiteChunks;
 use isotherm_policy::sharing::{
-    Colocation, EqualSplit, FloorError, MeasuredProgram, SharedPlan, SharingPolicy, slowdowns,
+    Colocation, FloorError, LeastSlowdown, MeasuredProgram, PaperPolicy, SharedPlan, SharingPolicy,
+    slowdowns,
 };
 use isotherm_report::sharing::{SharingOutcome, SharingSource, WorstProgram};
 
 use super::program_times::ProfiledProgram;
-use crate::sharing::{self, Promises, SharedObjects};
+use crate::sharing::{self, SharedObjects};
 
 /// The programs with the same objects in each policy: sites or chunks of them.
 pub(super) struct SharedPrograms {
@@ -69,11 +70,11 @@ impl SharedPrograms {
     /// The plan and the outcome of each policy, and the reason of those that have no plan.
     pub(super) fn share(
         &self,
-        promises: &Promises,
+        ours: &LeastSlowdown,
         capacity: Bytes,
     ) -> Vec<(SharingOutcome, Result<SharedPlan, FloorError>)> {
         let of_plan = |plan: &SharedPlan| slowdowns(&self.colocation, plan);
-        let equal = EqualSplit.share(&self.colocation, capacity);
+        let equal = PaperPolicy::EqualSplit.share(&self.colocation, capacity);
         let equal = equal.as_ref().map_or(Vec::new(), of_plan);
         let of_policy = |policy: Box<dyn SharingPolicy>| {
             let shared = policy.share(&self.colocation, capacity);
@@ -91,7 +92,7 @@ impl SharedPrograms {
             };
             (outcome, shared)
         };
-        let policies = sharing::policies(promises).into_iter();
+        let policies = sharing::policies(ours.clone());
         policies.map(of_policy).collect()
     }
 }

@@ -14,9 +14,9 @@ use isotherm_model::plan::{Plan, Value};
 use isotherm_model::profile::Profile;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_model::words::percent;
+use isotherm_model::words::{percent, share};
 use isotherm_policy::{PAGE, least_capacity};
-use isotherm_report::fast_memory_need::{FastMemoryNeed, exact_percent};
+use isotherm_report::fast_memory_need::{FastMemoryNeed, SCHEMA_VERSION, exact_percent};
 
 use super::plan_input::{PlanInput, Planned, finished};
 use super::site_values;
@@ -47,14 +47,17 @@ pub(super) fn decide(
     let Some((fast, planned)) = least_capacity((most, STEP), &at, is_enough)? else {
         bail!(too_slow(&input, limit, most, &at(most)?));
     };
+    let footprint = profile.footprint().0;
     let need = FastMemoryNeed {
+        schema_version: SCHEMA_VERSION,
         program: program_names([args.profile.as_path()].into_iter()).concat(),
         policy: planned.plan.policy.clone(),
         emulated: tiers.emulates(),
         slowdown_limit: limit,
         expected_slowdown: expected(&planned).map_or(0.0, |time| time - 1.0),
-        fast,
-        footprint: profile.footprint().0,
+        fast_bytes: fast.0,
+        footprint_bytes: footprint.0,
+        share_of_footprint: share(fast.0, footprint.0),
         plan: target.display().to_string(),
     };
     Ok((finished(planned, profile, console), need))
@@ -260,10 +263,10 @@ mod tests {
             return false;
         };
         let most = 1.0 + f64::from(percent) / 100.0;
-        assert_eq!(plan, sized(need.fast, flags), "{all:?}");
+        assert_eq!(plan, sized(Bytes(need.fast_bytes), flags), "{all:?}");
         assert!(time(&plan) <= most, "{all:?}: {need:?}");
         assert!((time(&plan) - 1.0 - need.expected_slowdown).abs() < 1e-9);
-        let less = need.fast.saturating_sub(Bytes(PAGE));
+        let less = Bytes(need.fast_bytes.saturating_sub(PAGE));
         assert!(
             less == Bytes::ZERO || time(&sized(less, flags)) > most,
             "{all:?}: {need:?}"
@@ -302,14 +305,14 @@ mod tests {
                 .1
         };
         // All but the site without samples, by whole sites.
-        let waited_for = Bytes((4_096 + 300 + 1_024 + 64 + 8_192) << 10);
-        assert_eq!(need("0%").fast, waited_for);
-        assert_eq!(need("1000%").fast, Bytes(PAGE));
+        let waited_for = (4_096 + 300 + 1_024 + 64 + 8_192) << 10;
+        assert_eq!(need("0%").fast_bytes, waited_for);
+        assert_eq!(need("1000%").fast_bytes, PAGE);
         let some = need("20%");
-        assert!(some.fast < waited_for, "{some:?}");
+        assert!(some.fast_bytes < waited_for, "{some:?}");
         assert_eq!(
-            (some.program.as_str(), some.footprint),
-            ("app", Bytes(8 << 20))
+            (some.program.as_str(), some.footprint_bytes),
+            ("app", 8 << 20)
         );
         assert!(some.emulated);
     }

@@ -8,18 +8,15 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use isotherm_console::Console;
-use isotherm_model::source_kind::SourceKind;
-use isotherm_model::tier::{Tier, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
 use serde_json::{Value, json};
 
-use super::prepared_run::summary_of;
 use crate::cli::{Observing, RunArgs};
 use crate::coloured_jvm::{ColouredJvm, HeapRoom, is_trapped, warn_of_page_trap};
 use crate::java::{self, AgentSettings};
-use crate::launch::EndedProgram;
 use crate::session_directory::SessionDirectory;
-use crate::tiers_choice;
+use crate::tiers_choice::{self, ShareBase};
 
 /// Bytes that are allocated from one sampled object to the next, as `isotherm record` has it.
 const ALLOCATION_INTERVAL: Bytes = Bytes(512 << 10);
@@ -30,7 +27,6 @@ const EVACUATE_ALL: [&str; 3] = [
     "-XX:G1HeapWastePercent=0",
 ];
 
-/// A heap whose classes get their colours while the program runs.
 pub(super) struct ClassHeap {
     pub tiers: Tiers,
     /// Most bytes of hot regions in the fastest tier.
@@ -47,7 +43,7 @@ impl ClassHeap {
         if tiers_choice::is_paged(&args.tiers) {
             bail!("--java: the colours of a heap are tiers, and --tiers compressed has none");
         }
-        let tiers = tiers_choice::for_run(&args.tiers, console)?;
+        let tiers = tiers_choice::for_run(&args.tiers, ShareBase::Machine, console)?;
         let hot = hot_heap(&tiers);
         let room = HeapRoom {
             tiers: tiers.all(),
@@ -75,47 +71,32 @@ impl ClassHeap {
         session: &SessionDirectory,
         observing: &Observing,
     ) -> Result<Vec<OsString>> {
-        let settings = AgentSettings {
-            interval: ALLOCATION_INTERVAL,
-            depth: observing.depth,
-            counts_all: observing.source.contains(&SourceKind::JavaCounts),
-        };
+        let settings = AgentSettings::of(observing, ALLOCATION_INTERVAL);
         java::with_needed_agent(&self.machine.words(guide, session.path()), settings)
     }
 
     /// The tiers with what the heap leaves of the fastest.
-    ///
-    /// # Errors
-    /// They are no tiers.
-    pub(super) fn others(&self) -> Result<Tiers> {
+    pub(super) fn others(&self) -> Tiers {
         outside_of_heap(&self.tiers, self.hot)
     }
 
-    /// The summary of a program that ran on the heap, with what the run says of it.
-    pub(super) fn summary(&self, program: &EndedProgram, mut java_heap: Value) -> Value {
+    /// The entries of the summary about the heap: those given by the run, its virtual machine and its part of the fast tier.
+    pub(super) fn figures(&self, mut java_heap: Value) -> Value {
         java_heap["java"] = json!(self.machine.program().display().to_string());
         java_heap["hot_bytes_at_most"] = json!(self.hot.0);
-        let figures = json!({ "java_heap": java_heap });
-        summary_of(program, "online", self.tiers.emulates(), figures)
+        json!({ "java_heap": java_heap })
     }
 }
 
 /// Most bytes of hot regions in the fastest tier.
 fn hot_heap(tiers: &Tiers) -> Bytes {
-    let fast = tiers
-        .all()
-        .first()
-        .map_or(Bytes::ZERO, |tier| tier.capacity);
+    let fast = tiers.all()[0].capacity;
     Bytes((fast.0 / 4 * 3).max(1))
 }
 
-/// The tiers with what the heap leaves of the fastest.
-fn outside_of_heap(tiers: &Tiers, hot: Bytes) -> Result<Tiers> {
-    let mut all: Vec<Tier> = tiers.all().to_vec();
-    if let Some(fast) = all.first_mut() {
-        fast.capacity = fast.capacity.saturating_sub(hot);
-    }
-    Ok(Tiers::new(all)?)
+fn outside_of_heap(tiers: &Tiers, hot: Bytes) -> Tiers {
+    let left = tiers.all()[0].capacity.saturating_sub(hot);
+    tiers.with_fast_capacity(left)
 }
 
 #[cfg(test)]
@@ -131,7 +112,7 @@ mod tests {
         let all = tiers(64 << 20);
         let hot = hot_heap(&all);
         assert_eq!(hot, Bytes(48 << 20));
-        let others = outside_of_heap(&all, hot).expect("tiers");
+        let others = outside_of_heap(&all, hot);
         assert_eq!(others.all()[0].capacity, Bytes(16 << 20));
         assert_eq!(others.all()[1], all.all()[1]);
         assert_eq!(hot_heap(&tiers(0)), Bytes(1), "0 is no limit");

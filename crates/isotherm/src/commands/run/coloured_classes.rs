@@ -7,14 +7,13 @@
 //!                                                                                   | cold classes
 //! objects move <-- collections of the virtual machine <-- guide file, replaced <----+
 //! ```
-//!
-//! With `--remap`, [`ColouredDevices`] spreads the hot objects over memory devices.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use anyhow::Result;
-use isotherm_act::class_guide::{self, ClassGuide};
+use isotherm_act::class_guide;
 use isotherm_act::dry_run::DryRun;
 use isotherm_console::Console;
 use isotherm_model::site::SiteKind;
@@ -32,7 +31,7 @@ use super::remap;
 use crate::cli::{Observing, RunArgs};
 use crate::coloured_jvm::HeapEnd;
 use crate::launch::EndedProgram;
-use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
+use crate::observed_run::ObservedStep;
 use crate::session_directory::SessionDirectory;
 
 /// Cold classes that are named at the end.
@@ -54,18 +53,13 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let words = |observing: &Observing, session: &SessionDirectory| {
         classes.started(&heap, observing, session)
     };
-    let prepared = PreparedRun::instead(args, &heap.others()?, words, console)?;
-    let mut run = prepared.begin(DryRun, None, console)?;
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| classes.note(report, step),
-    )?;
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    classes.say_end(&program, &heap.tiers);
-    let summary = classes.summary(&program, &heap);
-    Ok(conclude(args, &program, profile, summary, console))
+    let prepared = PreparedRun::instead(args, &heap.others(), words, console)?;
+    let run = prepared.begin(DryRun, None, console)?;
+    let ended = run.complete(|report, step| classes.note(report, step))?;
+    classes.say_end(&ended.program, &heap.tiers);
+    let figures = classes.figures(&ended.program, &heap);
+    let figures = ("online", heap.tiers.emulates(), figures);
+    Ok(conclude(args, ended, figures, console))
 }
 
 /// The bytes of the objects, epoch after epoch.
@@ -92,8 +86,8 @@ impl LiveObjects {
 struct ClassRun {
     colours: ClassColours,
     /// `None` where the run changes nothing.
-    guide: Option<ClassGuide>,
-    /// With --remap.
+    guide: Option<PathBuf>,
+    /// The devices of hot objects, with --remap.
     devices: Option<ColouredDevices>,
     is_dry: bool,
     /// Guide files that were written after the first.
@@ -128,7 +122,7 @@ impl ClassRun {
     ) -> Result<Vec<OsString>> {
         let guide = session.write_file("guide", class_guide::text([]).as_bytes())?;
         if !self.is_dry {
-            self.guide = Some(ClassGuide::new(&guide));
+            self.guide = Some(guide.clone());
             let devices = self.devices.iter_mut();
             devices.for_each(|devices| devices.started(session.path()));
         }
@@ -169,7 +163,7 @@ impl ClassRun {
         let Some(guide) = &self.guide else {
             return;
         };
-        match guide.replace(&class_guide::text(self.cold())) {
+        match class_guide::replace(guide, &class_guide::text(self.cold())) {
             Ok(()) => self.guides += 1,
             Err(error) => {
                 self.console.warn(&format!(
@@ -181,15 +175,15 @@ impl ClassRun {
     }
 
     fn say_end(&self, program: &EndedProgram, tiers: &Tiers) {
-        let took = program.summary.took("online", program.took, tiers);
         if !self.has_agent {
             self.console
                 .warn("the agent saw no Java object, so no class has a colour");
         }
+        let said = program.in_words("online", tiers, &self.in_words());
+        self.console.info(&said);
         if !program.summary.worked() {
-            return self.console.info(&took);
+            return;
         }
-        self.console.info(&format!("{took}: {}", self.in_words()));
         if let Some(devices) = &self.devices {
             devices.say_end(self.console);
         }
@@ -228,7 +222,7 @@ impl ClassRun {
         )
     }
 
-    fn summary(&self, program: &EndedProgram, heap: &ClassHeap) -> Value {
+    fn figures(&self, program: &EndedProgram, heap: &ClassHeap) -> Value {
         let end = HeapEnd::of(&program.session);
         let java_heap = json!({
             "sampled_accesses": self.accesses.0,
@@ -239,9 +233,9 @@ impl ClassRun {
             "guides_read": end.map(|end| end.guides_read.saturating_sub(1)),
             "borrowed_regions": end.map(|end| end.borrowed),
         });
-        let mut summary = heap.summary(program, java_heap);
-        summary["remap"] = json!(self.devices.as_ref().map(ColouredDevices::to_json));
-        summary
+        let mut figures = heap.figures(java_heap);
+        figures["remap"] = json!(self.devices.as_ref().map(ColouredDevices::to_json));
+        figures
     }
 }
 

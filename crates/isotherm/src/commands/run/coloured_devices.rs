@@ -14,11 +14,10 @@ use isotherm_console::Console;
 use isotherm_model::batch::Batch;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::DeviceCount;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::device_changes::DeviceChanges;
 
-/// The devices of the hot objects of one run.
 #[derive(Debug)]
 pub(super) struct ColouredDevices {
     count: DeviceCount,
@@ -72,12 +71,8 @@ impl ColouredDevices {
 
     /// The entries of the summary, as of a run with `--remap` alone, and the devices that hot objects were on at the end.
     pub(super) fn to_json(&self) -> Value {
-        json!({
-            "devices": self.count.devices(),
-            "devices_used": self.heap.as_ref().map_or(1, HeapDevices::written),
-            "samples": self.changes.samples_json(),
-            "remaps": self.changes.remaps_json(),
-            "added": self.changes.added_json(),
-        })
+        let mut json = self.changes.to_json(self.count.devices());
+        json["devices_used"] = self.heap.as_ref().map_or(1, HeapDevices::written).into();
+        json
     }
 }

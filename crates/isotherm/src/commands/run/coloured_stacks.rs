@@ -16,7 +16,6 @@ use isotherm_console::Console;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::{grouped, percent};
-use isotherm_pipeline::StepReport;
 use serde_json::{Value, json};
 
 use super::class_heap::ClassHeap;
@@ -24,7 +23,6 @@ use super::prepared_run::{PreparedRun, conclude};
 use crate::cli::{Observing, RunArgs};
 use crate::coloured_jvm::{HeapEnd, SampledStacks};
 use crate::launch::EndedProgram;
-use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
 
 /// Runs the program on a heap whose classes cool in this time.
 ///
@@ -37,25 +35,21 @@ pub(super) fn run(args: &RunArgs, cooling: Nanos, console: Console) -> Result<Ex
     heap.machine.add_flags(&[&flag]);
     let prepared = PreparedRun::instead(
         args,
-        &heap.others()?,
+        &heap.others(),
         |observing, session| match sees_objects(args, observing) {
             true => heap.words_with_agent(None, session, observing),
             false => Ok(heap.machine.words(None, session.path())),
         },
         console,
     )?;
-    let mut run = prepared.begin(DryRun, None, console)?;
-    run.follow(
-        FollowUntil::End,
-        &mut |_: &StepReport<_>, _: &mut ObservedStep<_>| (),
-    )?;
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
+    let run = prepared.begin(DryRun, None, console)?;
+    let ended = run.complete(|_, _| ())?;
+    let program = &ended.program;
     let end = HeapEnd::of(&program.session);
-    say_end(&heap, &program, end, console);
-    let summary = summary(&heap, &program, end, milliseconds);
-    Ok(conclude(args, &program, profile, summary, console))
+    say_end(&heap, program, end, console);
+    let figures = figures(&heap, end, milliseconds);
+    let figures = ("online", heap.tiers.emulates(), figures);
+    Ok(conclude(args, ended, figures, console))
 }
 
 /// True where the recording should have Java objects: nothing else needs the agent.
@@ -64,12 +58,11 @@ fn sees_objects(args: &RunArgs, observing: &Observing) -> bool {
 }
 
 fn say_end(heap: &ClassHeap, program: &EndedProgram, end: Option<HeapEnd>, console: Console) {
-    let took = program.summary.took("online", program.took, &heap.tiers);
-    let stacks = end.and_then(|end| end.stacks);
-    match stacks.filter(|_| program.summary.worked()) {
-        Some(stacks) => console.info(&format!("{took}: {}", in_words(&stacks))),
-        None => console.info(&took),
-    }
+    let said = match end.and_then(|end| end.stacks) {
+        Some(stacks) => program.in_words("online", &heap.tiers, &in_words(&stacks)),
+        None => program.summary.took("online", program.took, &heap.tiers),
+    };
+    console.info(&said);
 }
 
 fn in_words(stacks: &SampledStacks) -> String {
@@ -88,14 +81,9 @@ fn in_words(stacks: &SampledStacks) -> String {
     }
 }
 
-fn summary(
-    heap: &ClassHeap,
-    program: &EndedProgram,
-    end: Option<HeapEnd>,
-    milliseconds: u64,
-) -> Value {
+fn figures(heap: &ClassHeap, end: Option<HeapEnd>, milliseconds: u64) -> Value {
     let stacks = end.and_then(|end| end.stacks);
-    let java_heap = json!({
+    heap.figures(json!({
         "cooling_ms": milliseconds,
         "stack_samples": stacks.map(|it| it.samples),
         "stack_samples_seconds": stacks.map(|it| it.seconds),
@@ -103,6 +91,5 @@ fn summary(
         "hot_classes": stacks.map(|it| it.hot_classes),
         "loaded_classes": stacks.map(|it| it.classes),
         "borrowed_regions": end.map(|end| end.borrowed),
-    });
-    heap.summary(program, java_heap)
+    }))
 }

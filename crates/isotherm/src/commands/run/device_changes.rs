@@ -6,7 +6,6 @@ use isotherm_pipeline::{AddedDevices, DeviceDecision, RemapSample};
 use isotherm_policy::energy::Remap;
 use serde_json::{Value, json};
 
-/// What changed since the start.
 #[derive(Debug, Default)]
 pub(super) struct DeviceChanges {
     samples: Vec<RemapSample>,
@@ -39,20 +38,16 @@ impl DeviceChanges {
         )
     }
 
-    /// The bandwidth of each second, in bytes a second.
-    pub(super) fn samples_json(&self) -> Value {
+    /// The entries of a summary, for hot data on this number of devices at the end: the bandwidth of each second in bytes a second, the
+    /// changes for it, and those for the size.
+    pub(super) fn to_json(&self, devices: u32) -> Value {
         let samples = self.samples.iter().map(|sample| sample.bandwidth);
-        samples.collect::<Vec<_>>().into()
-    }
-
-    /// The changes because of the bandwidth.
-    pub(super) fn remaps_json(&self) -> Value {
-        self.remaps().map(remap_json).collect::<Vec<_>>().into()
-    }
-
-    /// The changes because of the size.
-    pub(super) fn added_json(&self) -> Value {
-        self.added.iter().map(added_json).collect::<Vec<_>>().into()
+        json!({
+            "devices": devices,
+            "samples": samples.collect::<Vec<_>>(),
+            "remaps": self.remaps().map(remap_json).collect::<Vec<_>>(),
+            "added": self.added.iter().map(added_json).collect::<Vec<_>>(),
+        })
     }
 }
 
@@ -118,7 +113,8 @@ mod tests {
             changes.in_words(2),
             "2 remaps (1 undone), devices added 1 time for its size, hot data on 2 devices at the end"
         );
-        assert_eq!(changes.samples_json(), json!([100, 100, 100]));
+        let json = changes.to_json(2);
+        assert_eq!(json["samples"], json!([100, 100, 100]));
         let remap = |seconds: f64, from: u32, to: u32, is_undo: bool| {
             json!({
                 "seconds": seconds,
@@ -129,11 +125,11 @@ mod tests {
             })
         };
         assert_eq!(
-            changes.remaps_json(),
+            json["remaps"],
             json!([remap(1.0, 1, 2, false), remap(2.0, 2, 1, true)])
         );
         assert_eq!(
-            changes.added_json(),
+            json["added"],
             json!([{"seconds": 3.0, "hot_bytes": 4096, "from_devices": 1, "to_devices": 2}])
         );
     }
@@ -146,6 +142,6 @@ mod tests {
             changes.in_words(1),
             "0 remaps (0 undone), hot data on 1 device at the end"
         );
-        assert_eq!(changes.remaps_json(), json!([]));
+        assert_eq!(changes.to_json(1)["remaps"], json!([]));
     }
 }

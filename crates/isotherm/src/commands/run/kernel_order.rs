@@ -146,7 +146,7 @@ impl<G: Reclaimed, C: Clock> KernelOrder<G, C> {
         if answer.lacks_room() || self.fruitless_since.is_some_and(is_late) {
             let why = match answer {
                 Fate::Busy(why) | Fate::Denied(why) => why,
-                _ => "it reclaims nothing".to_owned(),
+                _ => "it reclaims nothing".into(),
             };
             self.end(&why);
         }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn memory_leaves_by_reuse_once_the_kernel_reclaimed_nothing_for_a_second() {
         let (machine, mut order) = begun();
-        let short = Fate::Busy("the kernel found less to reclaim".to_owned());
+        let short = Fate::Busy("the kernel found less to reclaim".into());
         machine.answer.replace(short);
         assert_eq!(reclaim(&mut order, 100), 0);
         machine.sleep(Nanos(900_000_000));
@@ -265,7 +265,7 @@ mod tests {
         // What left meanwhile starts the second anew.
         machine.answer.replace(Fate::Requested);
         assert_eq!(reclaim(&mut order, 100), 20);
-        let denied = Fate::Denied("not ours".to_owned());
+        let denied = Fate::Denied("not ours".into());
         machine.answer.replace(denied);
         reclaim(&mut order, 100);
         assert!(order.is_possible());
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn full_swap_is_no_reason_to_wait() {
         let (machine, mut order) = begun();
-        machine.answer.replace(Fate::Busy(NO_SWAP_ROOM.to_owned()));
+        machine.answer.replace(Fate::Busy(NO_SWAP_ROOM.into()));
         reclaim(&mut order, 100);
         assert!(!order.is_possible());
     }

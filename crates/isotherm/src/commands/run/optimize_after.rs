@@ -21,16 +21,16 @@ use isotherm_pipeline::{AccessCounts, Settling, StepReport, at_highest_rate};
 use isotherm_profile::Error;
 use isotherm_report::optimizations::OptimizationSummary;
 
-use super::prepared_run::{PreparedRun, conclude, summary_of};
+use super::prepared_run::{PreparedRun, conclude};
 use super::results::requested;
 use crate::cli::RunArgs;
 use crate::interface_service::InterfaceService;
 use crate::launch::EndedProgram;
-use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedStep};
+use crate::observed_run::{Attention, FollowUntil, Follower, ObservedStep};
 use crate::optimize_after::OptimizeAfter;
 use crate::optimizer::{self, OptimizationLimits, Optimizer};
-use crate::profile_rate::{self, EXPECTED, ProfileRate};
-use crate::tiers_choice;
+use crate::profile_rate::{self, EXPECTED};
+use crate::tiers_choice::{self, ShareBase};
 
 /// The first window of the comparison for [`OptimizeAfter::FirstIteration`].
 const FIRST_WINDOW: Nanos = Nanos(100_000_000);
@@ -45,7 +45,7 @@ const FIRST_RATE: Duration = Duration::from_millis(100);
 pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Result<ExitStatus> {
     let policy = args.policy.as_deref().unwrap_or(optimizer::DEFAULT_POLICY);
     optimizer::check_policy(policy)?;
-    let tiers = tiers_choice::for_optimized_run(&args.tiers, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, ShareBase::DataOnceKnown, console)?;
     check(args, &tiers)?;
     let prepared = PreparedRun::new(args, &tiers, profile_rate::others(args), console)?;
     let ready = &prepared.ready;
@@ -58,12 +58,13 @@ pub(super) fn run(args: &RunArgs, after: OptimizeAfter, console: Console) -> Res
     service.end();
     service.optimizer.undo(console);
     service.inner.optimizer.undo(console);
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    say(&program, &service, &tiers, console);
-    let summary = summary(&program, &service, &tiers);
-    Ok(conclude(args, &program, profile, summary, console))
+    let ended = run.finish()?;
+    say(&ended.program, &service, &tiers, console);
+    let once = service.inner.state.made().into_iter();
+    let all: Vec<_> = once.chain(&service.done).collect();
+    let figures = serde_json::json!({ "optimizations": all });
+    let figures = ("optimize", tiers.emulates(), figures);
+    Ok(conclude(args, ended, figures, console))
 }
 
 /// Refuses what cannot be optimized.
@@ -104,7 +105,6 @@ struct OptimizeOnce<'a> {
     fast: Option<Capacity>,
     counts: AccessCounts,
     settling: Settling,
-    rate: ProfileRate,
     /// Time since the start at which the rate is chosen anew.
     next_rate: Duration,
     started: Instant,
@@ -126,7 +126,6 @@ impl<'a> OptimizeOnce<'a> {
             fast,
             counts: AccessCounts::default(),
             settling: Settling::new(FIRST_WINDOW.0),
-            rate: ProfileRate::new(),
             next_rate: FIRST_RATE,
             started: Instant::now(),
             state: State::Awaited,
@@ -149,7 +148,7 @@ impl<'a> OptimizeOnce<'a> {
             OptimizeAfter::FirstIteration => EXPECTED,
         };
         let processes = step.observer.living().collect();
-        self.rate.choose(step, &processes, time);
+        profile_rate::choose(step, &processes, time);
         let now = self.started.elapsed();
         self.next_rate = (now + now / 2).max(FIRST_RATE);
     }
@@ -223,21 +222,15 @@ fn say(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers, console: Co
         return console.info(&said);
     }
     let once = &service.inner;
-    match (once.state.made(), requested(&service.done)) {
-        (Some(done), None) => console.info(&format!("{said}; {}", done.in_words())),
-        (Some(done), Some(more)) => {
-            console.info(&format!("{said}; {}; {more}", done.in_words()));
-        }
-        (None, Some(more)) => console.info(&format!("{said}; {more}")),
-        (None, None) if service.is_used() => {
-            console.info(&format!(
-                "{said}; the program asked for profiles and for no move"
-            ));
-        }
-        (None, None) => match once.state {
-            State::Failed => console.info(&said),
-            _ => console.warn(&format!("{said}: {}", too_early(once.after))),
-        },
+    let made = once.state.made().map(OptimizationSummary::in_words);
+    let done: Vec<String> = made.into_iter().chain(requested(&service.done)).collect();
+    match once.state {
+        _ if !done.is_empty() => console.info(&format!("{said}; {}", done.join("; "))),
+        _ if service.is_used() => console.info(&format!(
+            "{said}; the program asked for profiles and for no move"
+        )),
+        State::Failed => console.info(&said),
+        _ => console.warn(&format!("{said}: {}", too_early(once.after))),
     }
 }
 
@@ -252,16 +245,4 @@ fn too_early(after: OptimizeAfter) -> String {
                 .to_owned()
         }
     }
-}
-
-fn summary(program: &EndedProgram, service: &Service<'_>, tiers: &Tiers) -> serde_json::Value {
-    let all: Vec<_> = service
-        .inner
-        .state
-        .made()
-        .into_iter()
-        .chain(&service.done)
-        .collect();
-    let figures = serde_json::json!({ "optimizations": all });
-    summary_of(program, "optimize", tiers.emulates(), figures)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use isotherm_console::{Console, shell_quoting};
-use isotherm_model::batch::{Batch, Extent, ObservedAccess};
+use isotherm_model::batch::{Batch, Count, Extent, ObservedAccess};
 use isotherm_model::units::Nanos;
 use isotherm_pipeline::RecordedFuture;
 use isotherm_report::page_moves::FutureFound;
@@ -15,7 +15,7 @@ use crate::commands::read_placeable;
 /// A recorded run, and how much of it was found in this one.
 pub(super) struct OracleFuture {
     recorded: RecordedFuture,
-    found: FutureFound,
+    pub(super) found: FutureFound,
 }
 
 impl OracleFuture {
@@ -53,20 +53,12 @@ impl OracleFuture {
 
     /// The accesses to come after this batch, in an epoch as long as its own.
     pub(super) fn next(&mut self, batch: &Batch) -> Vec<ObservedAccess> {
-        let sum = |name: &str| {
-            let counts = batch.counts.iter().filter(|count| count.name == name);
-            counts.fold(0_u64, |sum, count| sum.saturating_add(count.value))
-        };
-        // What slow memory costs is processor time of the program, too.
+        let sum = |name| Count::total(&batch.counts, name);
+        // The delays of slow memory count as processor time of the program, too.
         let worked = Nanos(sum("cpu_ns").saturating_sub(sum("delay_ns")));
         let next = self.recorded.next(worked, batch.span);
         self.found.recorded = self.found.recorded.saturating_add(next.recorded);
         self.found.found = self.found.found.saturating_add(next.found);
         next.accesses
-    }
-
-    /// How much of the future was found.
-    pub(super) fn found(self) -> FutureFound {
-        self.found
     }
 }

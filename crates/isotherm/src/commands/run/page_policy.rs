@@ -22,34 +22,33 @@ use isotherm_model::batch::Batch;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::movement::NodeId;
 use isotherm_model::outcome::Reason;
-use isotherm_model::port::EpochPolicy;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::tier_loads::TierLoads;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_pipeline::{
-    Combine, EpochReport, StepLimits, StepReport, TierDemand, UnitStep, UnitStepConfig,
-};
-use isotherm_policy::epoch::{FirstComeFirstAllocated, LoadBalance, MoveCosts, Payback, by_name};
+use isotherm_pipeline::{Combine, EpochReport, StepLimits, TierDemand, UnitStep, UnitStepConfig};
+use isotherm_policy::epoch::{LoadBalance, MoveCosts, is_first_come, of_run};
 use isotherm_report::page_moves::{LastLoads, PageMoves};
+use serde_json::json;
 
 use super::oracle_future::OracleFuture;
-use super::prepared_run::{PreparedRun, conclude, summary_of};
+use super::prepared_run::{PreparedRun, conclude};
 use super::results::write_summary;
 use crate::cli::{Observing, RunArgs};
-use crate::launch::{self, EndedProgram, Output};
-use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
+use crate::launch::{self, EndedProgram};
+use crate::observed_run::ObservedStep;
 use crate::recording;
 use crate::run_policies::{self, NONE, ORACLE};
-use crate::tiers_choice;
+use crate::session_summary::recorded_sites;
+use crate::tiers_choice::{self, ShareBase};
 
 /// The tiers of the emulated machine, as the step and the requests number them.
 const FAST: NodeId = NodeId(0);
 const SLOW: NodeId = NodeId(1);
 
 /// Size of a unit where none is given: the daemon's.
-const UNIT: Bytes = Bytes(2 << 20);
+pub(super) const UNIT: Bytes = Bytes(2 << 20);
 
 /// Size of a page that has a tier.
 const PAGE: Bytes = Bytes(isotherm_abi::page_tiers::PAGE_BYTES);
@@ -118,7 +117,7 @@ pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<Exit
         );
     }
     check_future(args, policy)?;
-    let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, ShareBase::Machine, console)?;
     let demand = demand(args, policy, &tiers)?;
     if !tiers.emulates() {
         bail!(
@@ -141,15 +140,16 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
     }
     let configuration =
         Configuration::online(args.observing.depth, tiers.clone(), TierIndex::FASTEST);
-    let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
+    let ended = launch::run(&args.program.words, &configuration)?;
     launch::warn_of(&ended.summary, console);
     console.info(&ended.summary.took("unobserved", ended.took, tiers));
     let moves = PageMoves {
         policy: NONE.to_owned(),
         ..PageMoves::default()
     };
-    let summary = summary(&ended, &moves);
-    let kept = write_summary(args, summary, &ended.energy, console);
+    let sites = recorded_sites(&ended.session).len();
+    let figures = ("policy", true, json!({ "moves": moves }));
+    let kept = write_summary(args, (&ended, sites), figures, console);
     Ok(launch::ended(ended.status, [kept], console))
 }
 
@@ -167,34 +167,14 @@ fn observed(
         demand,
         ..PagePolicy::new(args, policy, &prepared.observing, tiers, &prepared.ready)
     };
-    // The plan of sites stays as it is: the step below is the policy's.
-    let mut run = prepared.begin(DryRun, None, console)?;
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| {
-            policy.decide(step, &report.batch);
-        },
-    )?;
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    let moves = policy.moves_of(&program);
-    let took = program.summary.took(&moves.policy, program.took, tiers);
-    console.info(&match program.summary.worked() {
-        true => format!("{took}: {}", moves.in_words()),
-        false => took,
-    });
-    let summary = summary(&program, &moves);
-    Ok(conclude(args, &program, profile, summary, console))
-}
-
-fn summary(program: &EndedProgram, moves: &PageMoves) -> serde_json::Value {
-    summary_of(
-        program,
-        "policy",
-        true,
-        serde_json::json!({ "moves": moves }),
-    )
+    // The run's own step moves nothing: the policy has a step of its own.
+    let run = prepared.begin(DryRun, None, console)?;
+    let ended = run.complete(|report, step| policy.decide(step, &report.batch))?;
+    let program = &ended.program;
+    let moves = policy.moves_of(program);
+    console.info(&program.in_words(&moves.policy, tiers, &moves.in_words()));
+    let figures = ("policy", true, json!({ "moves": moves }));
+    Ok(conclude(args, ended, figures, console))
 }
 
 impl PagePolicy {
@@ -208,7 +188,7 @@ impl PagePolicy {
         let unit = args.unit.unwrap_or(UNIT);
         let costs = costs(tiers, observing, unit);
         let name = policy.to_owned();
-        let make = move || new_policy(&name, costs);
+        let make = move || of_run(&name, costs);
         let config = UnitStepConfig {
             unit,
             page: PAGE,
@@ -218,13 +198,11 @@ impl PagePolicy {
             splits: false,
             modelled: args.dry_run,
         };
-        let is_first_come =
-            by_name(policy, costs).is_some_and(|it| it.name() == FirstComeFirstAllocated.name());
         let sessions = ready.session.path().to_owned();
         Self {
             step: UnitStep::new(config, Box::new(make)),
-            // A policy that moves nothing has units where the machine put them, and these may be more than fit as whole ones.
-            executor: match args.dry_run || is_first_come {
+            // A policy that moves nothing leaves units where the machine put them: whole units, these may be more than fit.
+            executor: match args.dry_run || is_first_come(policy) {
                 true => Box::new(DryRun),
                 false => Box::new(PageRequestWriter::new(sessions)),
             },
@@ -288,20 +266,12 @@ impl PagePolicy {
     fn moves_of(self, program: &EndedProgram) -> PageMoves {
         let counter = |counter| program.summary.counter(counter);
         PageMoves {
-            future: self.future.map(OracleFuture::found),
+            future: self.future.map(|future| future.found),
             pages_promoted: counter(SessionCounter::PagesPromoted),
             pages_demoted: counter(SessionCounter::PagesDemoted),
             delay_ns: counter(SessionCounter::DelayNanos),
             ..self.moves
         }
-    }
-}
-
-/// A policy of this name without observations.
-fn new_policy(name: &str, costs: MoveCosts) -> Box<dyn EpochPolicy> {
-    match name == LoadBalance::NAME {
-        true => Box::new(LoadBalance::default()),
-        false => by_name(name, costs).unwrap_or_else(|| Box::new(Payback::new(costs))),
     }
 }
 

@@ -23,8 +23,8 @@ use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::page_out::PageOut;
 use isotherm_act::movement::page_out::run_group::RunGroup;
-use isotherm_act::movement::page_out::system::{DrySwap, PageOutCall, SwapKernel};
 use isotherm_act::movement::remembered::Remembered;
+use isotherm_act::movement::system::{DrySystem, Kernel};
 use isotherm_console::Console;
 use isotherm_model::batch::{Batch, ObservedAccess, Process};
 use isotherm_model::paged::{PagedObservation, PagedUnit, RefaultCosts};
@@ -37,18 +37,17 @@ use isotherm_observe::live::LiveRun;
 use isotherm_observe::paged::PagedMemory;
 use isotherm_pipeline::{PagedConfig, PagedLimits, PagedReport, PagedStep, SavingRule, StepReport};
 use isotherm_policy::ProgramTime;
-use isotherm_policy::epoch::{FIRST_COME, LoadBalance, MoveCosts, Payback, by_name};
+use isotherm_policy::epoch::{FIRST_COME, LoadBalance, MoveCosts, of_run};
 use isotherm_profile::Error;
 use isotherm_report::paged_run::PagedRun;
 
 use super::kernel_order::KernelOrder;
-use super::prepared_run::{PreparedRun, conclude, summary_of};
+use super::page_policy::UNIT;
+use super::prepared_run::{PreparedRun, conclude};
 use crate::cli::{Observing, RunArgs};
-use crate::observed_run::{Attention, EndedRun, FollowUntil, Follower, ObservedStep};
+use crate::observed_run::{Attention, FollowUntil, Follower, ObservedStep};
 use crate::run_policies::{self, NONE, ORACLE, TMO};
 
-/// Size of a unit where none is given: the daemon's.
-const UNIT: Bytes = Bytes(2 << 20);
 const PAGE: Bytes = Bytes(4096);
 /// Share of the time that a run may lose where none is given.
 const SLOWDOWN: f64 = 0.02;
@@ -132,14 +131,12 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     run.follow(FollowUntil::End, &mut policy)?;
     // Descendants that run on get their memory back.
     if !args.dry_run {
-        PageOut::new(SwapKernel::default()).execute(&policy.memory.ways_back());
+        PageOut::new(Kernel::default()).execute(&policy.memory.ways_back());
     }
     let mut sums = policy.sums.finish();
     run.add_counts(sums.counts());
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    sums.took_ns = program.took.0;
+    let ended = run.finish()?;
+    sums.took_ns = ended.program.took.0;
     let name = args.program.words.first().map(Path::new);
     let name = name.and_then(Path::file_name).unwrap_or_default();
     console.info(&sums.in_words(&name.to_string_lossy()));
@@ -150,8 +147,7 @@ pub(super) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         "slowdown": sums.slowdown(),
         "paged": sums,
     });
-    let summary = summary_of(&program, "paged", false, figures);
-    Ok(conclude(args, &program, profile, summary, console))
+    Ok(conclude(args, ended, ("paged", false, figures), console))
 }
 
 /// Refuses flags of other kinds of run.
@@ -235,9 +231,7 @@ impl PagedPolicy {
         let policy = args.policy.clone().unwrap_or_else(|| "payback".to_owned());
         let move_costs = MoveCosts::of_refaults(costs, unit);
         let name = policy.clone();
-        let make = move || {
-            by_name(&name, move_costs).unwrap_or_else(|| Box::new(Payback::new(move_costs)))
-        };
+        let make = move || of_run(&name, move_costs);
         Self {
             step: PagedStep::new(config, Box::new(make)),
             memory: PagedMemory::new(Path::new("/"), unit),
@@ -397,42 +391,37 @@ impl PagedPolicy {
 
     fn observe(&mut self, observer: &LiveRun, batch: &Batch) -> PagedObservation {
         let living: Vec<Process> = observer.living().collect();
-        self.memory.forget_ended();
-        self.memory.begin();
-        let mut seen = PagedObservation {
+        let units = self.memory.scan(living.iter().copied());
+        let watched = |process| Watched {
+            process,
+            name: String::new(),
+            control_group: String::new(),
+            warning: String::new(),
+        };
+        PagedObservation {
             seen: Observation {
                 epoch: batch.epoch,
                 span: std::mem::take(&mut self.span),
                 accesses: std::mem::take(&mut self.accesses),
                 sources: batch.sources.clone(),
+                processes: living.into_iter().map(watched).collect(),
                 ..Observation::default()
             },
-            ..PagedObservation::default()
-        };
-        for process in living {
-            // A process that ends meanwhile has no memory.
-            seen.units
-                .extend(self.memory.units(process).unwrap_or_default());
-            seen.seen.processes.push(Watched {
-                process,
-                name: String::new(),
-                control_group: String::new(),
-                warning: String::new(),
-            });
+            units,
+            stalled: self.memory.stalled(),
+            groups: limited_groups(Path::new("/"), observer.living()),
         }
-        seen.stalled = self.memory.stalled();
-        seen.groups = limited_groups(Path::new("/"), observer.living());
-        seen
     }
 
     /// An executor that begins no move later than this. It is not kept for the next one, because it holds a pidfd of each process.
     fn executor(&self, within: Nanos) -> Box<dyn RangeExecutor> {
         if self.sums.run.dry_run {
             let console = self.console;
-            let say = move |call: &PageOutCall| console.info(&format!("would call {call}"));
-            return Box::new(PageOut::new(DrySwap::new(SwapKernel::default(), say)));
+            let say =
+                move |call: std::fmt::Arguments<'_>| console.info(&format!("would call {call}"));
+            return Box::new(PageOut::new(DrySystem::new(Kernel::default(), say)));
         }
-        let kernel = PageOut::new(SwapKernel::default());
+        let kernel = PageOut::new(Kernel::default());
         Box::new(Limit::new(kernel, MachineClock, Allowance::UNLIMITED).within(within))
     }
 }

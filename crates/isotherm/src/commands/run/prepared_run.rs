@@ -3,7 +3,7 @@
 //! it. `conclude` writes the summary of such a run at its end, names the next command and returns the exit status.
 
 use std::ffi::OsString;
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
@@ -15,12 +15,12 @@ use isotherm_model::units::Nanos;
 use isotherm_observe::live::LiveRun;
 use isotherm_pipeline::{BANDWIDTH_INTERVAL, LONGEST_EPOCH, Online, Step};
 use isotherm_profile::{FinishOutcome, Writer};
-use serde_json::{Value, json};
+use isotherm_sys::file_root::FileRoot;
 
-use super::results::{say_next, write_summary};
+use super::results::{RunFigures, say_next, write_summary};
 use crate::cli::{Observing, RunArgs};
-use crate::launch::{self, EndedProgram, Output, Ready};
-use crate::observed_run::ObservedRun;
+use crate::launch::{self, Ready};
+use crate::observed_run::{EndedRun, ObservedRun};
 use crate::recording;
 use crate::session_directory::SessionDirectory;
 use crate::session_summary::recorded_sites;
@@ -48,14 +48,9 @@ impl PreparedRun {
         other_hz: &'static [u32],
         console: Console,
     ) -> Result<Self> {
-        let mut observing = observing(args, console)?;
-        if args.remap.is_some() {
-            observing.epoch = observing.epoch.min(LONGEST_EPOCH);
-        }
-        let mut configuration =
-            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST);
-        configuration.mover = args.mover;
-        Self::launched(args, observing, configuration, (tiers.emulates(), other_hz))
+        let longest = args.remap.as_ref().map(|_| LONGEST_EPOCH);
+        let own = |_: &_, _: &_| Ok(args.program.words.clone());
+        Self::held(args, longest, (Some(tiers), other_hz), own, console)
     }
 
     /// Prepares the program so that all its data stays where the kernel puts it. An epoch is at most this long.
@@ -63,10 +58,8 @@ impl PreparedRun {
     /// # Errors
     /// As [`Self::new`].
     pub(super) fn unplaced(args: &RunArgs, longest: Nanos, console: Console) -> Result<Self> {
-        let mut observing = observing(args, console)?;
-        observing.epoch = observing.epoch.min(longest);
-        let configuration = Configuration::profile(observing.depth);
-        Self::launched(args, observing, configuration, (false, &[]))
+        let own = |_: &_, _: &_| Ok(args.program.words.clone());
+        Self::held(args, Some(longest), (None, &[]), own, console)
     }
 
     /// Prepares another command line in place of the program's: `words` makes it of the flags, for this session directory. Data that the
@@ -81,28 +74,8 @@ impl PreparedRun {
         words: impl FnOnce(&Observing, &SessionDirectory) -> Result<Vec<OsString>>,
         console: Console,
     ) -> Result<Self> {
-        let mut observing = observing(args, console)?;
-        if args.remap.is_some() {
-            observing.epoch = observing.epoch.min(BANDWIDTH_INTERVAL);
-        }
-        let configuration =
-            Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST);
-        let configuration = recording::for_sources(configuration, &observing);
-        let session = SessionDirectory::new()?;
-        let words = words(&observing, &session)?;
-        let ready = launch::prepare_in(session, &words, &configuration, Output::Ours)?;
-        Self::observed(args, observing, ready, (tiers.emulates(), &[]))
-    }
-
-    fn launched(
-        args: &RunArgs,
-        observing: Observing,
-        configuration: Configuration,
-        run: (bool, &'static [u32]),
-    ) -> Result<Self> {
-        let configuration = recording::for_sources(configuration, &observing);
-        let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
-        Self::observed(args, observing, ready, run)
+        let longest = args.remap.as_ref().map(|_| BANDWIDTH_INTERVAL);
+        Self::held(args, longest, (Some(tiers), &[]), words, console)
     }
 
     /// Lets the program run, with the steps of this executor, which decide by `online`.
@@ -116,16 +89,34 @@ impl PreparedRun {
         console: Console,
     ) -> Result<ObservedRun<E>> {
         let step = Step::new(self.observer, executor, self.profile, &self.meta, online);
-        ObservedRun::start(self.ready, step, self.observing.epoch, console)
+        let (start, root) = (|| self.ready.start(), FileRoot::default());
+        ObservedRun::start(start, root, step, self.observing.epoch, console)
     }
 
-    fn observed(
+    /// Holds the program of these words, whose epochs are at most this long, and attaches to it. With tiers its data is placed on them.
+    fn held(
         args: &RunArgs,
-        observing: Observing,
-        ready: Ready,
-        (emulated, other_hz): (bool, &'static [u32]),
+        longest: Option<Nanos>,
+        (tiers, other_hz): (Option<&Tiers>, &'static [u32]),
+        words: impl FnOnce(&Observing, &SessionDirectory) -> Result<Vec<OsString>>,
+        console: Console,
     ) -> Result<Self> {
-        let observer = recording::attach(&ready, &observing, other_hz)?;
+        let observing = observing(args, longest, console)?;
+        let configuration = match tiers {
+            Some(tiers) => {
+                Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST)
+            }
+            None => Configuration::profile(observing.depth),
+        };
+        let configuration = Configuration {
+            mover: args.mover,
+            ..recording::for_sources(configuration, &observing)
+        };
+        let session = SessionDirectory::new()?;
+        let words = words(&observing, &session)?;
+        let ready = launch::prepare(session, &words, &configuration, Stdio::inherit())?;
+        let observer = recording::attach(&ready, &observing, other_hz);
+        let emulated = tiers.is_some_and(Tiers::emulates);
         let meta = recording::meta(&args.program.words, &observing, emulated);
         let profile = args.output.as_deref();
         let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
@@ -139,43 +130,28 @@ impl PreparedRun {
     }
 }
 
-/// The flags, checked, with the sources to use.
-fn observing(args: &RunArgs, console: Console) -> Result<Observing> {
+/// The flags, checked, with the sources to use and an epoch that is at most this long.
+fn observing(args: &RunArgs, longest: Option<Nanos>, console: Console) -> Result<Observing> {
     recording::check(&args.observing)?;
-    recording::with_sources(&args.observing, &args.program.words, console)
-}
-
-/// The summary of a run: what every run has, and the figures of its kind, which take the place of those.
-pub(super) fn summary_of(
-    program: &EndedProgram,
-    mode: &str,
-    emulates: bool,
-    figures: Value,
-) -> Value {
-    let worked = program.summary.worked();
-    let mut summary = json!({
-        "mode": mode,
-        "placed": worked,
-        "emulated": emulates && worked,
-        "seconds": program.took.0 as f64 / 1e9,
-        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
-    });
-    if let (Value::Object(all), Value::Object(figures)) = (&mut summary, figures) {
-        all.extend(figures);
-    }
-    summary
+    let observing = recording::with_sources(&args.observing, &args.program.words, console)?;
+    Ok(Observing {
+        epoch: observing.epoch.min(longest.unwrap_or(observing.epoch)),
+        ..observing
+    })
 }
 
 /// Writes the summary, says what to do next, and returns the program's exit status; a failure if it succeeded and a result could not be
 /// written.
 pub(super) fn conclude(
     args: &RunArgs,
-    program: &EndedProgram,
-    profile: Result<Option<FinishOutcome>>,
-    summary: Value,
+    EndedRun {
+        program, profile, ..
+    }: EndedRun,
+    figures: RunFigures<'_>,
     console: Console,
 ) -> ExitStatus {
-    let written = write_summary(args, summary, &program.energy, console);
+    let sites = recorded_sites(&program.session).len();
+    let written = write_summary(args, (&program, sites), figures, console);
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
         say_next(args, console);
     }

@@ -15,19 +15,17 @@ use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_console::Console;
 use isotherm_model::emulation::Emulation;
 use isotherm_model::port::RangeExecutor;
-use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::{DeviceCount, Remapping, StepReport};
 use isotherm_policy::energy::{BandwidthModel, RemapSettings};
-use serde_json::{Value, json};
 
 use super::device_changes::DeviceChanges;
-use super::prepared_run::{PreparedRun, conclude, summary_of};
+use super::prepared_run::{PreparedRun, conclude};
 use crate::bandwidth_file;
 use crate::cli::RunArgs;
-use crate::launch::EndedProgram;
-use crate::observed_run::{EndedRun, FollowUntil, ObservedStep};
-use crate::tiers_choice;
+use crate::observed_run::ObservedStep;
+use crate::tiers_choice::{self, ShareBase};
 
 /// The remapping of one run, and what it did.
 struct RemapRun {
@@ -43,7 +41,7 @@ struct RemapRun {
 /// The model cannot be read, the tiers are not emulated by time, and as a run without a plan.
 pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<ExitStatus> {
     let model = read_model(model)?;
-    let tiers = tiers_choice::for_run(&args.tiers, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, ShareBase::Machine, console)?;
     let count = device_count(model, args.device_capacity, &tiers)?;
     let prepared = PreparedRun::new(args, &tiers, &[], console)?;
     let sessions = prepared.ready.session.path().to_owned();
@@ -56,17 +54,15 @@ pub(super) fn run(args: &RunArgs, model: &Path, console: Console) -> Result<Exit
         changes: DeviceChanges::default(),
         requested: Bytes::ZERO,
     };
-    let mut run = prepared.begin(DryRun, None, console)?;
-    run.follow(
-        FollowUntil::End,
-        &mut |report: &StepReport<_>, step: &mut ObservedStep<_>| remap.note(report, step),
-    )?;
-    let EndedRun {
-        program, profile, ..
-    } = run.finish()?;
-    console.info(&remap.in_words(&program, &tiers));
-    let summary = remap.summary(&program);
-    Ok(conclude(args, &program, profile, summary, console))
+    let run = prepared.begin(DryRun, None, console)?;
+    let ended = run.complete(|report, step| remap.note(report, step))?;
+    let said = ended
+        .program
+        .in_words("remapped", &tiers, &remap.in_words());
+    console.info(&said);
+    let mut figures = remap.changes.to_json(remap.remapping.devices());
+    figures["requested_bytes"] = remap.requested.0.into();
+    Ok(conclude(args, ended, ("remap", true, figures), console))
 }
 
 /// The bandwidth model in this file.
@@ -92,8 +88,7 @@ pub(super) fn device_count(
 
 /// Refuses tiers whose pages cannot be moved by request, or whose bytes are not counted.
 fn check(tiers: &Tiers) -> Result<()> {
-    let is_timed = |kind: &TierKind| matches!(kind, TierKind::EmulatedSlow(Emulation::Time(_)));
-    if tiers.all().iter().any(|tier| is_timed(&tier.kind)) {
+    if matches!(tiers.emulation(), Some(Emulation::Time(_))) {
         return Ok(());
     }
     bail!(
@@ -115,23 +110,8 @@ impl RemapRun {
         self.executor.execute(&decision.actions);
     }
 
-    fn in_words(&self, program: &EndedProgram, tiers: &Tiers) -> String {
-        let took = program.summary.took("remapped", program.took, tiers);
-        if !program.summary.worked() {
-            return took;
-        }
+    fn in_words(&self) -> String {
         let changes = self.changes.in_words(self.remapping.devices());
-        format!("{took}: {changes}, {} asked to move", self.requested)
-    }
-
-    fn summary(&self, program: &EndedProgram) -> Value {
-        let figures = json!({
-            "devices": self.remapping.devices(),
-            "samples": self.changes.samples_json(),
-            "remaps": self.changes.remaps_json(),
-            "added": self.changes.added_json(),
-            "requested_bytes": self.requested.0,
-        });
-        summary_of(program, "remap", true, figures)
+        format!("{changes}, {} asked to move", self.requested)
     }
 }

@@ -5,27 +5,44 @@ use isotherm_console::{Console, shell_quoting};
 use isotherm_model::words::counted;
 use isotherm_observe::energy::{EnergyMeter, EnergyReading, EnergySource};
 use isotherm_report::optimizations::OptimizationSummary;
+use serde_json::{Value, json};
 
 use crate::cli::RunArgs;
+use crate::launch::EndedProgram;
 use crate::output;
 
-/// Says what energy the machine measured, and writes the summary, if the flags name a file.
+/// The mode of a run, whether its tiers are emulated, and the figures of its kind.
+pub(super) type RunFigures<'a> = (&'a str, bool, Value);
+
+/// Says what energy the machine measured, and writes the summary of a run that made this number of sites, if the flags name a file: the
+/// entries of every run, and the figures of its kind, which replace entries of their names.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(super) fn write_summary(
     args: &RunArgs,
-    mut summary: serde_json::Value,
-    energy: &EnergyMeter,
+    (program, sites): (&EndedProgram, usize),
+    (mode, emulates, figures): RunFigures<'_>,
     console: Console,
 ) -> Result<()> {
-    for said in energy_in_words(energy) {
+    for said in energy_in_words(&program.energy) {
         console.info(&said);
     }
     let Some(path) = &args.summary else {
         return Ok(());
     };
-    summary["measured_energy"] = energy_json(energy);
+    let worked = program.summary.worked();
+    let mut summary = json!({
+        "mode": mode,
+        "placed": worked,
+        "emulated": emulates && worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "runtime": program.summary.to_json(sites),
+    });
+    if let (Value::Object(all), Value::Object(figures)) = (&mut summary, figures) {
+        all.extend(figures);
+    }
+    summary["measured_energy"] = energy_json(&program.energy);
     output::write(path, format!("{summary:#}\n").as_bytes())
 }
 
@@ -62,16 +79,16 @@ fn energy_in_words(energy: &EnergyMeter) -> Vec<String> {
     sentences.into_iter().flatten().collect()
 }
 
-fn energy_json(energy: &EnergyMeter) -> serde_json::Value {
+fn energy_json(energy: &EnergyMeter) -> Value {
     let counter = |reading: &EnergyReading| {
-        serde_json::json!({
+        json!({
             "counter": reading.name,
             "part": reading.part.word(),
             "source": reading.source.word(),
             "joules": reading.microjoules.map(|microjoules| microjoules as f64 / 1e6),
         })
     };
-    serde_json::json!(energy.readings().map(counter).collect::<Vec<_>>())
+    json!(energy.readings().map(counter).collect::<Vec<_>>())
 }
 
 /// Says what to do next.

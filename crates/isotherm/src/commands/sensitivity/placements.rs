@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use isotherm_act::configuration::Configuration;
 use isotherm_console::Console;
 use isotherm_model::profile::Profile;
 use isotherm_model::sensitivity_runs::FastData;
@@ -45,10 +44,7 @@ impl Placements {
             let placement = placed(profile, &tiers, fast, program);
             timed.push(TimedPlacement {
                 name,
-                configuration: Configuration {
-                    cache,
-                    ..placement.configuration(program)
-                },
+                configuration: placement.configuration(program, cache),
                 is_bound: !matches!(fast, FastData::Site(_)),
             });
             of_data.push((fast, placement));

@@ -5,18 +5,19 @@ use isotherm_report::table::DataTable;
 use isotherm_topology::{Inventory, MemoryBlocks, MemoryDevice};
 use serde_json::{Value, json};
 
+/// The value, or `-` where it is not known.
+pub(super) fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
 /// A table, a line for the memory blocks, and a line for each note.
 pub(super) fn text(inventory: &Inventory) -> String {
-    let dash = || "-".to_owned();
-    let number = |number: Option<u32>| number.map_or_else(dash, |it| it.to_string());
     let mut text = DataTable::of(&inventory.devices)
         .left("device", |device| device.name.clone())
-        .left("kind", move |device| {
-            device.kind.clone().unwrap_or_else(dash)
-        })
+        .left("kind", |device| or_dash(device.kind.as_ref()))
         .right("capacity", |device| device.capacity)
-        .right("ranks", move |device| number(device.ranks))
-        .right("node", move |device| number(device.node))
+        .right("ranks", |device| or_dash(device.ranks))
+        .right("node", |device| or_dash(device.node))
         .left("known from", |device| device.source)
         .render();
     if let Some(MemoryBlocks {

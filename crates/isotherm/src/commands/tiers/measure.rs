@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
+use isotherm_topology::View;
 use isotherm_topology::measure::{
     MeasureError, MeasureSettings, MeasureStep, MeasuredFigure, Measurement, PageOutError, measure,
     page_out,
 };
-use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::show::Shown;
@@ -49,25 +49,14 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
         Err(error) => (None, Some(format!("swap was not measured: {error}"))),
     };
     let detected = isotherm_topology::examine_measured(root, &found.pairs, view)?;
-    let file = TiersFile {
-        tiers: detected.tiers.clone(),
-        measured: found.pairs.clone(),
-    };
-    write_text(&path, &isotherm_topology::print(&file))?;
-    let shown = Shown {
+    let mut shown = Shown {
         measured: found.pairs,
-        notes: found
-            .notes
-            .into_iter()
-            .chain(detected.notes)
-            .chain(why_not)
-            .collect(),
         cost: Some((found.elapsed, found.memory)),
-        tiers: detected.tiers,
-        nodes: detected.nodes,
-        devices: None,
-        swap: (swap, costs),
+        ..Shown::detected(detected, (swap, costs))
     };
+    shown.notes.splice(..0, found.notes);
+    shown.notes.extend(why_not);
+    write_text(&path, &isotherm_topology::print(&shown.file()))?;
     if cfg!(debug_assertions) {
         console.warn("this program was built without optimisation, so the figures are too low");
     }

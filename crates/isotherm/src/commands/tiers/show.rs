@@ -3,7 +3,7 @@
 use isotherm_model::emulation::Emulation;
 use isotherm_model::loaded_latency::LoadPoint;
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
-use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::table::DataTable;
 use isotherm_topology::cpu_list;
@@ -12,7 +12,8 @@ use isotherm_topology::nodes::{HugePages, Node};
 use isotherm_topology::{Detected, Inventory, PlacedNode, SwapSpace, TiersFile};
 use serde_json::{Value, json};
 
-use super::{devices, swap};
+use super::devices::{self, or_dash};
+use super::swap;
 
 /// The data to show.
 pub(super) struct Shown {
@@ -45,7 +46,7 @@ impl Shown {
     }
 
     /// Detected tiers without measurements.
-    pub(super) fn detected(detected: Detected, swap: SwapSpace) -> Self {
+    pub(super) fn detected(detected: Detected, swap: (SwapSpace, Option<PageOutCosts>)) -> Self {
         Self {
             tiers: detected.tiers,
             nodes: detected.nodes,
@@ -53,7 +54,7 @@ impl Shown {
             notes: detected.notes,
             cost: None,
             devices: None,
-            swap: (swap, None),
+            swap,
         }
     }
 
@@ -171,11 +172,6 @@ impl Shown {
     }
 }
 
-/// The value, or `-` where it is not known.
-fn or_dash<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
-}
-
 fn non_empty(text: String) -> String {
     or_dash(Some(text).filter(|text| !text.is_empty()))
 }
@@ -211,9 +207,9 @@ fn limit(shared: &SharedBandwidth) -> String {
 }
 
 fn made_of(tier: &Tier) -> String {
-    match &tier.kind {
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => "emulated".to_owned(),
-        TierKind::Nodes(nodes) => format!("nodes {}", cpu_list::print(nodes)),
+    match tier.is_emulated() {
+        true => "emulated".to_owned(),
+        false => format!("nodes {}", cpu_list::print(tier.nodes())),
     }
 }
 
@@ -279,10 +275,7 @@ fn pair_rates(pair: &Pair) -> impl Iterator<Item = (usize, &Pair, &Rates)> {
 }
 
 fn tier_json(tier: &Tier) -> Value {
-    let nodes = match &tier.kind {
-        TierKind::Nodes(nodes) => Some(nodes.clone()),
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
-    };
+    let nodes = (!tier.is_emulated()).then(|| tier.nodes());
     let costs = tier.emulation().map(|emulation| match emulation {
         Emulation::Time(costs) => {
             let limit = |of: fn(&SharedBandwidth) -> Option<BytesPerSecond>| {

@@ -3,60 +3,43 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use isotherm_model::variant_words;
 use isotherm_report::watch_status::{GroupStatus, ProcessStatus};
 
 use super::keys::{KeyCommand, Scroll};
 
-/// The column that orders the processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SortColumn {
-    Process,
-    Program,
-    Resident,
-    Fast,
-    HitRate,
-    ControlGroup,
+variant_words! {
+    /// A column that orders the processes, from left to right as the table shows them.
+    #[derive(Clone, Copy, Debug, Default)]
+    enum SortColumn {
+        Process = "process",
+        Program = "program",
+        #[default]
+        Resident = "resident",
+        Fast = "fast",
+        HitRate = "hit rate",
+        ControlGroup = "control group",
+    }
 }
-
-/// From left to right, as the table shows them.
-const COLUMNS: [SortColumn; 6] = [
-    SortColumn::Process,
-    SortColumn::Program,
-    SortColumn::Resident,
-    SortColumn::Fast,
-    SortColumn::HitRate,
-    SortColumn::ControlGroup,
-];
 
 impl SortColumn {
-    const fn name(self) -> &'static str {
+    /// Texts and process numbers ascend, amounts descend; a process without a hit rate comes last.
+    fn order(self, a: &ProcessStatus, b: &ProcessStatus) -> Ordering {
         match self {
-            Self::Process => "process",
-            Self::Program => "program",
-            Self::Resident => "resident",
-            Self::Fast => "fast",
-            Self::HitRate => "hit rate",
-            Self::ControlGroup => "control group",
-        }
-    }
-
-    /// The order of two processes: of texts and numbers of processes the least first, of amounts the greatest.
-    fn order(self, one: &ProcessStatus, other: &ProcessStatus) -> Ordering {
-        // What has no hit rate comes last.
-        let rate = |process: &ProcessStatus| process.hit_rate.unwrap_or(-1.0);
-        match self {
-            Self::Process => one.pid.cmp(&other.pid),
-            Self::Program => one.name.cmp(&other.name),
-            Self::Resident => other.resident_bytes.cmp(&one.resident_bytes),
-            Self::Fast => other.fast_share().total_cmp(&one.fast_share()),
-            Self::HitRate => rate(other).total_cmp(&rate(one)),
-            Self::ControlGroup => one.control_group.cmp(&other.control_group),
+            Self::Process => a.pid.cmp(&b.pid),
+            Self::Program => a.name.cmp(&b.name),
+            Self::Resident => b.resident_bytes.cmp(&a.resident_bytes),
+            Self::Fast => b.fast_share().total_cmp(&a.fast_share()),
+            Self::HitRate => {
+                let [a, b] = [a, b].map(|process| process.hit_rate.unwrap_or(-1.0));
+                b.total_cmp(&a)
+            }
+            Self::ControlGroup => a.control_group.cmp(&b.control_group),
         }
     }
 }
 
-/// What the list shows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ProcessList {
     sort: SortColumn,
     is_reversed: bool,
@@ -67,20 +50,6 @@ pub(super) struct ProcessList {
     first: usize,
     /// Rows that were shown last; a screen is one at least.
     visible: usize,
-}
-
-impl Default for ProcessList {
-    fn default() -> Self {
-        Self {
-            sort: SortColumn::Resident,
-            is_reversed: false,
-            filter: String::new(),
-            is_typing: false,
-            by_group: false,
-            first: 0,
-            visible: 1,
-        }
-    }
 }
 
 impl ProcessList {
@@ -120,18 +89,18 @@ impl ProcessList {
     }
 
     fn sort_by(&mut self, step: isize) {
-        let at = COLUMNS.iter().position(|column| *column == self.sort);
-        let next = at.unwrap_or(0).saturating_add_signed(step);
-        self.sort = COLUMNS[next.min(COLUMNS.len() - 1)];
+        let next = (self.sort as usize).saturating_add_signed(step);
+        self.sort = SortColumn::ALL.get(next).copied().unwrap_or(self.sort);
         (self.is_reversed, self.first) = (false, 0);
     }
 
     fn scroll(&mut self, scroll: Scroll) {
+        let screen = self.visible.max(1);
         self.first = match scroll {
             Scroll::Up => self.first.saturating_sub(1),
             Scroll::Down => self.first.saturating_add(1),
-            Scroll::PageUp => self.first.saturating_sub(self.visible),
-            Scroll::PageDown => self.first.saturating_add(self.visible),
+            Scroll::PageUp => self.first.saturating_sub(screen),
+            Scroll::PageDown => self.first.saturating_add(screen),
             Scroll::Home => 0,
             Scroll::End => usize::MAX,
         };
@@ -145,7 +114,7 @@ impl ProcessList {
                 || process.pid.to_string().contains(&self.filter)
         };
         let mut shown: Vec<ProcessStatus> = processes.iter().filter(is_shown).cloned().collect();
-        shown.sort_by(|one, other| self.sort.order(one, other));
+        shown.sort_by(|a, b| self.sort.order(a, b));
         if self.is_reversed {
             shown.reverse();
         }
@@ -188,22 +157,18 @@ impl ProcessList {
 
     /// The first row to show of `rows`, of which `visible` fit on the screen; scrolling ends at the last ones.
     pub(super) fn first_of(&mut self, rows: usize, visible: usize) -> usize {
-        self.visible = visible.max(1);
+        self.visible = visible;
         self.first = self.first.min(rows.saturating_sub(visible));
         self.first
     }
 
     /// The title of the list: how many rows it has, from which on it shows them, their order and the filter.
     pub(super) fn title(&self, rows: usize) -> String {
-        let what = if self.by_group {
-            "control groups"
-        } else {
-            "processes"
+        let (what, by) = match self.by_group {
+            true => ("control groups", SortColumn::Resident),
+            false => ("processes", self.sort),
         };
-        let by = match self.by_group {
-            true => SortColumn::Resident.name(),
-            false => self.sort.name(),
-        };
+        let by = by.word();
         let reversed = if self.is_reversed { ", reversed" } else { "" };
         let filter = match (self.is_typing, self.filter.is_empty()) {
             (true, _) => format!("   /{}_", self.filter),

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::units::Nanos;
 
+use crate::process_usage::ProcessStat;
+
 /// The directory of the files, below the root.
 pub(super) const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
 
@@ -165,8 +167,8 @@ impl Admin {
     /// Processor time of a kdamond.
     pub(super) fn cpu(&self, number: usize) -> Nanos {
         let pid = self.thread(number).and_then(|pid| pid.parse::<u32>().ok());
-        let usage = pid.and_then(|pid| crate::process_usage::usage(&self.proc_root, pid));
-        usage.map_or(Nanos::ZERO, |(cpu, _)| Nanos(cpu))
+        let stat = pid.and_then(|pid| ProcessStat::read(&self.proc_root, pid));
+        stat.map_or(Nanos::ZERO, |stat| stat.cpu_time)
     }
 
     /// Records our threads. Without the record, a daemon started after a killed one finds kdamonds

@@ -20,15 +20,15 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::SourceKind;
+use isotherm_model::spans;
 use isotherm_model::units::Bytes;
 
 use super::admin::{Admin, Monitoring, Region, Target};
-use super::pace::Pace;
 use super::processes::COST;
-use super::reader::{Reader, ReaderCommand};
+use super::reader::{Reader, ReaderReply};
 use crate::source::frames::{Frame, Frames};
 use crate::source::{AccessList, ScanContext, Source};
 use crate::watch::memory::ProcessMemory;
@@ -49,7 +49,6 @@ const REMEDY: &str = "CAP_SYS_ADMIN, which `accessed_bits = \"damon-paddr\"` kee
 #[derive(Debug)]
 pub struct PhysicalDamon {
     reader: Reader,
-    pace: Pace,
     looks: u64,
     /// The hits so far in the units of each process.
     known: BTreeMap<Process, Known>,
@@ -81,34 +80,34 @@ impl PhysicalDamon {
             ));
         }
         let admin = Admin::open(root, state, 1, ("paddr", "CONFIG_DAMON_PADDR"))?;
-        let pace = Pace::new(budget_ppm);
         let monitoring = Monitoring {
             target: Target::Physical(memory),
-            interval: pace.interval(),
+            interval: 1,
             regions: REGIONS,
             accesses_at_least: 1,
         };
-        let mut reader = Reader::started(admin, KDAMOND, monitoring)
+        admin
+            .begin(KDAMOND.0, &monitoring)
             .map_err(|error| format!("DAMON does not watch physical memory: {error}"))?;
+        let mut reader = Reader::new(admin, budget_ppm, Some((KDAMOND, monitoring)))?;
         reader.read();
         Ok(Self {
             reader,
-            pace,
             looks: 0,
             known: BTreeMap::new(),
             report: SourceReport::new(SourceKind::DamonPhysical.word(), COST),
         })
     }
 
-    fn take(&mut self, told: Vec<ReaderCommand>, look: &ScanContext<'_>) {
+    fn take(&mut self, told: Vec<ReaderReply>, look: &ScanContext<'_>) {
         for one in told {
             match one {
-                ReaderCommand::Regions { regions, .. } => self.learn(&regions, look),
-                ReaderCommand::Refused { error, .. } | ReaderCommand::Ended { error, .. } => {
+                ReaderReply::Regions { regions, .. } => self.learn(&regions, look),
+                ReaderReply::Refused { error, .. } | ReaderReply::Ended { error, .. } => {
                     self.report.warning = format!("DAMON reports no regions: {error}");
                 }
-                ReaderCommand::Spent(cost) => self.report.cost += cost,
-                ReaderCommand::Done => {}
+                ReaderReply::Spent(cost) => self.report.cost += cost,
+                ReaderReply::Done => {}
             }
         }
     }
@@ -173,16 +172,12 @@ impl PhysicalDamon {
 }
 
 impl Source for PhysicalDamon {
-    fn kind(&self) -> SourceKind {
-        SourceKind::DamonPhysical
-    }
-
     fn report(&self) -> SourceReport {
         self.report.clone()
     }
 
     fn set_budget(&mut self, budget_ppm: u64) {
-        self.pace.set_budget(budget_ppm);
+        self.reader.pace.set_budget(budget_ppm);
     }
 
     #[cfg(test)]
@@ -196,9 +191,7 @@ impl Source for PhysicalDamon {
 
     /// Starts a reading of the kdamond where one is due, in the middle of an epoch.
     fn prepare(&mut self) {
-        if self.pace.is_due() {
-            self.reader.read();
-        }
+        self.reader.prepare();
     }
 
     /// Adds the accesses to the resident memory of these processes, and adapts to their cost. Never waits: until the
@@ -209,23 +202,13 @@ impl Source for PhysicalDamon {
         let is_there = |process: &Process| scan.resident.contains_key(process);
         self.known.retain(|process, _| is_there(process));
         for (process, known) in &self.known {
-            for (start, known) in known {
-                let has_room = accesses.push(seen(*process, *start, *known));
-                self.report.lost += u64::from(!has_room);
+            for (&start, &(bytes, hits)) in known {
+                let range = AddressRange { start, bytes };
+                let hits = (SourceKind::DamonPhysical, hits);
+                accesses.add_hits(&mut self.report, (*process, range), hits);
             }
         }
-        self.prepare();
-        if let Some(interval) = self.pace.end_epoch(self.report.cost, scan.span) {
-            self.reader.slow(interval);
-        }
-    }
-}
-
-fn seen(process: Process, start: u64, (bytes, hits): (Bytes, u64)) -> ObservedAccess {
-    let source = SourceKind::DamonPhysical;
-    ObservedAccess {
-        bytes,
-        ..ObservedAccess::at((process, start), source, (hits, source.unit(false)))
+        self.reader.end_epoch(self.report.cost, scan.span);
     }
 }
 
@@ -249,12 +232,7 @@ fn memory(text: &str) -> Vec<Range<u64>> {
     };
     let mut ranges: Vec<Range<u64>> = text.lines().filter_map(range).collect();
     ranges.sort_unstable_by_key(|range| range.start);
-    let mut end = 0;
-    ranges.retain(|range| {
-        let is_apart = range.start >= end;
-        end = end.max(range.end);
-        is_apart
-    });
+    spans::keep_apart(&mut ranges, |range| range);
     ranges
 }
 
@@ -266,7 +244,7 @@ mod tests {
     use crate::source::frames::PRESENT;
     use crate::source::{AccessList, ScanContext, Source, scan_of};
     use crate::watch::memory::ProcessMemory;
-    use isotherm_model::batch::Process;
+    use isotherm_model::batch::{ObservedAccess, Process};
     use isotherm_model::port::Clock;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
@@ -460,7 +438,7 @@ c0001000-eebfffff : PCI Bus 0000:00
             }
             let machine: (&dyn Clock, _) = (&MachineClock, Path::new("/proc"));
             let seen = scan_of(&mut damon, machine, &[], &resident);
-            let inside = |one: &super::ObservedAccess| one.address >= from && one.end() <= to;
+            let inside = |one: &ObservedAccess| one.address >= from && one.end() <= to;
             if seen.iter().any(inside) {
                 return println!("seen in round {round}: {:?}", damon.report());
             }

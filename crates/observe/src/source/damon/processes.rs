@@ -3,14 +3,12 @@
 
 use std::path::Path;
 
-use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::movement::AddressRange;
 use isotherm_model::source_kind::SourceKind;
-use isotherm_model::units::Bytes;
 
 use super::admin::{Admin, Monitoring, Region, Target};
-use super::pace::Pace;
-use super::reader::{Reader, ReaderCommand};
+use super::reader::{Order, Reader, ReaderReply};
 use crate::source::{AccessList, ScanContext, Source};
 
 /// Fewest and most regions of a process. Each is four files to be read an epoch, about 10 us.
@@ -37,7 +35,6 @@ pub struct Damon {
     slots: Vec<Option<Slot>>,
     /// Number of kdamonds started so far.
     turns: u32,
-    pace: Pace,
     report: SourceReport,
 }
 
@@ -52,10 +49,9 @@ impl Damon {
         let operations = ("vaddr", "CONFIG_DAMON_VADDR");
         let admin = Admin::open(root, state, PROCESSES, operations)?;
         Ok(Self {
-            reader: Reader::new(admin)?,
+            reader: Reader::new(admin, budget_ppm, None)?,
             slots: vec![None; PROCESSES],
             turns: 0,
-            pace: Pace::new(budget_ppm),
             report: SourceReport::new(SourceKind::Damon.word(), COST),
         })
     }
@@ -69,11 +65,12 @@ impl Damon {
         self.turns = self.turns.wrapping_add(1);
         let monitoring = Monitoring {
             target: Target::Process(process.pid),
-            interval: self.pace.interval(),
+            interval: self.reader.pace.interval(),
             regions: REGIONS,
             accesses_at_least: 0,
         };
-        self.reader.begin((number, self.turns), monitoring);
+        let kdamond = (number, self.turns);
+        self.reader.order(Order::Begin(kdamond, monitoring));
         self.slots[number] = Some(Slot {
             process,
             turn: self.turns,
@@ -81,10 +78,10 @@ impl Damon {
         });
     }
 
-    fn take(&mut self, told: Vec<ReaderCommand>, page: u64) {
+    fn take(&mut self, told: Vec<ReaderReply>, page: u64) {
         for one in told {
             match one {
-                ReaderCommand::Regions { of, regions } => {
+                ReaderReply::Regions { of, regions } => {
                     let Some(slot) = slot_of(&mut self.slots, of) else {
                         continue;
                     };
@@ -94,36 +91,32 @@ impl Damon {
                     self.report.usable += hits;
                     slot.regions = regions;
                 }
-                ReaderCommand::Refused { of, error } => {
+                ReaderReply::Refused { of, error } => {
                     if let Some(slot) = slot_of(&mut self.slots, of) {
                         let pid = slot.process.pid;
                         self.report.warning = format!("process {pid} is not watched: {error}");
                         self.slots[of.0] = None;
                     }
                 }
-                ReaderCommand::Ended { of, .. } => {
+                ReaderReply::Ended { of, .. } => {
                     if slot_of(&mut self.slots, of).is_some() {
                         self.slots[of.0] = None;
                     }
                 }
-                ReaderCommand::Spent(cost) => self.report.cost += cost,
-                ReaderCommand::Done => {}
+                ReaderReply::Spent(cost) => self.report.cost += cost,
+                ReaderReply::Done => {}
             }
         }
     }
 }
 
 impl Source for Damon {
-    fn kind(&self) -> SourceKind {
-        SourceKind::Damon
-    }
-
     fn report(&self) -> SourceReport {
         self.report.clone()
     }
 
     fn set_budget(&mut self, budget_ppm: u64) {
-        self.pace.set_budget(budget_ppm);
+        self.reader.pace.set_budget(budget_ppm);
     }
 
     fn covers(&self, process: &Process) -> bool {
@@ -138,7 +131,7 @@ impl Source for Damon {
                 .take_if(|slot| !wanted.contains(&slot.process))
                 .is_some()
             {
-                self.reader.stop(number);
+                self.reader.order(Order::Stop(number));
             }
         }
         let mut is_new = false;
@@ -161,9 +154,7 @@ impl Source for Damon {
     /// Starts a reading of the kdamonds where one is due. Call it in the middle of an epoch: late enough for a report
     /// on the epoch, and early enough that it is there at the end.
     fn prepare(&mut self) {
-        if self.pace.is_due() {
-            self.reader.read();
-        }
+        self.reader.prepare();
     }
 
     /// Adds the accesses of the newest report of each kdamond, and adapts to their cost. Never waits: where a
@@ -172,15 +163,13 @@ impl Source for Damon {
         let told = self.reader.told();
         self.take(told, scan.page);
         for slot in self.slots.iter().flatten() {
-            let regions = slot.regions.iter();
-            for access in regions.filter_map(|region| seen(region, slot.process, scan.page)) {
-                self.report.lost += u64::from(!accesses.push(access));
+            for region in &slot.regions {
+                let range = AddressRange::between(region.range.start, region.range.end);
+                let hits = (SourceKind::Damon, hits(region, scan.page));
+                accesses.add_hits(&mut self.report, (slot.process, range), hits);
             }
         }
-        self.prepare();
-        if let Some(interval) = self.pace.end_epoch(self.report.cost, scan.span) {
-            self.reader.slow(interval);
-        }
+        self.reader.end_epoch(self.report.cost, scan.span);
     }
 }
 
@@ -199,23 +188,10 @@ fn hits(region: &Region, page: u64) -> u64 {
     (bytes / page.max(1)).saturating_mul(region.accesses)
 }
 
-fn seen(region: &Region, process: Process, page: u64) -> Option<ObservedAccess> {
-    let hits = hits(region, page);
-    let bytes = region.range.end.saturating_sub(region.range.start);
-    let source = SourceKind::Damon;
-    (hits > 0).then_some(ObservedAccess {
-        bytes: Bytes(bytes),
-        ..ObservedAccess::at(
-            (process, region.range.start),
-            source,
-            (hits, source.unit(false)),
-        )
-    })
-}
 #[cfg(test)]
 mod tests {
     use super::super::fake_kdamond::{Slow, machine, tell, text};
-    use super::{Damon, PROCESSES};
+    use super::{Damon, Order, PROCESSES};
     use crate::clock::MachineClock;
     use crate::source::{Source, scan_of};
     use isotherm_model::batch::ObservedAccess;
@@ -279,7 +255,7 @@ mod tests {
         // Both a command to read and one to change the intervals wait for the end of a report.
         let slow = Slow::new(root, 0);
         tell(root, &[(4096..16_384, 9)]);
-        damon.reader.slow(64);
+        damon.reader.order(Order::Slow(64));
         for _ in 0..3 {
             damon.prepare();
             let seen = look(&mut damon, root);
@@ -305,7 +281,7 @@ mod tests {
         damon.watch(&[PROCESS]);
         let _ = look_when_read(&mut damon, root);
         assert!(commands.taken().starts_with("on"));
-        damon.reader.slow(4);
+        damon.reader.order(Order::Slow(4));
         let _ = look_when_read(&mut damon, root);
         let taken = commands.taken();
         assert!(

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use isotherm_model::units::Nanos;
 
 use super::admin::{Admin, Monitoring, Region};
+use super::pace::Pace;
 use crate::clock::MachineClock;
 use isotherm_model::port::Clock;
 
@@ -31,7 +32,7 @@ pub(super) type Kdamond = (usize, u32);
 
 /// Commands to the thread, executed in order.
 #[derive(Debug)]
-enum Order {
+pub(super) enum Order {
     /// Start a kdamond.
     Begin(Kdamond, Monitoring),
     /// Stop the kdamond with this number.
@@ -44,7 +45,7 @@ enum Order {
 
 /// The replies of the thread.
 #[derive(Debug)]
-pub(super) enum ReaderCommand {
+pub(super) enum ReaderReply {
     /// A kdamond's newest report.
     Regions { of: Kdamond, regions: Vec<Region> },
     /// A kdamond could not be started.
@@ -61,9 +62,11 @@ pub(super) enum ReaderCommand {
 #[derive(Debug)]
 pub(super) struct Reader {
     orders: Option<Sender<Order>>,
-    told: Receiver<ReaderCommand>,
+    told: Receiver<ReaderReply>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// When the kdamonds are read, and how fast they check regions.
+    pub(super) pace: Pace,
     /// A command to read was sent and is not yet executed.
     reads: bool,
 }
@@ -73,11 +76,11 @@ impl Reader {
     ///
     /// # Errors
     /// The thread cannot be created.
-    pub(super) fn new(admin: Admin) -> Result<Self, String> {
-        Self::with(admin, None)
-    }
-
-    fn with(admin: Admin, started: Option<(Kdamond, Monitoring)>) -> Result<Self, String> {
+    pub(super) fn new(
+        admin: Admin,
+        budget_ppm: u64,
+        started: Option<(Kdamond, Monitoring)>,
+    ) -> Result<Self, String> {
         let (orders, received) = channel();
         let (tell, told) = channel();
         let ends = Arc::new(AtomicBool::new(false));
@@ -100,38 +103,32 @@ impl Reader {
             told,
             ends,
             thread: Some(thread),
+            pace: Pace::new(budget_ppm),
             reads: false,
         })
     }
 
-    /// As [`Self::new`], with a running kdamond.
-    ///
-    /// # Errors
-    /// The kdamond cannot be started, or the thread cannot be created.
-    pub(super) fn started(
-        admin: Admin,
-        kdamond: Kdamond,
-        monitoring: Monitoring,
-    ) -> Result<Self, String> {
-        admin
-            .begin(kdamond.0, &monitoring)
-            .map_err(|error| error.to_string())?;
-        Self::with(admin, Some((kdamond, monitoring)))
+    /// Sends a command.
+    pub(super) fn order(&self, order: Order) {
+        if let Some(orders) = &self.orders {
+            // The thread lives as long as this handle.
+            let _ = orders.send(order);
+        }
     }
 
-    /// Starts a kdamond.
-    pub(super) fn begin(&self, kdamond: Kdamond, monitoring: Monitoring) {
-        self.order(Order::Begin(kdamond, monitoring));
+    /// Starts a reading of the kdamonds where one is due.
+    pub(super) fn prepare(&mut self) {
+        if self.pace.is_due() {
+            self.read();
+        }
     }
 
-    /// Stops a kdamond.
-    pub(super) fn stop(&self, number: usize) {
-        self.order(Order::Stop(number));
-    }
-
-    /// Sets the slowdown of all kdamonds against full speed.
-    pub(super) fn slow(&self, interval: u32) {
-        self.order(Order::Slow(interval));
+    /// Ends an epoch of this length, and adapts to the total cost.
+    pub(super) fn end_epoch(&mut self, cost: Nanos, span: Nanos) {
+        self.prepare();
+        if let Some(interval) = self.pace.end_epoch(cost, span) {
+            self.order(Order::Slow(interval));
+        }
     }
 
     /// Reads all kdamonds once. While a reading is in progress there is no second one.
@@ -142,25 +139,18 @@ impl Reader {
     }
 
     /// The replies since the last call.
-    pub(super) fn told(&mut self) -> Vec<ReaderCommand> {
-        let told: Vec<ReaderCommand> = self.told.try_iter().collect();
-        if told.iter().any(|told| matches!(told, ReaderCommand::Done)) {
+    pub(super) fn told(&mut self) -> Vec<ReaderReply> {
+        let told: Vec<ReaderReply> = self.told.try_iter().collect();
+        if told.iter().any(|told| matches!(told, ReaderReply::Done)) {
             self.reads = false;
         }
         told
     }
 
-    fn order(&self, order: Order) {
-        if let Some(orders) = &self.orders {
-            // The thread lives as long as this handle.
-            let _ = orders.send(order);
-        }
-    }
-
     /// The replies of a reading that begins now, after all earlier commands. Waits for it, as the daemon never
     /// does.
     #[cfg(test)]
-    pub(super) fn wait(&mut self) -> Vec<ReaderCommand> {
+    pub(super) fn wait(&mut self) -> Vec<ReaderReply> {
         let mut all = Vec::new();
         for _ in 0..2 {
             // The first turn ends the reading in progress.
@@ -168,7 +158,7 @@ impl Reader {
             self.read();
             while self.reads {
                 let told = self.told.recv().expect("the thread lives");
-                self.reads = !matches!(told, ReaderCommand::Done);
+                self.reads = !matches!(told, ReaderReply::Done);
                 all.push(told);
             }
         }
@@ -202,7 +192,7 @@ struct Running {
 struct Worker {
     admin: Admin,
     running: Vec<Option<Running>>,
-    tell: Sender<ReaderCommand>,
+    tell: Sender<ReaderReply>,
     ends: Arc<AtomicBool>,
     /// Processor time of this thread at the last reply.
     busy: Nanos,
@@ -226,7 +216,7 @@ impl Worker {
     fn begin(&mut self, of: Kdamond, monitoring: Monitoring) {
         match self.admin.begin(of.0, &monitoring) {
             Ok(()) => self.runs(of, monitoring),
-            Err(error) => self.tell(ReaderCommand::Refused { of, error }),
+            Err(error) => self.tell(ReaderReply::Refused { of, error }),
         }
     }
 
@@ -273,16 +263,16 @@ impl Worker {
             let of = (number, running.turn);
             match self.admin.regions(number) {
                 Ok(regions) => {
-                    self.tell(ReaderCommand::Regions { of, regions });
+                    self.tell(ReaderReply::Regions { of, regions });
                     self.spend(number);
                 }
                 Err(error) => {
                     self.stop(number);
-                    self.tell(ReaderCommand::Ended { of, error });
+                    self.tell(ReaderReply::Ended { of, error });
                 }
             }
         }
-        self.tell(ReaderCommand::Done);
+        self.tell(ReaderReply::Done);
     }
 
     /// Reports the processor time of a kdamond and of this thread.
@@ -294,10 +284,10 @@ impl Worker {
             running.map(|running| cpu.saturating_sub(std::mem::replace(&mut running.cpu, cpu)));
         let mut spent = of_kdamond.unwrap_or(Nanos::ZERO);
         spent += own;
-        self.tell(ReaderCommand::Spent(spent));
+        self.tell(ReaderReply::Spent(spent));
     }
 
-    fn tell(&self, told: ReaderCommand) {
+    fn tell(&self, told: ReaderReply) {
         // The receiver is closed when the daemon ends.
         let _ = self.tell.send(told);
     }

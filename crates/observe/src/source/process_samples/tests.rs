@@ -10,8 +10,8 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::PerfEventAttributes;
 
 use super::{
-    AccessList, AccessSums, BlindSample, ProcessSamples, SampleRate, SampleWorth, Source,
-    TIMER_HZ_LEAST, TimedSample, WaitEstimates, ring_bytes,
+    ADDRESSES_AT_MOST, AccessList, AccessSums, BlindSample, ProcessSamples, SampleRate,
+    SampleWorth, Source, TIMER_HZ_LEAST, TimedSample, WaitEstimates, ring_bytes,
 };
 use crate::clock::MachineClock;
 use crate::source::{ACCESSES_AT_MOST, scan_of};
@@ -209,4 +209,16 @@ fn a_sample_without_room_is_lost_and_not_usable() {
     let mut report = SourceReport::default();
     sums.add_to(&mut seen, SourceKind::Ibs, &mut report);
     assert_eq!((report.usable, report.lost), (2, 3));
+}
+
+#[test]
+fn samples_at_known_addresses_count_where_there_are_too_many_addresses() {
+    let mut sums = AccessSums::default();
+    let at = |address: u64| (Process { pid: 7, image: 0 }, address, None);
+    for address in 0..ADDRESSES_AT_MOST as u64 {
+        assert!(sums.add(at(address), false));
+    }
+    assert!(!sums.add(at(ADDRESSES_AT_MOST as u64), false));
+    assert!(sums.add(at(5), true));
+    assert_eq!(sums.0[&at(5)], [1, 1]);
 }

@@ -1,5 +1,8 @@
+//! Tests of the packets of SPE, as the manual lays them out, and of the samples that they become.
+
 use super::{Operation, Operations, Packet, Packets, event, samples};
 use isotherm_sys::perf::aux::AuxTrace;
+use isotherm_sys::perf::record::RecordOrigin;
 
 /// A packet as the manual lays it out: a header and its payload, lowest byte first.
 fn packet(header: u8, payload: &[u8]) -> Vec<u8> {
@@ -122,8 +125,11 @@ fn events_say_which_cache_served_it() {
         ]
         .concat();
         let trace = AuxTrace {
-            pid: 7,
-            cpu: 3,
+            origin: RecordOrigin {
+                pid: 7,
+                cpu: 3,
+                ..RecordOrigin::default()
+            },
             bytes,
             ..AuxTrace::default()
         };

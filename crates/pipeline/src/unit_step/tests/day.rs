@@ -44,10 +44,6 @@ impl Policies {
 }
 
 impl EpochPolicy for Counted {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         self.1.pages.set(view.previous_ranks.len());
         self.0.decide(view, wanted);

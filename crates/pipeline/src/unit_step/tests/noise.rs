@@ -174,7 +174,7 @@ proptest! {
     fn what_the_node_or_the_epoch_had_no_room_for_is_tried_again_as_soon_as_it_may(
         seed in any::<u64>(),
         refusal in prop::sample::select(vec![
-            Fate::Busy(NO_ROOM.to_owned()),
+            Fate::Busy(NO_ROOM.into()),
             Fate::NotAttempted(Reason::OutOfTime),
         ]),
     ) {

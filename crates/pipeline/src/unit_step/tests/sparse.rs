@@ -63,7 +63,7 @@ impl RangeExecutor for Parts {
     fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         let range = action.range;
         if self.whole && range.bytes.0 < UNIT {
-            return RangeOutcome::whole(action, Fate::Busy("not split".to_owned()));
+            return RangeOutcome::whole(action, Fate::Busy("not split".into()));
         }
         for part in range.start / PART..range.end() / PART {
             match action.node == FAST {

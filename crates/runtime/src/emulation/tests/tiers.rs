@@ -137,7 +137,7 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
 }
 
 #[test]
-fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
+fn requests_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
     let _forks = no_forks();
     const PAGES: usize = 200;
     let capacity = (PAGES + 50) * PAGE_BYTES;

@@ -31,12 +31,12 @@ impl<'a> Fields<'a> {
 
     /// The identification that `sample_id_all` puts at the end of every record that is not a sample: (pid,
     /// tid), time, (cpu, nothing), 8 bytes each.
-    pub(super) fn trailing_id(&self) -> Option<Id> {
+    pub(super) fn origin(&self) -> Option<RecordOrigin> {
         const TRAILER: usize = 24;
         let mut trailer = Self {
             bytes: &self.bytes[self.bytes.len().saturating_sub(TRAILER)..],
         };
-        Some(Id {
+        Some(RecordOrigin {
             pid: trailer.word()?,
             tid: trailer.word()?,
             time_ns: trailer.long()?,
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn trailing_time(&self) -> u64 {
-        self.trailing_id().map_or(0, |id| id.time_ns)
+        self.origin().map_or(0, |origin| origin.time_ns)
     }
 
     pub(super) fn text(&self) -> &'a [u8] {
@@ -54,11 +54,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The process and thread of a record that is not a sample.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Id {
-    pub(super) pid: u32,
-    pub(super) tid: u32,
-    pub(super) time_ns: u64,
-    pub(super) cpu: u32,
+/// The thread, time and processor of a record that is not a sample; a number that was not recorded is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordOrigin {
+    /// Number of the process.
+    pub pid: u32,
+    /// Number of the thread.
+    pub tid: u32,
+    /// Time, `CLOCK_MONOTONIC`, nanoseconds.
+    pub time_ns: u64,
+    /// Number of the processor.
+    pub cpu: u32,
 }
