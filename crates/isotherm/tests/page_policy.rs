@@ -163,7 +163,10 @@ fn the_hot_part_of_static_data_is_promoted_too() {
     assert!(number(moves, "pages_promoted") >= 8 << 8, "{moves}");
 }
 
-/// A part is 16 units. Each policy follows both parts, and moves most of their pages.
+/// A part is 16 units. Each policy follows both parts, and promotes most of their units.
+///
+/// Not each page of such a unit moves: while the program first touches its memory, demotions make room in fast memory, and the pages that
+/// the program touches next are made there. Fast memory holds 24 of the 32 units, so the pages of 8 must move in any case.
 fn follows(policy: &str, tiers: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     program(directory.path());
@@ -176,7 +179,7 @@ fn follows(policy: &str, tiers: &str) {
     }
     assert!(number(moves, "units_promoted") >= 24, "{moves}");
     let of_a_unit = UNIT / 4096;
-    assert!(number(moves, "pages_promoted") >= 20 * of_a_unit, "{moves}");
+    assert!(number(moves, "pages_promoted") >= 8 * of_a_unit, "{moves}");
     assert!(served(moves) > 0.4, "{moves}");
 }
 
@@ -217,7 +220,7 @@ fn the_oracle_follows_what_an_earlier_run_did() {
     );
     assert!(number(moves, "units_promoted") >= 24, "{moves}");
     let of_a_unit = UNIT / 4096;
-    assert!(number(moves, "pages_promoted") >= 20 * of_a_unit, "{moves}");
+    assert!(number(moves, "pages_promoted") >= 8 * of_a_unit, "{moves}");
 
     let other = isotherm(
         directory.path(),
