@@ -75,17 +75,17 @@ impl AccessCounts {
         self.samples.get(&process).copied().unwrap_or(0)
     }
 
-    /// Number of samples that a part of a process's counts represents, `total` being the sum of all its counts.
-    pub(crate) fn samples_of(&self, process: Process, (count, total): (u64, u64)) -> u64 {
-        portion(self.samples(process), count, total)
+    /// Number of samples that the counts within a range of a process represent.
+    pub(crate) fn samples_within(&self, process: Process, range: std::ops::Range<u64>) -> u64 {
+        let counted = self.within(process, range);
+        let count = counted.fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+        portion(self.samples(process), count, self.total(process))
     }
 
     /// Accesses that one sample represents, on average, at least 1.
     #[must_use]
     pub fn period(&self) -> u64 {
-        let counts = self
-            .all()
-            .fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+        let counts = self.totals.values().copied().fold(0, u64::saturating_add);
         (counts / self.all_samples().max(1)).max(1)
     }
 

@@ -125,8 +125,6 @@ fn data_of(process: Process, done: &CarriedOut<'_>) -> Vec<(Range<u64>, SiteId)>
 struct Sets<'a> {
     process: Process,
     counts: &'a AccessCounts,
-    /// The sum of all counts of the process.
-    total: u64,
     resident: Vec<Range<u64>>,
     fast: Vec<Range<u64>>,
     selected: Vec<Range<u64>>,
@@ -159,7 +157,6 @@ impl<'a> Sets<'a> {
         Self {
             process,
             counts: done.counts,
-            total: done.counts.total(process),
             resident: runs(done.after, false),
             fast: runs(done.after, true),
             placed: spans::intersection(&selected, &runs(done.before, true)),
@@ -173,8 +170,6 @@ impl<'a> Sets<'a> {
     /// The outcome of an object by its pages.
     fn outcome(&self, pages: Range<u64>, (site, range): (SiteId, &Range<u64>)) -> ObjectOutcome {
         let sum = |set: &[Range<u64>]| Bytes(spans::bytes_within(set, &pages));
-        let counted = self.counts.within(self.process, pages.clone());
-        let count = counted.fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
         let mut stayed = StayedBytes::default();
         for (reason, ranges) in &self.stayed {
             stayed.add(*reason, sum(ranges));
@@ -182,7 +177,7 @@ impl<'a> Sets<'a> {
         ObjectOutcome {
             site,
             range: AddressRange::between(range.start, range.end),
-            samples: self.counts.samples_of(self.process, (count, self.total)),
+            samples: self.counts.samples_within(self.process, pages.clone()),
             resident: sum(&self.resident),
             fast: sum(&self.fast),
             selected: sum(&self.selected),

@@ -103,10 +103,7 @@ fn region(
     range: Range<u64>,
     (memory, is_object): (&Memory, bool),
 ) -> Option<Region> {
-    let counted = || input.counts.within(process, range.clone());
-    let count = counted().fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
-    let total = input.counts.total(process);
-    let samples = input.counts.samples_of(process, (count, total));
+    let samples = input.counts.samples_within(process, range.clone());
     let bytes = range.end - range.start;
     if !is_object && bytes < OBJECT_AT_LEAST.0 && samples < SAMPLES_PER_CHUNK {
         return None;
@@ -123,7 +120,7 @@ fn region(
     let grain = bytes.div_ceil(chunks).min(room).max(least);
     let grain = grain.checked_next_multiple_of(page)?;
     let mut counts = vec![0_u64; bytes.div_ceil(grain) as usize];
-    for (page, count) in counted() {
+    for (page, count) in input.counts.within(process, range.clone()) {
         // The page begins in the region, so its chunk exists.
         let sum = &mut counts[((page - range.start) / grain) as usize];
         *sum = sum.saturating_add(count);
