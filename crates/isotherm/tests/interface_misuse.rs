@@ -40,7 +40,9 @@ fn under_isotherm(directory: impl AsRef<Path>, tiers: &str, how: &str) -> Output
     let run = [
         "run", "--tiers", tiers, "--fast", "8MiB", "--source", "timer",
     ];
-    let cache = ["--cache", "0B", "--epoch", "100ms", "--", "./app", how];
+    let cache = [
+        "--cache", "0B", "--epoch", "100ms", "--", "./app", how, "observed",
+    ];
     isotherm(directory, &[&run[..], &cache].concat())
 }
 
