@@ -469,14 +469,9 @@ fn a_reader_that_stops_reading_ends_the_command_as_any_other() {
         vec!["report", "--json", &profile],
         vec!["completions", "zsh"],
     ] {
-        let mut child = isotherm()
-            .args(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        drop(child.stdout.take());
-        let output = child.wait_with_output().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = isotherm().args(&arguments).stdout(writer).output().unwrap();
         let status = output.status;
         assert_eq!(
             status.signal(),
