@@ -143,14 +143,15 @@ fn explained(directory: &TempDir) -> String {
     said
 }
 
+/// One part is the hot place. What was sampled while the array was written may fill the room that it leaves.
 fn is_fast_part(directory: &TempDir) {
     let parts = parts(directory);
-    let [(start, end, tier)] = parts.as_slice() else {
-        panic!("{parts:?}");
-    };
-    assert_eq!(tier, "fast");
+    assert!(parts.iter().all(|(.., tier)| tier == "fast"), "{parts:?}");
+    let is_hot = |(start, end, _): &&_| (14..=16).contains(start) && (24..=26).contains(end);
+    assert_eq!(parts.iter().filter(is_hot).count(), 1, "{parts:?}");
+    let bytes = parts.iter().map(|(start, end, _)| end - start);
     assert!(
-        (14..=16).contains(start) && (24..=26).contains(end),
+        bytes.sum::<u64>() <= 10 + 2 * parts.len() as u64,
         "{parts:?}"
     );
 }
