@@ -99,8 +99,9 @@ fn a_part_may_be_smaller_than_the_chunk_of_the_profile() {
         .find(|part| part.value * 2 > plan.standing.total);
     let hot = hot.unwrap_or_else(|| panic!("{text}"));
     let (start, end) = (hot.start.0 / KIB, hot.end.0 / KIB);
+    // The page where the hot part begins, and the one where it ends, may lie in places of 16 KiB that by chance have too few samples.
     assert!(
-        (992..=1004).contains(&start) && (1508..=1520).contains(&end),
+        (992..=1020).contains(&start) && (1492..=1520).contains(&end),
         "{text}"
     );
 }
