@@ -59,13 +59,17 @@ fn program() -> TempDir {
 
 /// A run: its messages, the address of the hot part, and the optimization; `None` where the machine cannot emulate or hardly samples. When
 /// the time is over a loaded machine may have given the program too little of it, or only enough to write the array once, whose samples
-/// tell no hot part: then it has more.
+/// tell no hot part, or it may have ended before its heat repeated: then it has more.
 fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
     let mut tries = [1, 4, 16].into_iter().peekable();
     while let Some(times) = tries.next() {
-        let (said, hot, done) = optimized_later(flags, times)?;
-        let has_samples = number(&done, "samples") >= ENOUGH_SAMPLES;
         let is_last = tries.peek().is_none();
+        let (said, hot, done) = match optimized_later(flags, times)? {
+            (said, hot, Some(done)) => (said, hot, done),
+            (said, ..) if is_last => panic!("nothing was optimized: {said}"),
+            _ => continue,
+        };
+        let has_samples = number(&done, "samples") >= ENOUGH_SAMPLES;
         if has_samples && (is_last || number(&done, "selected_bytes") >= CHOSEN) {
             return Some((said, hot, done));
         }
@@ -76,8 +80,8 @@ fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
     None
 }
 
-/// A run as [`optimized`] makes it, with `times` as much time until the optimization and for the program.
-fn optimized_later(flags: &[&str], times: u64) -> Option<(String, u64, Value)> {
+/// A run as [`optimized`] makes it, with `times` as much time until the optimization and for the program. It optimizes at most once.
+fn optimized_later(flags: &[&str], times: u64) -> Option<(String, u64, Option<Value>)> {
     let directory = program();
     let seconds = |flag: &&str| flag.strip_suffix('s').and_then(|it| it.parse::<u64>().ok());
     let later =
@@ -113,11 +117,12 @@ fn optimized_later(flags: &[&str], times: u64) -> Option<(String, u64, Value)> {
     }
     assert_eq!(summary["mode"], "optimize");
     let all = summary["optimizations"].as_array().expect("a list");
-    let [done] = all.as_slice() else {
-        panic!("{summary}");
-    };
-    check_rate(done, flags);
-    Some((stderr(&output), hot.expect("a number"), done.clone()))
+    assert!(all.len() <= 1, "{summary}");
+    let done = all.first().cloned();
+    if let Some(done) = &done {
+        check_rate(done, flags);
+    }
+    Some((stderr(&output), hot.expect("a number"), done))
 }
 
 fn number(of: &Value, name: &str) -> u64 {
@@ -236,7 +241,9 @@ fn a_dry_run_tells_the_moves_and_makes_none() {
         (end.min((hot + 4 * MIB) as f64) - start.max(hot as f64)).max(0.0)
     };
     let covered: f64 = ranges.iter().map(inside).sum();
-    assert!(covered >= 3.5 * MIB as f64, "{covered} of {hot:#x}: {said}");
+    // A choice of CHOSEN bytes, of which a few ranges hold what else the program uses.
+    let least = (CHOSEN - MIB / 4) as f64;
+    assert!(covered >= least, "{covered} of {hot:#x}: {said}");
     assert!(!told(&said, "slow").is_empty(), "{said}");
     assert_eq!(done["dry_run"], true);
     assert!(said.contains("would have moved"), "{said}");
