@@ -32,7 +32,7 @@ int main(int count, char **words) {
     for (int i = 0; i < COUNT; i++) cold[i] = 2 * (hot[i] = i);
     double sum = cold[count];
     unsigned random = 1;
-    for (int i = 0; i < 30000000; i++) {
+    for (int i = 0; i < 120000000; i++) {
         random = random * 1664525u + 1013904223u;
         sum += hot[random >> 12];
     }
