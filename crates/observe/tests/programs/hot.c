@@ -1,5 +1,5 @@
-/* Reads at random from two arrays at known addresses, 19 times in 20 from the first, until it
- * has used the processor time given in milliseconds. With a second argument a forked child does
+/* Reads at random from two arrays at known addresses, 19 times in 20 from the first, until the
+ * reading has used the processor time given in milliseconds. With a second argument a forked child does
  * the reading and its parent waits. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -34,7 +34,6 @@ static double used(void)
 
 int main(int argc, char **argv)
 {
-    double limit = argc > 1 ? atof(argv[1]) : 500;
     uint64_t *hot = array(0x100000000000), *cold = array(0x110000000000);
     if (argc > 2) {
         pid_t child = fork();
@@ -43,6 +42,7 @@ int main(int argc, char **argv)
             return 0;
         }
     }
+    double limit = used() + (argc > 1 ? atof(argv[1]) : 500);
     uint64_t x = 88172645463325252, sum = 0;
     while (used() < limit) {
         for (int i = 0; i < 100000; i++) {
