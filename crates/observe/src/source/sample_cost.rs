@@ -219,7 +219,12 @@ mod tests {
 
     #[test]
     fn a_trial_on_this_machine_is_within_what_is_believed() {
-        match sample_cost(&MachineClock) {
+        // A trial whose thread lost its processor has no sample.
+        let mut trials = std::iter::repeat_with(|| sample_cost(&MachineClock)).take(100);
+        match trials
+            .find(Result::is_ok)
+            .unwrap_or_else(|| sample_cost(&MachineClock))
+        {
             Ok(price) => assert!((Nanos(1_000)..=Nanos(200_000)).contains(&price), "{price}"),
             Err(error) => isotherm_skip::skip!("no samples of the timer: {error}"),
         }
