@@ -186,11 +186,16 @@ static void profiles_are_scopes() {
 static void one_thread_optimizes() {
     std::atomic<int> busy{0}, other{0};
     auto optimize = [&] { (isotherm::optimize().status == status::busy ? busy : other)++; };
-    std::thread first(optimize), second(optimize);
-    first.join();
-    second.join();
-    MUST(busy + other == 2 && other >= 1);
-    MUST(absent() || !std::getenv("DOUBLE_SLEEP_MS") || busy == 1);
+    const bool is_slow = !absent() && std::getenv("DOUBLE_SLEEP_MS");
+    // On a busy machine the second thread may begin when the first has its answer.
+    for (int pair = 0; pair < (is_slow ? 100 : 1) && busy == 0; pair++) {
+        other = 0;
+        std::thread first(optimize), second(optimize);
+        first.join();
+        second.join();
+        MUST(busy + other == 2 && other >= 1);
+    }
+    MUST(!is_slow || busy == 1);
 }
 
 int main() {

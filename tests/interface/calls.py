@@ -149,7 +149,8 @@ class Phases(unittest.TestCase):
                 isotherm.profile(frequency=wrong)
             self.assertEqual(refused.exception.status, Status.INVALID)
 
-    def test_one_thread_optimizes(self):
+    def two_optimize(self):
+        """How many of two threads were answered BUSY."""
         statuses = []
         threads = [threading.Thread(target=lambda: statuses.append(isotherm.optimize().status)) for _ in range(2)]
         for thread in threads:
@@ -157,8 +158,17 @@ class Phases(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(len(statuses), 2)
-        if "DOUBLE_SLEEP_MS" in os.environ and not ABSENT:
-            self.assertEqual(statuses.count(Status.BUSY), 1)
+        return statuses.count(Status.BUSY)
+
+    def test_one_thread_optimizes(self):
+        is_slow = "DOUBLE_SLEEP_MS" in os.environ and not ABSENT
+        # On a busy machine the second thread may begin when the first has its answer.
+        for _ in range(100):
+            busy = self.two_optimize()
+            self.assertLess(busy, 2)
+            if busy or not is_slow:
+                break
+        self.assertTrue(busy or not is_slow)
 
     def test_hints(self):
         numbers = array.array("d", bytes(8000))
