@@ -54,10 +54,15 @@ def site(report, klass):
 
 
 class MemBench(Recorded):
+    def assert_hot(self, hot, cold):
+        """The passes access the hot objects; the cold ones are accessed while they are made."""
+        self.assertGreater(hot["accesses"], 50)
+        self.assertGreater(hot["accesses"] / HOT, 20 * cold["accesses"] / COLD)
+
     def check_heat(self, report):
         hot, cold = site(report, "MemBench$HotObject"), site(report, "MemBench$ColdObject")
         self.assertEqual(hot["kind"], "java")
-        self.assertGreater(hot["accesses"], 20 * cold["accesses"] + 100)
+        self.assert_hot(hot, cold)
         # Objects are sampled each 64 KiB: of 128 and 1,024 samples these are more than four standard deviations.
         self.assertTrue(0.6 * HOT * MIB < hot["peak_rss_bytes"] < 1.4 * HOT * MIB, hot["peak_rss_bytes"])
         self.assertTrue(0.85 * COLD * MIB < cold["peak_rss_bytes"] < 1.15 * COLD * MIB, cold["peak_rss_bytes"])
@@ -97,7 +102,7 @@ class MemBench(Recorded):
                     ["-Xmx1g", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 300],
                 )
                 hot, cold = site(report, "MemBench$HotObject"), site(report, "MemBench$ColdObject")
-                self.assertGreater(hot["accesses"], 20 * cold["accesses"] + 50)
+                self.assert_hot(hot, cold)
 
     def test_a_collector_with_other_references_is_said_and_does_no_harm(self):
         report, done = self.membench("z", ["-XX:+UseZGC"], passes=10)
@@ -109,16 +114,17 @@ class MemBench(Recorded):
 
     def test_a_plan_keeps_hot_objects_fast_and_cold_ones_cold(self):
         report, _ = self.membench("planned", passes=200)
-        hot, cold = (site(report, f"MemBench${klass}")["site"] for klass in ["HotObject", "ColdObject"])
+        hot, cold = (site(report, f"MemBench${klass}") for klass in ["HotObject", "ColdObject"])
+        cold_share = cold["accesses"] / sum(it["accesses"] for it in report["sites"])
         policies = [(policy, "40MiB") for policy in ["thermos", "knapsack"]]
         policies += [(f"cold-set={share}%", "50%") for share in [1, 2, 5, 10, 20]]
         for policy, fast in policies:
             with self.subTest(policy):
                 tiers = self.tiers(policy, fast)
-                self.assertEqual(tiers[hot], "fast")
-                # Making the cold objects may take more than one sample in a hundred.
-                if policy != "cold-set=1%":
-                    self.assertEqual(tiers[cold], "slow")
+                self.assertEqual(tiers[hot["site"]], "fast")
+                # Making the cold objects may take as many samples as a small share has.
+                if policy not in ("cold-set=1%", "cold-set=2%") or cold_share < 0.005:
+                    self.assertEqual(tiers[cold["site"]], "slow")
 
     def test_a_run_by_a_plan_says_that_java_sites_guide_nothing(self):
         _, recorded = self.membench("guided", passes=10)
