@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use support::{guided, stderr, succeeds};
+use support::{guided, stderr, succeeds, use_small_pages};
 
 const MIB: u64 = 1 << 20;
 
@@ -79,6 +79,7 @@ fn planned(flags: &[&str]) -> TempDir {
 
 /// A directory with another program, and its plan with 10 MiB of fast memory.
 fn planned_program(source: &str, flags: &[&str]) -> TempDir {
+    use_small_pages();
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("app.c"), source).expect("writes");
     let built = Command::new("cc")

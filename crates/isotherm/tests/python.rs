@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use support::succeeds;
+use support::{succeeds, use_small_pages};
 
 /// Arrays of one size that differ by function, by line, by caller and by thread. The lines that are looked for say so.
 const SCRIPT: &str = r#"import threading
@@ -96,6 +96,7 @@ fn interpreter(name: &str) -> Option<String> {
 
 /// The report of a run of a script.
 fn recorded(directory: &Path, python: &str, text: &str) -> Value {
+    use_small_pages();
     std::fs::write(directory.join("arrays.py"), text).expect("a folder of our own");
     let record = [
         "record",

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use support::succeeds;
+use support::{succeeds, use_small_pages};
 
 const MIB: u64 = 1 << 20;
 
@@ -91,6 +91,7 @@ fn peak(report: &Value, function: &str) -> u64 {
 
 /// The report of a program's run.
 fn recorded(text: &str) -> Value {
+    use_small_pages();
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path();
     let program = compile(directory, text);

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use support::{guided, stderr, succeeds};
+use support::{guided, stderr, succeeds, use_small_pages};
 
 /// Two static arrays of 8 MiB: one is read all the time, at random, the other is written once. With SHIFTED another array lies
 /// before them, with SPARE one that is never touched.
@@ -47,6 +47,7 @@ int main(int count, char **words) {
 const MIB: u64 = 1 << 20;
 
 fn build(directory: &Path, flags: &[&str]) {
+    use_small_pages();
     std::fs::write(directory.join("app.c"), SOURCE).expect("writes");
     let built = Command::new("cc")
         .current_dir(directory)

@@ -17,6 +17,12 @@ pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Outpu
         .expect("isotherm starts")
 }
 
+/// From here on what this process starts has small pages, even where the kernel gives each program huge ones: what it touches is then what is
+/// resident.
+pub(crate) fn use_small_pages() {
+    rustix::thread::disable_transparent_huge_pages(true).expect("PR_SET_THP_DISABLE");
+}
+
 /// A directory with `app`, built of a program in C with its debugging information.
 pub(crate) fn built(program: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
