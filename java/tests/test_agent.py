@@ -40,7 +40,7 @@ class Recorded(unittest.TestCase):
         done = run(ISOTHERM, "record", "--force", "-o", profile, *flags, "--", "java", "-cp", self.path, *words)
         return json.loads(run(ISOTHERM, "report", "--json", profile).stdout), done
 
-    def membench(self, name, machine=(), flags=(), passes=300):
+    def membench(self, name, machine=(), flags=(), passes=1000):
         words = ["-Xms256m", "-Xmx256m", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", passes]
         return self.record(name, ["--cache", "0B", "--allocation-interval", "64KiB", *flags], words)
 
@@ -54,15 +54,10 @@ def site(report, klass):
 
 
 class MemBench(Recorded):
-    def assert_hot(self, hot, cold):
-        """The passes access the hot objects; the cold ones are accessed while they are made."""
-        self.assertGreater(hot["accesses"], 50)
-        self.assertGreater(hot["accesses"] / HOT, 20 * cold["accesses"] / COLD)
-
     def check_heat(self, report):
         hot, cold = site(report, "MemBench$HotObject"), site(report, "MemBench$ColdObject")
         self.assertEqual(hot["kind"], "java")
-        self.assert_hot(hot, cold)
+        self.assertGreater(hot["accesses"], 20 * cold["accesses"] + 100)
         # Objects are sampled each 64 KiB: of 128 and 1,024 samples these are more than four standard deviations.
         self.assertTrue(0.6 * HOT * MIB < hot["peak_rss_bytes"] < 1.4 * HOT * MIB, hot["peak_rss_bytes"])
         self.assertTrue(0.85 * COLD * MIB < cold["peak_rss_bytes"] < 1.15 * COLD * MIB, cold["peak_rss_bytes"])
@@ -79,7 +74,7 @@ class MemBench(Recorded):
         self.assertGreater(java["hot_methods"], 10)
         self.assertGreater(java["samples_per_second"], 0)
         self.assertGreaterEqual(java["allocated_bytes"], (HOT + COLD) * MIB * 0.85)
-        plain = run("java", "-cp", self.path, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 300)
+        plain = run("java", "-cp", self.path, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 1000)
         self.assertEqual(done.stdout, plain.stdout)
 
     def test_the_text_report_has_the_columns_of_table_3(self):
@@ -99,10 +94,10 @@ class MemBench(Recorded):
                 report, _ = self.record(
                     name,
                     ["--cache", "0B", "--allocation-interval", "64KiB"],
-                    ["-Xmx1g", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 300],
+                    ["-Xmx1g", *machine, "MemBench", "--hot", HOT, "--cold", COLD, "--passes", 1000],
                 )
                 hot, cold = site(report, "MemBench$HotObject"), site(report, "MemBench$ColdObject")
-                self.assert_hot(hot, cold)
+                self.assertGreater(hot["accesses"], 20 * cold["accesses"] + 50)
 
     def test_a_collector_with_other_references_is_said_and_does_no_harm(self):
         report, done = self.membench("z", ["-XX:+UseZGC"], passes=10)
@@ -113,18 +108,17 @@ class MemBench(Recorded):
         self.assertIn("G1, Parallel and Serial", done.stderr)
 
     def test_a_plan_keeps_hot_objects_fast_and_cold_ones_cold(self):
-        report, _ = self.membench("planned", passes=200)
-        hot, cold = (site(report, f"MemBench${klass}") for klass in ["HotObject", "ColdObject"])
-        cold_share = cold["accesses"] / sum(it["accesses"] for it in report["sites"])
+        report, _ = self.membench("planned", passes=1000)
+        hot, cold = (site(report, f"MemBench${klass}")["site"] for klass in ["HotObject", "ColdObject"])
         policies = [(policy, "40MiB") for policy in ["thermos", "knapsack"]]
         policies += [(f"cold-set={share}%", "50%") for share in [1, 2, 5, 10, 20]]
         for policy, fast in policies:
             with self.subTest(policy):
                 tiers = self.tiers(policy, fast)
-                self.assertEqual(tiers[hot["site"]], "fast")
-                # Making the cold objects may take as many samples as a small share has.
-                if policy not in ("cold-set=1%", "cold-set=2%") or cold_share < 0.005:
-                    self.assertEqual(tiers[cold["site"]], "slow")
+                self.assertEqual(tiers[hot], "fast")
+                # Making the cold objects may take more than one sample in a hundred.
+                if policy != "cold-set=1%":
+                    self.assertEqual(tiers[cold], "slow")
 
     def test_a_run_by_a_plan_says_that_java_sites_guide_nothing(self):
         _, recorded = self.membench("guided", passes=10)
