@@ -19,6 +19,9 @@ const ENOUGH_SAMPLES: u64 = 100;
 /// Least bytes of the hot part that a choice has.
 const CHOSEN: u64 = 3 * MIB;
 
+/// A choice of fewer bytes was made by few samples: the program is given more time.
+const RETRIED_BELOW: u64 = 7 * MIB / 2;
+
 /// An array of 48 MiB that is written once; then iterations, each over the 4 MiB from 32 MiB on, for the given seconds of processor time.
 /// It prints where these are, and at the end whether every update is there.
 const SOURCE: &str = r#"#include <stdio.h>
@@ -70,7 +73,7 @@ fn optimized(flags: &[&str]) -> Option<(String, u64, Value)> {
             _ => continue,
         };
         let has_samples = number(&done, "samples") >= ENOUGH_SAMPLES;
-        if has_samples && (is_last || number(&done, "selected_bytes") >= CHOSEN) {
+        if has_samples && (is_last || number(&done, "selected_bytes") >= RETRIED_BELOW) {
             return Some((said, hot, done));
         }
         if is_last {
@@ -241,9 +244,7 @@ fn a_dry_run_tells_the_moves_and_makes_none() {
         (end.min((hot + 4 * MIB) as f64) - start.max(hot as f64)).max(0.0)
     };
     let covered: f64 = ranges.iter().map(inside).sum();
-    // A choice of CHOSEN bytes, of which a few ranges hold what else the program uses.
-    let least = (CHOSEN - MIB / 4) as f64;
-    assert!(covered >= least, "{covered} of {hot:#x}: {said}");
+    assert!(covered >= 3.5 * MIB as f64, "{covered} of {hot:#x}: {said}");
     assert!(!told(&said, "slow").is_empty(), "{said}");
     assert_eq!(done["dry_run"], true);
     assert!(said.contains("would have moved"), "{said}");
