@@ -280,8 +280,8 @@ fn threads_that_live_for_some_samples_are_delayed() {
         let tiers = "emulated:B:3,L:3";
         let delay = waited(directory.path(), "--cache 4MiB", tiers, program, "done\n");
         let Some(delay) = delay else { return };
-        // They work for 1.2 s, most of it on slow memory; the first ones are not delayed, and none is while the host runs other machines.
-        assert!(delay > 100_000_000, "{program}: {delay} ns");
+        // They work for 1.2 s, most of it on slow memory; the first ones are not delayed.
+        assert!(delay > 300_000_000, "{program}: {delay} ns");
     }
 }
 
