@@ -90,6 +90,7 @@ impl ObservedProcess for Attached {
         let end = ObservationEnd {
             ending: Ending::Detached,
             counts: Vec::new(),
+            began: true,
         };
         Ok((self.end.unwrap_or(AttachedEnd::Process), end))
     }

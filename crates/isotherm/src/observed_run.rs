@@ -108,7 +108,12 @@ pub(crate) struct ObservationEnd {
     pub ending: Ending,
     /// What was counted until then, beside the observer's own counts.
     pub counts: Vec<Count>,
+    /// False where the program's loader ended it, as it does where a library is missing.
+    pub began: bool,
 }
+
+/// The exit status with which the dynamic loaders of glibc and musl end a program that they cannot load.
+const NOT_LOADED: Ending = Ending::Exited(127);
 
 impl ObservedProcess for Running {
     type Ended = EndedProgram;
@@ -125,9 +130,11 @@ impl ObservedProcess for Running {
         let program = Self::finish(self)?;
         launch::warn_of(&program.summary, console);
         let measured = program.energy.measured();
+        let ending = ending(program.status);
         let end = ObservationEnd {
-            ending: ending(program.status),
+            ending,
             counts: measured.map(|energy| energy.to_count()).collect(),
+            began: program.summary.images > 0 || ending != NOT_LOADED,
         };
         Ok((program, end))
     }
@@ -274,6 +281,9 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
         let (program, end) = self.running.finish(console)?;
         if let Some(last) = &mut last {
             last.counts.extend(end.counts);
+        }
+        if let Some(writer) = step.recorder.as_mut().filter(|_| !end.began) {
+            writer.keep_former();
         }
         let named = naming.map(|naming| named(&mut step, naming, &mut last, console));
         let NamedParts { sites, code } = named.unwrap_or_default();

@@ -80,6 +80,8 @@ pub struct Writer {
     existing: Existing,
     /// True where a site, an access or resident memory was noted.
     tells: bool,
+    /// True where nothing that is noted replaces the former profile.
+    keeps_former: bool,
 }
 
 /// A row of the code table by its site, module and address.
@@ -145,6 +147,7 @@ impl Writer {
             former,
             existing,
             tells: false,
+            keeps_former: false,
         };
         // A program waits to be started, and a flush to the device takes a moment: the first epoch does it.
         let meta = Pending {
@@ -184,6 +187,16 @@ impl Writer {
             },
             other => other,
         })
+    }
+
+    /// Puts the overwritten profile back at the end, unless an epoch has replaced it: for a program that never began, of which the
+    /// accesses of its loader may have been sampled.
+    pub const fn keep_former(&mut self) {
+        self.keeps_former = true;
+    }
+
+    const fn replaces_former(&self) -> bool {
+        self.tells && !self.keeps_former
     }
 
     /// Names the code that accessed data when the profile is finished: instructions with these modules and addresses get their functions
@@ -228,7 +241,7 @@ impl Writer {
         self.flush(Some(ending))?;
         self.sync()?;
         match self.former.take() {
-            Some(former) if self.tells => former.remove(),
+            Some(former) if self.replaces_former() => former.remove(),
             Some(former) => {
                 let back = former.put_back();
                 back.map_err(|cause| self.failed(self.path.clone(), cause))?;
@@ -373,7 +386,7 @@ impl Recorder for Writer {
     fn record(&mut self, segment: &Segment) -> Result<(), Error> {
         self.note(segment);
         self.flush(None)?;
-        if self.tells
+        if self.replaces_former()
             && self.existing == Existing::Overwrite
             && let Some(former) = self.former.take()
         {

@@ -106,6 +106,19 @@ fn a_recording_that_holds_nothing_leaves_the_former_profile() {
     let kept = writer.finish(Ending::Exited(127), &[]).unwrap();
     assert_eq!(kept, FinishOutcome::Former);
     assert_unchanged(&path, &former);
+
+    let mut writer = overwriting(&path, Existing::Overwrite).unwrap();
+    writer.keep_former();
+    writer.record(&segment(NEW, 0, 30)).unwrap();
+    let kept = writer.finish(Ending::Exited(127), &[]).unwrap();
+    assert_eq!(kept, FinishOutcome::Former);
+    assert_unchanged(&path, &former);
+
+    let mut writer = overwriting(&path, Existing::Overwrite).unwrap();
+    writer.record(&segment(NEW, 0, 30)).unwrap();
+    writer.keep_former();
+    let kept = writer.finish(Ending::Exited(127), &[]).unwrap();
+    assert_eq!(kept, FinishOutcome::New);
 }
 
 #[test]
