@@ -204,8 +204,9 @@ class OtherUsersFiles(Files, TwoUserTest):
 
     def test_another_users_session_file_is_not_obeyed(self):
         story = f'''
-            cp "$ISOTHERM_SESSION/$$.0" "$ISOTHERM_SESSION/1.7" &&
-            chown {ATTACKER} "$ISOTHERM_SESSION/1.7" &&
+            cp "$ISOTHERM_SESSION/$$.0" "$ISOTHERM_SESSION/copy" &&
+            chown {ATTACKER} "$ISOTHERM_SESSION/copy" &&
+            mv "$ISOTHERM_SESSION/copy" "$ISOTHERM_SESSION/1.7" &&
             exec {self.compile(WAITS)}'''
         with self.start_recorded("sh", "-c", story) as running:
             self.assertEqual(running.stdout.readline(), "ready\n")
