@@ -50,8 +50,8 @@ class Packages(unittest.TestCase):
         cls.debian = cls.folder / "debian"
         needs = must("dpkg-deb", "--field", cls.deb, "Depends")
         names = re.findall(r"(?:^|, )([a-z0-9.+-]+)", needs)
-        must("mmdebstrap", "--quiet", "--variant=essential", f"--include={','.join([*names, 'python3', 'python3-pip'])}", "bookworm",
-             cls.debian, archive())
+        must("mmdebstrap", "--quiet", "--aptopt=Acquire::Retries \"5\"", "--variant=essential",
+             f"--include={','.join([*names, 'python3', 'python3-pip'])}", "bookworm", cls.debian, archive())
 
     def inside(self, *command):
         """Runs a command in the new Debian, with its own /proc."""

@@ -35,7 +35,7 @@ deb-src [signed-by=$keyring] http://deb.debian.org/debian-security bookworm-secu
 LIST
 apt=(apt-get -qq -o "Dir::Etc::sourcelist=$folder/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
   -o "Dir::State::lists=$folder/apt/lists" -o "Dir::Cache::archives=$folder/apt/archives"
-  -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=)
+  -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User= -o Acquire::Retries=5)
 "${apt[@]}" update
 revisions=$(apt-cache "${apt[@]:1}" showsrc "$source" | awk '$1 == "Version:" { print $2 }' | sort -uVr)
 [ -n "$binary" ] || version=${revisions%%[[:space:]]*}
