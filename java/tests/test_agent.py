@@ -158,7 +158,7 @@ class Exact(Recorded):
         # Each turn reads the field twice and writes it once.
         self.assertEqual(exact, [3 * 20 * (2000 << kind >> 5) for kind in range(6)])
         flags = ["--cache", "0B", "--allocation-interval", "16KiB"]
-        sampled = self.accesses("sampled", flags, ["-Xmx512m", "Ranks", 500000, 60])
+        sampled = self.accesses("sampled", flags, ["-Xmx512m", "Ranks", 500000, 150])
         self.assertGreater(sum(sampled), 200)
         self.assertGreaterEqual(spearman(exact, sampled), 0.9, (exact, sampled))
 
