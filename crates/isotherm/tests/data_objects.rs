@@ -20,7 +20,7 @@ int main(void) {
     double *array = malloc(COUNT * sizeof(double)), sum = 0;
     for (int i = 0; i < COUNT; i++) array[i] = i;
     unsigned random = 1;
-    for (int i = 0; i < 2000000000; i++) {
+    for (long i = 0; i < 4000000000; i++) {
         random = random * 1664525u + 1013904223u;
         sum += array[FROM + (random >> 8) % HOT];
     }
