@@ -153,8 +153,13 @@ fn two_runs_never_have_more_fast_memory_than_the_machine_and_what_a_killed_progr
     assert!((12 * MIB..=FAST).contains(&of_first), "{of_first}");
     // The child has no part of it, and gives nothing of it back.
     first.asks("f");
-    assert_eq!(ledger.share(first.pid), of_first);
-    assert!((of_first..=FAST).contains(&ledger.placed()));
+    let after = ledger.share(first.pid);
+    // A sample meanwhile may have found a page of its static data.
+    assert!(
+        (of_first..of_first + MIB).contains(&after),
+        "{after}, {of_first} before"
+    );
+    assert!((after..=FAST).contains(&ledger.placed()));
 
     let mut second = Running::start(directory.path(), &tiers);
     second.asks("g");
