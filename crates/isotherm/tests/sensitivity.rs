@@ -382,6 +382,11 @@ fn an_interrupt_in_the_first_round_prints_the_predictions_and_leaves_the_profile
     assert_eq!(times["source"], "predicted", "{times}");
 }
 
+/// A directory with a program that does a quarter of the work: all slow it takes some two seconds.
+fn built_short() -> TempDir {
+    built(&PROGRAM.replace("12000000", "3000000"))
+}
+
 /// Measures one object of this shell script, with a limit that the program alone never reaches, for a round.
 fn limited(directory: &TempDir, script: &str) -> Output {
     let sensitivity = [
@@ -405,7 +410,7 @@ fn limited(directory: &TempDir, script: &str) -> Output {
 
 #[test]
 fn an_object_with_which_the_program_hangs_has_no_time() {
-    let directory = built(PROGRAM);
+    let directory = built_short();
     // The recording and all slow end, the third start does not.
     let script = "echo start >> starts; [ $(wc -l < starts) = 3 ] && sleep 1000; ./app; exit $?";
     let output = limited(&directory, script);
@@ -429,7 +434,7 @@ fn an_object_with_which_the_program_hangs_has_no_time() {
 
 #[test]
 fn a_program_that_never_ends_is_predicted_from_its_time_within_the_limit() {
-    let directory = built(PROGRAM);
+    let directory = built_short();
     // Neither the shell nor what it waits for ends by SIGTERM.
     let output = limited(&directory, "trap '' TERM; ./app; sleep 1000; exit 0");
     let said = stderr(&output);
