@@ -85,6 +85,7 @@ int main(void) {
     request(OPTIMIZE, 0, 0, 0);
     request(77, 0, 0, 0);
     request(OPTIMIZE, 77, 0, 0);
+    put(FREQUENCY, 1000, 4);
     request(START, 0, 0, 0);
     work(hot, 1);
     request(STOP, 0, 0, 0);
@@ -105,6 +106,7 @@ fn program() -> TempDir {
         request("KIND", offset_of!(InterfaceRequest, kind)),
         request("POLICY", offset_of!(InterfaceRequest, policy)),
         request("FAST", offset_of!(InterfaceRequest, fast_bytes)),
+        request("FREQUENCY", offset_of!(InterfaceRequest, frequency)),
         request("SHARE", offset_of!(InterfaceRequest, share_ppm)),
         request("ANSWERED", offset_of!(InterfaceRequest, answered)),
         request("STATUS", offset_of!(InterfaceRequest, status)),
@@ -233,7 +235,7 @@ int main(void) {
     unsigned long *array = isotherm_alloc("array", COUNT * sizeof *array), *hot = array + COUNT - HOT;
     for (int i = 0; i < COUNT; i++) array[i] = 1;
     unsigned random = 1;
-    isotherm_profile_start();
+    isotherm_profile_start_at(1000);
     for (clock_t end = clock() + CLOCKS_PER_SEC; clock() < end;)
         for (int i = 0; i < 200000; i++) {
             random = random * 1664525u + 1013904223u;
@@ -324,7 +326,7 @@ int main(void) {
         cold[random_state++ % (32 * MIB)]++;
     printf("{\"register\":%d}\n", isotherm_register("table", table, sizeof table));
     work(0.2);
-    isotherm_profile_start();
+    isotherm_profile_start_at(1000);
     work(1);
     isotherm_profile_stop();
     optimize(0);
