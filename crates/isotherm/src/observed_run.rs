@@ -290,10 +290,10 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
         let closed = step.recorder.map(|mut writer| {
             writer.name_code(code);
             let path = writer.path().to_owned();
-            let outcome = match last {
-                Some(last) => writer.finish_with(&last, end.ending, &sites),
-                None => writer.finish(end.ending, &sites),
-            };
+            if let Some(last) = &last {
+                writer.add_last(last);
+            }
+            let outcome = writer.finish(end.ending, &sites);
             if let Ok(FinishOutcome::Former) = outcome {
                 console.warn(&format!(
                     "nothing of the program was observed, so {} is left unchanged",

@@ -220,19 +220,10 @@ impl Writer {
         }
     }
 
-    /// As [`Self::finish`], for a run whose last epoch was not recorded. A short run has one epoch, whose tables would all
-    /// be written twice within a moment.
-    ///
-    /// # Errors
-    /// As [`Self::finish`].
-    pub fn finish_with(
-        mut self,
-        last: &Segment,
-        ending: Ending,
-        symbolised: &[Site],
-    ) -> Result<FinishOutcome, Error> {
+    /// Adds the last epoch of a run, which [`Self::finish`] writes. A short run has one epoch, whose tables would all be written twice within
+    /// a moment.
+    pub fn add_last(&mut self, last: &Segment) {
         self.note(last);
-        self.finish(ending, symbolised)
     }
 
     fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {

@@ -121,7 +121,8 @@ fn the_last_epoch_is_written_with_the_end_and_not_before() {
     assert_eq!(read(&path).unwrap().0, expected);
     expected.absorb(last.clone());
     expected.ending = Ending::Exited(0);
-    writer.finish_with(&last, expected.ending, &[]).unwrap();
+    writer.add_last(&last);
+    writer.finish(expected.ending, &[]).unwrap();
     assert_eq!(read(&path).unwrap(), (expected, vec![]));
 }
 
