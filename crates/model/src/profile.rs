@@ -222,47 +222,6 @@ impl Profile {
         }
     }
 
-    /// Adds an epoch. Known sites and extents are replaced (a site keeps its higher peak RSS).
-    /// Counters and reports are cumulative, so they are replaced as a whole where present.
-    pub fn absorb(&mut self, segment: Segment) {
-        self.epochs.push(segment.epoch);
-        for site in segment.sites {
-            match self.sites.binary_search_by_key(&site.id, |known| known.id) {
-                Ok(at) => {
-                    let peak_rss = self.sites[at].peak_rss.max(site.peak_rss);
-                    self.sites[at] = Site { peak_rss, ..site };
-                }
-                Err(at) => self.sites.insert(at, site),
-            }
-        }
-        for extent in segment.extents {
-            match self
-                .extents
-                .binary_search_by_key(&extent.key(), Extent::key)
-            {
-                Ok(at) => self.extents[at] = extent,
-                Err(at) => self.extents.insert(at, extent),
-            }
-        }
-        self.heat.extend(segment.heat);
-        self.resident.extend(segment.resident);
-        for row in segment.code {
-            match self
-                .code
-                .binary_search_by(|known| known.key().cmp(&row.key()))
-            {
-                Ok(at) => self.code[at] = row,
-                Err(at) => self.code.insert(at, row),
-            }
-        }
-        if !segment.counts.is_empty() {
-            self.counts = segment.counts;
-        }
-        if !segment.sources.is_empty() {
-            self.sources = segment.sources;
-        }
-    }
-
     /// Gives all data and code of each site to another one, and adds up the RSS of those that become one. The list of sites stays.
     pub fn reassign_sites(&mut self, owner: impl Fn(SiteId) -> SiteId) {
         let heat = self.heat.iter_mut().map(|row| &mut row.site);

@@ -25,6 +25,9 @@
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+#[path = "../../model/tests/support/absorb.rs"]
+mod absorb;
 mod division;
 mod access_counts;
 mod live_objects;

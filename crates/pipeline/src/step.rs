@@ -125,6 +125,7 @@ mod tests {
     use std::fmt;
 
     use super::Step;
+    use crate::absorb::absorb;
     use crate::{Online, OnlineConfig, items};
     use isotherm_model::batch::{Batch, Epoch, Extent, ObservedAccess, Process};
     use isotherm_model::count_unit::CountUnit;
@@ -203,7 +204,7 @@ mod tests {
         fn record(&mut self, segment: &Segment) -> Result<(), Full> {
             match &mut self.0 {
                 Some(profile) if profile.epochs.is_empty() => {
-                    profile.absorb(segment.clone());
+                    absorb(profile, segment.clone());
                     Ok(())
                 }
                 _ => Err(Full),

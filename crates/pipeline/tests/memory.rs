@@ -1,5 +1,8 @@
 //! Tests that a run without a profile keeps nothing of past epochs: its resident memory does not grow with their number.
 
+#[path = "../../model/tests/support/absorb.rs"]
+mod absorb;
+
 use std::convert::Infallible;
 
 use isotherm_model::batch::{Batch, Epoch, Extent, ObservedAccess, Process};
@@ -13,6 +16,8 @@ use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{Online, OnlineConfig, Step};
+
+use absorb::absorb;
 
 const PAGE: u64 = 4096;
 /// Pages that are accessed in each epoch; each is a row of the profile.
@@ -72,7 +77,7 @@ impl Recorder for Kept {
     type Error = Infallible;
 
     fn record(&mut self, segment: &Segment) -> Result<(), Infallible> {
-        self.0.absorb(segment.clone());
+        absorb(&mut self.0, segment.clone());
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{Error, Existing, Writer, add_isolation, add_sensitivity, read, read_files};
-use support::{Random, Scratch, files, isolation, meta, seed, segment, sensitivity};
+use support::{Random, Scratch, absorb, files, isolation, meta, seed, segment, sensitivity};
 
 /// A finished profile of several files a table.
 fn recorded(path: &std::path::Path) -> Profile {
@@ -14,7 +14,7 @@ fn recorded(path: &std::path::Path) -> Profile {
     for epoch in 0..6 {
         let segment = segment(7, epoch, 40_000);
         writer.record(&segment).unwrap();
-        profile.absorb(segment);
+        absorb(&mut profile, segment);
     }
     profile.ending = Ending::Exited(0);
     writer.finish(profile.ending, &[]).unwrap();

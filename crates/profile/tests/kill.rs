@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{Existing, Writer, read};
-use support::{Random, Scratch, meta, seed, segment};
+use support::{Random, Scratch, absorb, meta, seed, segment};
 
 /// Names the profile that the child process writes.
 const CHILD: &str = "ISOTHERM_TEST_KILLED_WRITER";
@@ -79,7 +79,7 @@ fn killing_the_writer_loses_at_most_the_last_epoch() {
         );
         let mut expected = Profile::new(meta(&mut Random(seed ^ round)));
         for epoch in 0..epochs as u32 {
-            expected.absorb(segment(seed ^ round, epoch, ROWS));
+            absorb(&mut expected, segment(seed ^ round, epoch, ROWS));
         }
         assert_eq!(
             profile.epochs, expected.epochs,

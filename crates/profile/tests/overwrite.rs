@@ -10,7 +10,7 @@ use std::process::Command;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile, Segment};
 use isotherm_profile::{Error, Existing, FinishOutcome, Writer, read};
-use support::{Random, Scratch, files, meta, segment};
+use support::{Random, Scratch, absorb, files, meta, segment};
 
 const FORMER: u64 = 11;
 const NEW: u64 = 12;
@@ -88,7 +88,7 @@ fn the_former_profile_goes_with_the_first_epoch_that_tells_something() {
     );
     assert_eq!(read(&path).unwrap().0.heat, {
         let mut new = Profile::new(meta(&mut Random(NEW)));
-        new.absorb(segment(NEW, 1, 30));
+        absorb(&mut new, segment(NEW, 1, 30));
         new.heat
     });
 }

@@ -1,6 +1,7 @@
 //! Tests attribution with extents and samples of a few processes, and against a slow search.
 
 use super::Attribution;
+use crate::absorb::absorb;
 use isotherm_model::batch::{
     AllocatedObject, Batch, Count, Epoch, Extent, OBJECTS_FOLDED, ObservedAccess, Process,
 };
@@ -182,12 +183,12 @@ fn a_site_keeps_its_order_of_creation_and_the_peak_of_its_residents_over_process
         ..batch(0, two, vec![])
     };
     let one = vec![extent(1, A, 0, 9000, 500), extent(1, B, 9000, 5, 5)];
-    profile.absorb(attribution.attribute(&first));
+    absorb(&mut profile, attribution.attribute(&first));
     let second = Batch {
         freed: vec![(process(2), 0)],
         ..batch(1, one, vec![])
     };
-    profile.absorb(attribution.attribute(&second));
+    absorb(&mut profile, attribution.attribute(&second));
     let facts: Vec<_> = profile
         .sites
         .iter()

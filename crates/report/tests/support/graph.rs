@@ -1,5 +1,8 @@
 //! Invents the recording of a graph program: a few small hot arrays, large cold ones, phases.
 
+#[path = "../../../model/tests/support/absorb.rs"]
+mod absorb;
+
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
@@ -10,6 +13,8 @@ use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, 
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
+
+use absorb::absorb;
 
 const MIB: u64 = 1 << 20;
 const CHUNK: u64 = 2 * MIB;
@@ -184,7 +189,7 @@ pub(crate) fn profile() -> Profile {
         cache: None,
     });
     for epoch in 0..EPOCHS {
-        profile.absorb(segment(epoch));
+        absorb(&mut profile, segment(epoch));
     }
     profile.ending = Ending::Exited(0);
     profile.counts = vec![
