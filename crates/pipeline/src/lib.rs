@@ -26,7 +26,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
-#[path = "../../model/tests/support/absorb.rs"]
+#[path = "../../profile/tests/support/absorb.rs"]
 mod absorb;
 mod division;
 mod access_counts;

@@ -1,6 +1,6 @@
 //! Tests that a run without a profile keeps nothing of past epochs: its resident memory does not grow with their number.
 
-#[path = "../../model/tests/support/absorb.rs"]
+#[path = "../../profile/tests/support/absorb.rs"]
 mod absorb;
 
 use std::convert::Infallible;

@@ -5,7 +5,8 @@ mod support;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{Error, Existing, Writer, add_isolation, add_sensitivity, read, read_files};
-use support::{Random, Scratch, absorb, files, isolation, meta, seed, segment, sensitivity};
+use support::absorb::absorb;
+use support::{Random, Scratch, files, isolation, meta, seed, segment, sensitivity};
 
 /// A finished profile of several files a table.
 fn recorded(path: &std::path::Path) -> Profile {

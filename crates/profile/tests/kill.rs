@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{Existing, Writer, read};
-use support::{Random, Scratch, absorb, meta, seed, segment};
+use support::absorb::absorb;
+use support::{Random, Scratch, meta, seed, segment};
 
 /// Names the profile that the child process writes.
 const CHILD: &str = "ISOTHERM_TEST_KILLED_WRITER";

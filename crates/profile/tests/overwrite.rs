@@ -10,7 +10,8 @@ use std::process::Command;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile, Segment};
 use isotherm_profile::{Error, Existing, FinishOutcome, Writer, read};
-use support::{Random, Scratch, absorb, files, meta, segment};
+use support::absorb::absorb;
+use support::{Random, Scratch, files, meta, segment};
 
 const FORMER: u64 = 11;
 const NEW: u64 = 12;

@@ -7,7 +7,8 @@ use isotherm_model::profile::{Ending, Profile};
 use isotherm_profile::{
     Error, Existing, Writer, add_isolation, add_sensitivity, check_addition, read,
 };
-use support::{Random, Scratch, absorb, isolation, meta, seed, segment, sensitivity};
+use support::absorb::absorb;
+use support::{Random, Scratch, isolation, meta, seed, segment, sensitivity};
 
 #[test]
 fn a_profile_reads_as_it_was_recorded() {

@@ -1,12 +1,7 @@
 //! Invents profiles from a seed, and makes directories that remove themselves.
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "each test binary uses a part of it"
-)]
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
-#[path = "../../../model/tests/support/absorb.rs"]
-mod absorb;
+pub(crate) mod absorb;
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +14,6 @@ use isotherm_model::sensitivity_runs::{FastData, SensitivityRun, SensitivityRuns
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
-
-pub(crate) use absorb::absorb;
 
 /// SplitMix64: small, and the same everywhere.
 pub(crate) struct Random(pub(crate) u64);

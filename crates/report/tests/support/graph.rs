@@ -1,6 +1,6 @@
 //! Invents the recording of a graph program: a few small hot arrays, large cold ones, phases.
 
-#[path = "../../../model/tests/support/absorb.rs"]
+#[path = "../../../profile/tests/support/absorb.rs"]
 mod absorb;
 
 use std::collections::BTreeMap;
