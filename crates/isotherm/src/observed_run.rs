@@ -295,10 +295,11 @@ impl<E: Executor, P: ObservedProcess> ObservedRun<E, P> {
             }
             let outcome = writer.finish(end.ending, &sites);
             if let Ok(FinishOutcome::Former) = outcome {
-                console.warn(&format!(
-                    "nothing of the program was observed, so {} is left unchanged",
-                    path.display()
-                ));
+                let why = match end.began {
+                    true => "nothing of the program was observed",
+                    false => "the program did not begin",
+                };
+                console.warn(&format!("{why}, so {} is left unchanged", path.display()));
             }
             outcome.map_err(|error| diagnostics.at_the_end(error, &path))
         });

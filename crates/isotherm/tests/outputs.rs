@@ -290,7 +290,7 @@ fn a_program_that_never_begins_and_a_full_disk_leave_the_profile_that_force_woul
             &[command, "--force", "-o", "x.iso", "--", "./program"],
         );
         assert!(
-            stderr(&output).contains("x.iso is left unchanged"),
+            stderr(&output).contains("the program did not begin, so x.iso is left unchanged"),
             "{}",
             stderr(&output)
         );

@@ -49,7 +49,7 @@ pub enum Existing {
 pub enum FinishOutcome {
     /// The new one.
     New,
-    /// The one that was to be overwritten: the new one held nothing.
+    /// The one that was to be overwritten: the new one held nothing, or [`Writer::keep_former`] was called.
     Former,
 }
 
