@@ -295,7 +295,7 @@ impl UnitStep {
             capacity: seen.capacity.0,
         };
         let mut moves = moves::choose(requests, spare.clone(), tier, limits.moves.0);
-        let leaving = moves.demotions.iter().map(|page| requests.resident(*page));
+        let leaving = moves.demotions.iter().map(|page| requests.fast(*page));
         let left = limits.moves.0.saturating_sub(leaving.sum());
         let tier = (seen.capacity.0, left);
         let splits = self
@@ -537,8 +537,8 @@ impl UnitStep {
         false
     }
 
-    /// Records the tier of a unit, given its bytes that are at the target now. Returns true if that
-    /// is most of it.
+    /// Records the tier of a unit, given its bytes that are at the target now. Returns true if most of it is, and, where it should leave,
+    /// any of it left.
     fn settle(&mut self, page: PageIndex, to_fast: bool, share: Share) -> bool {
         let modelled = self.config.modelled;
         let Some(known) = self.index.known_mut(page) else {
@@ -554,7 +554,8 @@ impl UnitStep {
         } else {
             before.min(known.resident - there)
         };
-        let settled = all == 0 || known.is_fast() == to_fast;
+        let all_stayed = !to_fast && before > 0 && known.fast == before;
+        let settled = all == 0 || (known.is_fast() == to_fast && !all_stayed);
         if settled {
             self.backoff.moved(page);
         }

@@ -48,36 +48,34 @@ pub(super) fn choose(
     while held > tier.capacity
         && let Some(page) = demotions.coldest()
     {
-        let costs = requests.resident(page);
+        let costs = requests.fast(page);
         if costs > left {
             return moves;
         }
         left -= costs;
-        held = held.saturating_sub(requests.fast(page));
+        held = held.saturating_sub(costs);
         moves.demotions.push(page);
     }
     let mut room = tier.capacity.saturating_sub(held);
     for page in promotions {
-        let needs = requests.resident(page);
+        let needs = requests.resident(page) - requests.fast(page);
         let Some(takes) = demotions.beside(page, needs.saturating_sub(room)) else {
             continue;
         };
-        let sum = |size: &dyn Fn(PageIndex) -> u64| {
-            let sizes = takes.iter().map(|page| size(*page));
-            sizes.fold(0, u64::saturating_add)
-        };
-        let costs = sum(&|page| requests.resident(page)).saturating_add(needs);
+        let makes = takes.iter().map(|page| requests.fast(*page));
+        let makes = makes.fold(0, u64::saturating_add);
+        let costs = makes.saturating_add(needs);
         if costs > left {
             demotions.give_back(page, takes);
             break;
         }
         left -= costs;
-        room = room.saturating_add(sum(&|page| requests.fast(page))) - needs;
+        room = room.saturating_add(makes) - needs;
         moves.demotions.extend(takes);
         moves.promotions.push(page);
     }
     for page in demotions.rest() {
-        let bytes = requests.resident(page);
+        let bytes = requests.fast(page);
         if bytes > left {
             break;
         }

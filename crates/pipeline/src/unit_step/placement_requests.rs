@@ -43,8 +43,13 @@ impl PlacementRequests<'_> {
         members.all(|member| self.movable[member.at()])
     }
 
+    /// True where most bytes of a unit and of those that move with it are in the fast tier.
+    pub(super) fn is_fast(&self, page: PageIndex) -> bool {
+        self.fast(page) > self.resident(page) / 2
+    }
+
     /// Units that should enter, those of groups below their floors first, of newcomers below their
-    /// fair share next, and then the hottest; and units that should leave, coldest first.
+    /// fair share next, and then the hottest; and units that should leave, coldest first, with those of which a smaller part is fast.
     pub(super) fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
         let rank = |page: &PageIndex| self.ranks[page.at()];
         let below = |page: &PageIndex| {
@@ -59,8 +64,11 @@ impl PlacementRequests<'_> {
                 continue;
             }
             let wanted = self.wanted[page.at()];
-            let is_fast = self.fast(page) > self.resident(page) / 2;
-            if wanted == is_fast || !self.is_movable(page) {
+            let stays = match wanted {
+                true => self.is_fast(page),
+                false => self.fast(page) == 0,
+            };
+            if stays || !self.is_movable(page) {
                 continue;
             }
             let list = if wanted {

@@ -339,6 +339,49 @@ fn a_unit_that_cannot_leave_keeps_its_room_and_is_not_asked_every_epoch() {
     assert_eq!(machine.log.len(), 3, "{:?}", machine.log);
 }
 
+/// An epoch in which two units are hot, and four cold units, half of each in the fast tier, fill its two units of room.
+fn cold_halves(machine: &Machine, epoch: u32) -> Observation {
+    let mut seen = machine.observation(epoch, 2, &[(unit(7, 8), 9), (unit(7, 9), 9)]);
+    let cold = seen.residency.iter_mut().take(4);
+    cold.for_each(|held| held.fast = Bytes(UNIT / 2));
+    seen
+}
+
+#[test]
+fn units_of_which_a_smaller_part_is_fast_leave_for_hot_ones() {
+    let mut machine = Machine::with([0, 2, 4, 6, 8, 9].map(|number| unit(7, number)));
+    let mut step = step("history", false);
+    let seen = cold_halves(&machine, 0);
+    let report = step.run(&seen, &limits(), &mut machine);
+    assert_eq!(machine.fast_units(), [unit(7, 8), unit(7, 9)]);
+    assert_eq!(report.fast, Bytes(2 * UNIT));
+}
+
+#[test]
+fn units_of_which_a_smaller_part_is_fast_stay_where_no_room_is_needed() {
+    let mut machine = Machine::with([0, 2, 4, 6].map(|number| unit(7, number)));
+    let mut step = step("history", false);
+    let mut seen = cold_halves(&machine, 0);
+    seen.accesses = vec![samples(unit(7, 0), 1)];
+    seen.capacity = Bytes(3 * UNIT);
+    step.run(&seen, &limits(), &mut machine);
+    assert_eq!(machine.log, [(unit(7, 0), FAST)]);
+}
+
+#[test]
+fn a_small_fast_part_that_cannot_leave_is_not_asked_every_epoch() {
+    let mut machine = Machine::with([0, 2, 4, 6, 8, 9].map(|number| unit(7, number)));
+    machine.pinned = machine.fast.keys().copied().take(4).collect();
+    let mut step = step("history", false);
+    for epoch in 0..8 {
+        let seen = cold_halves(&machine, epoch);
+        step.run(&seen, &limits(), &mut machine);
+        assert_eq!(machine.fast_units(), [], "epoch {epoch}");
+    }
+    // Each in epochs 0, 2 and 5: the backoffs are 1, 2 and 4 epochs.
+    assert_eq!(machine.log.len(), 3 * 4, "{:?}", machine.log);
+}
+
 #[test]
 fn a_huge_page_is_moved_once_and_counted_whole_however_its_units_differ() {
     let mut machine = Machine::with((0..12).map(|number| unit(7, number)));

@@ -64,11 +64,12 @@ impl<'a> DemotionQueue<'a> {
         self.next(None)
     }
 
-    /// All other units that may leave.
+    /// All other units that may leave, but for those of which a smaller part is fast: these leave only if their room is needed.
     pub(super) fn rest(mut self) -> impl Iterator<Item = PageIndex> {
         for list in &mut self.held_back {
             self.coldest.append(list);
         }
+        self.coldest.retain(|page| self.requests.is_fast(*page));
         std::iter::from_fn(move || self.next(None))
     }
 
