@@ -25,7 +25,8 @@ int main(int argc, char **argv) {
     size_t size = (size_t)HOT * (rank + 1);
     char *cold = make_cold(), *hot = make_hot(size);
     unsigned x = 1;
-    while ((double)clock() / CLOCKS_PER_SEC < 1.0)
+    clock_t begin = clock();
+    while ((double)(clock() - begin) / CLOCKS_PER_SEC < 1.0)
         for (int i = 0; i < 100000; i++) { x = x * 1664525u + 1013904223u; hot[x % size]++; }
     int sum = 0;
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
