@@ -295,7 +295,7 @@ impl UnitStep {
             capacity: seen.capacity.0,
         };
         let mut moves = moves::choose(requests, spare.clone(), tier, limits.moves.0);
-        let leaving = moves.demotions.iter().map(|page| requests.fast(*page));
+        let leaving = moves.demotions.iter().map(|page| requests.resident(*page));
         let left = limits.moves.0.saturating_sub(leaving.sum());
         let tier = (seen.capacity.0, left);
         let splits = self

@@ -48,34 +48,36 @@ pub(super) fn choose(
     while held > tier.capacity
         && let Some(page) = demotions.coldest()
     {
-        let costs = requests.fast(page);
+        let costs = requests.resident(page);
         if costs > left {
             return moves;
         }
         left -= costs;
-        held = held.saturating_sub(costs);
+        held = held.saturating_sub(requests.fast(page));
         moves.demotions.push(page);
     }
     let mut room = tier.capacity.saturating_sub(held);
     for page in promotions {
-        let needs = requests.resident(page) - requests.fast(page);
+        let needs = requests.resident(page);
         let Some(takes) = demotions.beside(page, needs.saturating_sub(room)) else {
             continue;
         };
-        let makes = takes.iter().map(|page| requests.fast(*page));
-        let makes = makes.fold(0, u64::saturating_add);
-        let costs = makes.saturating_add(needs);
+        let sum = |size: &dyn Fn(PageIndex) -> u64| {
+            let sizes = takes.iter().map(|page| size(*page));
+            sizes.fold(0, u64::saturating_add)
+        };
+        let costs = sum(&|page| requests.resident(page)).saturating_add(needs);
         if costs > left {
             demotions.give_back(page, takes);
             break;
         }
         left -= costs;
-        room = room.saturating_add(makes) - needs;
+        room = room.saturating_add(sum(&|page| requests.fast(page))) - needs;
         moves.demotions.extend(takes);
         moves.promotions.push(page);
     }
     for page in demotions.rest() {
-        let bytes = requests.fast(page);
+        let bytes = requests.resident(page);
         if bytes > left {
             break;
         }

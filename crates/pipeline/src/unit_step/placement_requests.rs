@@ -50,6 +50,7 @@ impl PlacementRequests<'_> {
 
     /// Units that should enter, those of groups below their floors first, of newcomers below their
     /// fair share next, and then the hottest; and units that should leave, coldest first, with those of which a smaller part is fast.
+    /// Where groups have bounds these stay, as their bytes count toward floors.
     pub(super) fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
         let rank = |page: &PageIndex| self.ranks[page.at()];
         let below = |page: &PageIndex| {
@@ -66,7 +67,8 @@ impl PlacementRequests<'_> {
             let wanted = self.wanted[page.at()];
             let stays = match wanted {
                 true => self.is_fast(page),
-                false => self.fast(page) == 0,
+                false if spare.is_empty() => self.fast(page) == 0,
+                false => !self.is_fast(page),
             };
             if stays || !self.is_movable(page) {
                 continue;
