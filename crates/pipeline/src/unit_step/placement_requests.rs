@@ -67,7 +67,7 @@ impl PlacementRequests<'_> {
             let wanted = self.wanted[page.at()];
             let stays = match wanted {
                 true => self.is_fast(page),
-                false if spare.is_empty() => self.fast(page) == 0,
+                false if self.groups.bounds().is_empty() => self.fast(page) == 0,
                 false => !self.is_fast(page),
             };
             if stays || !self.is_movable(page) {
