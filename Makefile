@@ -15,8 +15,15 @@ JVM := build/java
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
 MOVEMENT := $(RELEASE)/movement stress
 
+# The parts of `test` that keep one processor busy each: two run at a time, and the output of each is printed when it ends. They use what
+# the parts before them built. The longest are first; the Java virtual machine, which is built meanwhile, is last.
+PAIRS := hostile-programs named-programs real-programs hostile-input workloads report-page named-sites packages-install interface java-programs \
+	build-systems attacks heap-programs heap-collections stacks-collections
+
 .DEFAULT_GOAL := help
+ifndef IN_PAIRS
 .NOTPARALLEL:
+endif
 .PHONY: help setup build java java-heap demo check test test-long test-vm test-vm-long test-java test-java-heap proof rules bench install packages clean
 
 help:  ## print this list
@@ -35,8 +42,7 @@ build: setup  ## compile the release build: isotherm, libisotherm.so and the Jav
 java: setup  ## the agent for Java programs, into target/release; part of `build`
 	$(PART) 'Java agent' java/build $(RELEASE)
 
-java-heap: setup  ## a JDK whose heap has colours, into build/java; ten minutes, once; not part of `build`
-	$(PART) 'Java virtual machine' java/build-jvm $(JVM)
+java-heap: setup java-virtual-machine  ## a JDK whose heap has colours, into build/java; ten minutes, once; not part of `build`
 
 demo: build  ## record a real program, plan, run it guided, and show the gain
 	@demo/run
@@ -64,27 +70,65 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
 	$(PART) 'control groups of benchmarks' bench/compressed/test
 	$(PART) 'Java agent' java/build $(RELEASE)
-	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
-	$(PART) 'compiler pass' llvm/build $(PASS)
-	$(PART) 'programs with named sites' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm
-	$(PART) 'build systems' llvm/tests/projects/run $(PASS) --isotherm $(RELEASE)/isotherm
-	$(PART) 'real programs with named sites' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm
-	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
-	$(PART) 'attacks' tests/attack/run
-	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
-	$(PART) 'workloads' tests/workloads/run --isotherm $(RELEASE)/isotherm
-	$(PART) 'interface' tests/interface/run --isotherm $(RELEASE)/isotherm
-	$(PART) 'report page' tests/pages/run
-	$(PART) 'packages' tests/packages/run
-	$(PART) 'hostile input' fuzz/check
-	$(PART) 'Java virtual machine' java/build-jvm $(JVM)
-	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
-	$(PART) 'collections of a Java heap' java/tests/jtreg --jdk $(JVM)/jdk
-	$(PART) 'collections with sampled stacks' java/tests/jtreg --jdk $(JVM)/jdk --stacks
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target IN_PAIRS=yes $(PAIRS)
 	$(PART) 'skipped tests' tests/skip/skips check
+
+.PHONY: $(PAIRS) compiler-pass java-virtual-machine
+
+compiler-pass:
+	$(PART) 'compiler pass' llvm/build $(PASS)
+
+named-sites: compiler-pass
+	$(PART) 'programs with named sites' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm
+
+build-systems: compiler-pass
+	$(PART) 'build systems' llvm/tests/projects/run $(PASS) --isotherm $(RELEASE)/isotherm
+
+named-programs: compiler-pass
+	$(PART) 'real programs with named sites' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm
+
+# Both fetch the same sources.
+real-programs: named-programs
+	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
+
+hostile-programs:
+	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
+
+attacks:
+	$(PART) 'attacks' tests/attack/run
+
+hostile-input:
+	$(PART) 'hostile input' fuzz/check
+
+workloads:
+	$(PART) 'workloads' tests/workloads/run --isotherm $(RELEASE)/isotherm
+
+interface:
+	$(PART) 'interface' tests/interface/run --isotherm $(RELEASE)/isotherm
+
+report-page:
+	$(PART) 'report page' tests/pages/run
+
+packages-install:
+	$(PART) 'packages' tests/packages/run
+
+java-programs:
+	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
+
+java-virtual-machine:
+	$(PART) 'Java virtual machine' java/build-jvm $(JVM)
+
+heap-programs: java-virtual-machine
+	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
+
+heap-collections: java-virtual-machine
+	$(PART) 'collections of a Java heap' java/tests/jtreg --jdk $(JVM)/jdk
+
+stacks-collections: java-virtual-machine
+	$(PART) 'collections with sampled stacks' java/tests/jtreg --jdk $(JVM)/jdk --stacks
 
 test-long: build java-heap test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'a day of programs' $(CARGO) test --release --locked --package isotherm-pipeline -- --ignored
@@ -107,13 +151,9 @@ test-vm-long: build  ## the long set in virtual machines, and an older kernel; p
 	$(PART) 'virtual machines, long set' $(CARGO) test --release --locked --package isotherm-vm -- --include-ignored
 	$(PART) 'virtual machines, older kernel' env ISOTHERM_VM_KIT=stock $(CARGO) test --release --locked --package isotherm-vm --test guest
 
-test-java: build  ## profiles of Java programs; part of `test`
-	$(PART) 'Java programs' java/tests/run --isotherm $(RELEASE)/isotherm
+test-java: build java-programs  ## profiles of Java programs; part of `test`
 
-test-java-heap: build java-heap  ## the JDK of `java-heap`; part of `test`
-	$(PART) 'Java heap' java/tests/run --isotherm $(RELEASE)/isotherm --jdk $(JVM)/jdk
-	$(PART) 'collections of a Java heap' java/tests/jtreg --jdk $(JVM)/jdk
-	$(PART) 'collections with sampled stacks' java/tests/jtreg --jdk $(JVM)/jdk --stacks
+test-java-heap: build heap-programs heap-collections stacks-collections  ## the JDK of `java-heap`; part of `test`
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check
