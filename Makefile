@@ -15,6 +15,9 @@ JVM := build/java
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
 MOVEMENT := $(RELEASE)/movement stress
 
+# What is installed and what its tests start; the house rules are checked by their debug build.
+PRODUCT := --workspace --exclude xtask
+
 # The parts of `test` that keep one processor busy each: two run at a time, and the output of each is printed when it ends. They use what
 # the parts before them built. The longest are first; the Java virtual machine, which is built meanwhile, is last.
 PAIRS := hostile-programs named-programs real-programs hostile-input workloads report-page named-sites packages-install interface java-programs \
@@ -35,7 +38,7 @@ setup:  ## install missing Debian packages and, if needed, a Rust toolchain
 	@setup/rust
 
 build: setup  ## compile the release build: isotherm, libisotherm.so and the Java agent in target/release, the compiler pass in build/llvm
-	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'release build' $(CARGO) build --release $(PRODUCT) --locked
 	$(PART) 'compiler pass' llvm/build $(PASS)
 	$(PART) 'Java agent' java/build $(RELEASE)
 
@@ -66,7 +69,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	@setup/beside $(JVM)/beside.log java/build-jvm $(JVM)
 	$(PART) 'unit tests' setup/cargo-test
 	@setup/room
-	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'release build' $(CARGO) build --release $(PRODUCT) --locked
 	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
 	$(PART) 'control groups of benchmarks' bench/compressed/test
 	$(PART) 'Java agent' java/build $(RELEASE)
