@@ -92,7 +92,7 @@ fn compiled(source: &str) -> TempDir {
 /// A directory with the profiles of a short and of a long run.
 fn recorded() -> TempDir {
     let directory = compiled(PROGRAM);
-    for (profile, amount) in [("short.iso", "20"), ("long.iso", "200")] {
+    for (profile, amount) in [("short.iso", "10"), ("long.iso", "100")] {
         let record = [
             "record", "--source", "timer", "--epoch", "50ms", "-o", profile, "--", "./app", amount,
         ];

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     memset(archive, 2, sizeof archive);
     for (unsigned i = 0; i < HOT; i++) hot[i] = (i * 2654435761u + 12345u) % HOT;
     unsigned at = 0;
-    for (int i = 0; i < 12000000; i++) at = hot[at] ^ (i & 1023);
+    for (int i = 0; i < 5000000; i++) at = hot[at] ^ (i & 1023);
     printf("%u %d %d\n", at, cold[77], archive[77]);
     return 0;
 }
@@ -384,7 +384,7 @@ fn an_interrupt_in_the_first_round_prints_the_predictions_and_leaves_the_profile
 
 /// A directory with a program that does a quarter of the work: all slow it takes some two seconds.
 fn built_short() -> TempDir {
-    built(&PROGRAM.replace("12000000", "3000000"))
+    built(&PROGRAM.replace("5000000", "3000000"))
 }
 
 /// Measures one object of this shell script, with a limit that the program alone never reaches, for a round.
